@@ -1,0 +1,75 @@
+"""The decoder's face: one frame in, one Message out, for every protocol."""
+
+from __future__ import annotations
+
+from decoder import limits
+from decoder.errors import ErrorCode
+from decoder.kafka.bodies import Trace
+from decoder.kafka.messages import decode_frame
+from decoder.kafka.program import Programs, compile_programs
+from decoder.model import Direction, Message
+
+CODEC_VERSION = "1"
+"""Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
+
+PROTOCOLS = ("kafka",)
+
+
+class Codec:
+    """Decodes frames. Holds the compiled schema programs; picklable, so that Spark can broadcast it.
+
+    >>> from decoder import Codec
+    >>> Codec().decode(bytes.fromhex("0012000000000007" "0004" "64656d6f")).header["clientId"]
+    'demo'
+    """
+
+    def __init__(self) -> None:
+        self._programs: Programs = compile_programs()
+
+    @property
+    def programs(self) -> Programs:
+        """The compiled schema table."""
+        return self._programs
+
+    def decode(
+        self,
+        frame: bytes,
+        *,
+        protocol: str = "kafka",
+        direction: Direction = "request",
+        api_key: int | None = None,
+        api_version: int | None = None,
+        flags: int = 0,
+        trace: Trace | None = None,
+    ) -> Message:
+        """Decode one frame. Never raises on any frame: what does not fit is said in the message.
+
+        Args:
+            frame: the bytes, without Kafka's length prefix.
+            protocol: ``kafka``.
+            direction: ``request`` or ``response``.
+            api_key, api_version: of the request, needed to read its response; a Kafka response does not name them.
+            flags: what the capture agent knows of the frame, bits of decoder.model.FrameFlags.
+            trace: called with a FieldSpan for each value read.
+
+        Returns:
+            The message: ``header`` and ``body`` as Kafka's ``*JsonConverter`` classes write them (bytes as base64,
+            uuids in Kafka's base64url form, fields absent in that version left out); instead of records
+            ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown tagged fields (KIP-482) as
+            ``unknownTaggedFields``. On an error they hold what was read up to it.
+
+        Raises:
+            ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.
+        """
+        if protocol not in PROTOCOLS:
+            raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
+        if direction not in ("request", "response"):
+            raise ValueError(f"direction is 'request' or 'response', not {direction!r}")
+        if len(frame) > limits.MAX_FRAME_BYTES:
+            detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
+            return Message({}, {}, "malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, api_key, api_version)
+        try:
+            return decode_frame(self._programs, bytes(frame), direction, api_key, api_version, flags, trace)
+        except Exception as error:  # a fault of ours must cost one row, not the whole stream
+            detail = f"{type(error).__name__}: {error}"
+            return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)

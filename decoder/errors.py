@@ -1,0 +1,70 @@
+"""Error codes: the stable strings of the ``error_code`` column, each with its meaning.
+
+The decoder reports what it cannot read in a :class:`~decoder.model.Message`; nothing of this leaves
+``Codec.decode`` as an exception. Inside, readers raise :class:`DecodeError`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ErrorCode(str, Enum):
+    """Why a frame, or a part of one, could not be decoded."""
+
+    BUFFER_UNDERFLOW = "buffer_underflow"
+    """A value needs more bytes than the frame has left."""
+    NEGATIVE_LENGTH = "negative_length"
+    """A length below zero where null is not allowed."""
+    LENGTH_OVERRUN = "length_overrun"
+    """A string, byte or array length larger than the bytes that remain."""
+    VARINT_TOO_LONG = "varint_too_long"
+    """A variable-length integer with more bytes than its type can have."""
+    INVALID_UTF8 = "invalid_utf8"
+    """A string that is not UTF-8."""
+    UNEXPECTED_NULL = "unexpected_null"
+    """Null where this version of the field is not nullable."""
+    TAG_ORDER = "tag_order"
+    """Tagged fields that repeat or do not ascend (KIP-482)."""
+    TAG_SIZE = "tag_size"
+    """A tagged field whose content does not fill the size that it declares."""
+    TRAILING_BYTES = "trailing_bytes"
+    """The body ended before the frame did."""
+    UNKNOWN_API = "unknown_api"
+    """An api key that no known Kafka version has."""
+    UNKNOWN_VERSION = "unknown_version"
+    """A version of a known api that no known Kafka version has."""
+    MISSING_REQUEST = "missing_request"
+    """A response whose request was never seen: api key and version are unknown."""
+    FRAME_TRUNCATED = "frame_truncated"
+    """The capture holds only the beginning of the frame."""
+    FRAME_TOO_LARGE = "frame_too_large"
+    """The frame is larger than limits.MAX_FRAME_BYTES."""
+    TOO_MANY_VALUES = "too_many_values"
+    """The frame holds more values than limits.MAX_VALUES_PER_FRAME."""
+    TOO_DEEP = "too_deep"
+    """Structures nest deeper than limits.MAX_DEPTH."""
+    CREDENTIALS_REDACTED = "credentials_redacted"
+    """The agent removed a credential from this frame before it was stored."""
+    BATCH_CORRUPT = "batch_corrupt"
+    """A record batch whose header contradicts itself or the bytes around it."""
+    UNKNOWN_MAGIC = "unknown_magic"
+    """A record batch with a magic other than 0, 1 or 2."""
+    INTERNAL = "internal"
+    """The decoder itself failed: a fault of Wirelake, please report the frame."""
+
+
+class DecodeError(Exception):
+    """Raised when bytes do not fit the schema.
+
+    Args:
+        code: the stable code.
+        offset: byte offset in the frame (0-based, without Kafka's length prefix) where reading failed.
+        detail: what was expected there, in words.
+    """
+
+    def __init__(self, code: ErrorCode, offset: int, detail: str) -> None:
+        super().__init__(f"{code.value} at byte {offset}: {detail}")
+        self.code = code
+        self.offset = offset
+        self.detail = detail

@@ -1,0 +1,1 @@
+"""Kafka: framing, pairing, schemas, messages, records, redaction. The model for every protocol folder."""

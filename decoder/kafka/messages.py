@@ -1,0 +1,193 @@
+"""Decodes one Kafka frame: header, then body, with a status for whatever does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorCode
+from decoder.kafka.bodies import BodyReader, Trace
+from decoder.kafka.program import Entry, Programs
+from decoder.kafka.schema.table import request_header_version, response_header_version
+from decoder.model import Direction, FrameFlags, Message, Status
+from decoder.reader import Cursor
+
+API_VERSIONS = 18
+
+_BATCHES_AT = {
+    ("request", 0): ("topicData", "partitionData", "index"),
+    ("response", 1): ("responses", "partitions", "partitionIndex"),
+    ("response", 78): ("responses", "partitions", "partitionIndex"),
+}
+"""Where record batches stand: Produce requests, Fetch and ShareFetch responses."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A frame while it is being decoded: what went in, and what is known so far."""
+
+    programs: Programs
+    cursor: Cursor
+    direction: Direction
+    api_key: int | None
+    api_version: int | None
+    flags: int
+    trace: Trace | None
+    api_name: str | None = None
+    header: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, entry: Entry, into: dict[str, Any]) -> None:
+        BodyReader(self.programs, self.cursor, self.trace).read(entry.start, into)
+
+    def message(self, status: Status, error: DecodeError | None = None) -> Message:
+        """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""
+        if self.flags & FrameFlags.TRUNCATED:
+            stopped = error.offset if error else len(self.cursor.data)
+            status = "truncated"
+            error = DecodeError(ErrorCode.FRAME_TRUNCATED, stopped, "the capture holds only the beginning of the frame")
+        elif self.flags & FrameFlags.REDACTED:
+            status = "redacted"
+            error = DecodeError(
+                ErrorCode.CREDENTIALS_REDACTED, 0, "credentials were removed before the frame was stored"
+            )
+        if self.flags & FrameFlags.PAYLOAD_REMOVED:
+            checked, mismatch = self.flags & FrameFlags.CRC_CHECKED, self.flags & FrameFlags.CRC_MISMATCH
+            for _, _, batch in self.batches():
+                batch["crcValid"] = not mismatch if checked else None
+        return Message(
+            header=self.header,
+            body=self.body,
+            status=status,
+            error_code=error.code.value if error else None,
+            error_offset=error.offset if error else None,
+            error_detail=error.detail if error else None,
+            api_key=self.api_key,
+            api_version=self.api_version,
+            api_name=self.api_name,
+            client_id=self.header.get("clientId"),
+            record_batches=[
+                {"topic": topic.get("name", topic.get("topic")), "topicId": topic.get("topicId"),
+                 "partition": partition, **batch}
+                for topic, partition, batch in self.batches()
+            ],
+        )  # fmt: skip
+
+    def batches(self) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
+        """Topic, partition index and summary of each batch in the body."""
+        where = _BATCHES_AT.get((self.direction, -1 if self.api_key is None else self.api_key))
+        if where is None:
+            return
+        topics_name, partitions_name, index_name = where
+        for topic in self.body.get(topics_name) or ():
+            for partition in topic.get(partitions_name) or ():
+                for batch in partition.get("recordBatches") or ():
+                    yield topic, partition[index_name], batch
+
+
+def decode_frame(
+    programs: Programs,
+    data: bytes,
+    direction: Direction,
+    api_key: int | None,
+    api_version: int | None,
+    flags: int = 0,
+    trace: Trace | None = None,
+) -> Message:
+    """Decode one frame (no length prefix). Never raises, whatever the bytes.
+
+    Args:
+        programs: the compiled schema table.
+        data: the bytes.
+        direction: ``request`` or ``response``.
+        api_key, api_version: of the request; a response does not name them. A request's own header is believed.
+        flags: bits of FrameFlags: what the agent knows of the frame.
+        trace: see BodyReader.
+    """
+    frame = _Frame(programs, Cursor(data), direction, api_key, api_version, flags, trace)
+    if flags & FrameFlags.SASL_TOKEN:
+        return frame.message("redacted", DecodeError(ErrorCode.CREDENTIALS_REDACTED, 0, "SASL tokens are not stored"))
+    try:
+        return _decode(frame)
+    except DecodeError as error:
+        return frame.message("malformed", error)
+
+
+def _decode(frame: _Frame) -> Message:
+    if frame.direction == "request":
+        start = Cursor(frame.cursor.data)
+        frame.api_key, frame.api_version = start.int16(), start.int16()
+    key, version = frame.api_key, frame.api_version
+    if key is None or version is None:
+        frame.read(frame.programs.headers["ResponseHeader", 0], frame.header)
+        detail = "the request of this response was not captured"
+        return frame.message("orphan_response", DecodeError(ErrorCode.MISSING_REQUEST, frame.cursor.pos, detail))
+    frame.api_name = frame.programs.api_names.get(key)
+    entry = frame.programs.find(frame.direction, key, version)
+    if entry is None:
+        return _unknown(frame, key, version)
+    _read_header(frame, key, version, entry)
+    return _read_body(frame, entry)
+
+
+def _read_header(frame: _Frame, key: int, version: int, entry: Entry) -> None:
+    headers = frame.programs.headers
+    if frame.direction == "response":
+        frame.read(headers["ResponseHeader", response_header_version(key, entry.flexible)], frame.header)
+        return
+    header_version = request_header_version(key, version, entry.flexible)
+    if header_version == 0:
+        frame.header["requestApiKey"] = frame.cursor.int16()
+        frame.header["requestApiVersion"] = frame.cursor.int16()
+        frame.header["correlationId"] = frame.cursor.int32()
+    else:
+        frame.read(headers["RequestHeader", header_version], frame.header)
+
+
+def _unknown(frame: _Frame, key: int, version: int) -> Message:
+    """An api key or version that no release knows: the part of the header that never changed, and the reason."""
+    name, header_version = ("RequestHeader", 1) if frame.direction == "request" else ("ResponseHeader", 0)
+    try:
+        frame.read(frame.programs.headers[name, header_version], frame.header)
+    except DecodeError:
+        if "correlationId" not in frame.header:
+            raise
+    if frame.api_name is None:
+        return frame.message(
+            "unknown_api", DecodeError(ErrorCode.UNKNOWN_API, 0, f"no Kafka release has api key {key}")
+        )
+    if _read_api_versions_fallback(frame, frame.cursor.pos):
+        return frame.message("ok")
+    detail = f"no Kafka release has {frame.api_name} v{version}"
+    return frame.message("unknown_version", DecodeError(ErrorCode.UNKNOWN_VERSION, 2, detail))
+
+
+def _read_body(frame: _Frame, entry: Entry) -> Message:
+    start = frame.cursor.pos
+    try:
+        frame.read(entry, frame.body)
+        if frame.cursor.remaining:
+            detail = f"{entry.name} ended here, {frame.cursor.remaining} bytes are left"
+            raise DecodeError(ErrorCode.TRAILING_BYTES, frame.cursor.pos, detail)
+    except DecodeError as error:
+        if _read_api_versions_fallback(frame, start):
+            return frame.message("ok")
+        return frame.message("partial" if frame.body else "malformed", error)
+    return frame.message("ok")
+
+
+def _read_api_versions_fallback(frame: _Frame, start: int) -> bool:
+    """A broker that does not know the version asked for answers ApiVersions in v0 (KIP-511). True if that fits."""
+    if frame.api_key != API_VERSIONS or frame.direction != "response":
+        return False
+    cursor = Cursor(frame.cursor.data, start)
+    body: dict[str, Any] = {}
+    try:
+        BodyReader(frame.programs, cursor, frame.trace).read(frame.programs.responses[API_VERSIONS, 0].start, body)
+    except DecodeError:
+        return False
+    if cursor.remaining:
+        return False
+    frame.body = body
+    return True

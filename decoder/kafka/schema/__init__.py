@@ -1,0 +1,1 @@
+"""Kafka's message schemas: the table, how it is read, and how it is built."""

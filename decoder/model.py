@@ -1,0 +1,189 @@
+"""The types that travel along the arrows: bytes → Segment → RawFrame → Frame → Message → OffsetEvent.
+
+All are frozen: a step takes values and returns new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import Any, Literal
+
+Direction = Literal["request", "response"]
+"""``request``: client to server; ``response``: server to client."""
+
+Status = Literal[
+    "ok", "partial", "unknown_api", "unknown_version", "orphan_response", "malformed", "truncated", "redacted"
+]
+"""Outcome of decoding one frame; the values are a contract of the ``decode_status`` column."""
+
+PayloadPolicy = Literal["lengths", "full", "hash", "none"]
+"""What of record keys, values and headers may be stored; applied by the agent before the first write."""
+
+
+class FrameFlags(IntFlag):
+    """Bits of the landing column ``flags``."""
+
+    TRUNCATED = 1
+    """Only the beginning of the frame was captured; ``size`` is the full size, ``frame`` is shorter."""
+    REDACTED = 2
+    """A credential was overwritten; ``frame`` is not what was on the wire."""
+    AFTER_GAP = 4
+    """The first frame after bytes were lost in this direction."""
+    CRC_CHECKED = 8
+    """The checksums of the record batches in this frame were verified before the payload policy was applied."""
+    CRC_MISMATCH = 16
+    """At least one of them did not match (only together with CRC_CHECKED)."""
+    PAYLOAD_REMOVED = 32
+    """The payload policy changed bytes behind a record batch header: checksums no longer match."""
+    NO_RESPONSE_EXPECTED = 64
+    """A request that the server does not answer (Produce with acks=0)."""
+    UNANSWERED = 128
+    """The connection closed before the response came."""
+    ORPHAN_RESPONSE = 256
+    """A response whose request was not seen."""
+    CORRELATION_MISMATCH = 512
+    """The response's correlation id is not that of the request next in line; paired by id, or not at all."""
+    SASL_TOKEN = 1024
+    """A raw SASL token (SaslHandshake v0): no Kafka header."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawFrame:
+    """One length-delimited message as it stood in the byte stream of one direction.
+
+    Attributes:
+        data: the frame's bytes without Kafka's length prefix; shorter than ``size`` only if truncated.
+        size: the size in bytes that the length prefix declared.
+        ts: capture time of the first byte, µs since the epoch, UTC.
+        ts_end: capture time of the last byte, µs.
+        after_gap: bytes were lost in this direction immediately before this frame.
+    """
+
+    data: bytes
+    size: int
+    ts: int
+    ts_end: int
+    after_gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One row of the landing zone. Times are µs since the epoch, UTC. See pipeline.tables for each column."""
+
+    agent_id: str
+    connection_id: str
+    exchange_id: str | None
+    seq: int
+    direction: Direction
+    ts: int
+    ts_end: int
+    client_ip: str
+    client_port: int
+    server_ip: str
+    server_port: int
+    protocol: str
+    api_key: int | None
+    api_version: int | None
+    correlation_id: int | None
+    reply_to: int | None
+    size: int
+    frame: bytes
+    flags: int
+    flow_id: str
+    payload_policy: PayloadPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes of one direction that the capture does not hold (a row of ``bronze.gaps``).
+
+    Attributes:
+        seq: ordinal in its direction of the first frame found after the loss.
+        bytes_lost: bytes missing from the stream or skipped while looking for the next frame.
+        method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``.
+        confidence: 0 to 1.
+    """
+
+    agent_id: str
+    connection_id: str
+    seq: int
+    direction: Direction
+    ts: int
+    bytes_lost: int
+    method: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What decoding one frame gave.
+
+    Attributes:
+        header: Kafka's JSON of the request or response header; empty if it could not be read.
+        body: Kafka's JSON of the body (see ``Codec.decode``); what was read before an error stays.
+        status: see :data:`Status`.
+        error_code: a value of ``decoder.errors.ErrorCode``, None if ``ok``.
+        error_offset: byte offset in the frame of the error, None if ``ok``.
+        error_detail: what was expected there, in words.
+        api_key, api_version, api_name: as decoded, or as given by the caller.
+        client_id: of a request.
+        record_batches: summaries of all record batches of the frame, each with ``topic``/``topicId`` and
+            ``partition`` beside the fields of ``recordBatches`` in the body.
+    """
+
+    header: dict[str, Any]
+    body: dict[str, Any]
+    status: Status
+    error_code: str | None = None
+    error_offset: int | None = None
+    error_detail: str | None = None
+    api_key: int | None = None
+    api_version: int | None = None
+    api_name: str | None = None
+    client_id: str | None = None
+    record_batches: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEvent:
+    """What one exchange says of one partition (a row of ``silver.offset_events`` without the exchange's columns).
+
+    Offsets are inclusive positions in the log unless said otherwise; None where the exchange does not say.
+
+    Attributes:
+        ordinal: position of this event among those of the same exchange, partition and kind, from 0.
+        kind: ``produced``, ``fetched``, ``committed``, ``commit_rejected``, ``fetched_commit``, ``listed``,
+            ``txn_committed``, ``txn_commit_rejected``, ``produce_rejected``, ``fetch_rejected``.
+        offset: produced: base offset of the first record; fetched: the fetch offset asked for; commits: the committed
+            offset (the next one to read); listed: the offset that was found.
+        next_offset: produced and fetched: one past the last record of the batches seen (exclusive end).
+        records: number of records in the batches seen, control batches not counted.
+        high_watermark, last_stable_offset, log_start_offset: as the response says; -1 becomes None.
+        producer_id, producer_epoch, transactional_id: of the transaction or producer, if any.
+    """
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    kind: str
+    ordinal: int
+    offset: int | None = None
+    next_offset: int | None = None
+    records: int | None = None
+    high_watermark: int | None = None
+    last_stable_offset: int | None = None
+    log_start_offset: int | None = None
+    leader_epoch: int | None = None
+    group_id: str | None = None
+    member_id: str | None = None
+    generation: int | None = None
+    client_id: str | None = None
+    isolation_level: str | None = None
+    error_code: int | None = None
+    error_name: str | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    transactional_id: str | None = None
+    list_timestamp: int | None = None
+    metadata: str | None = None

@@ -1,0 +1,88 @@
+"""The interface that every protocol folder fulfils, so that a newcomer who knows one protocol knows all.
+
+``decoder/kafka`` is the model. A protocol is registered in :mod:`decoder.codec` (decoding) and in
+``pipeline.capture.protocols`` (recognition); nothing else in the pipeline names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from decoder.model import Direction, RawFrame
+
+
+@dataclass(frozen=True, slots=True)
+class FrameKey:
+    """What pairing knows of a frame: the landing columns that the agent stamps.
+
+    Attributes:
+        exchange_ordinal: ordinal of the exchange in its connection, the same on request and response; the agent makes
+            ``exchange_id`` of it and the connection id.
+        api_key, api_version: of the request, on both halves.
+        flags: bits of decoder.model.FrameFlags that pairing found.
+    """
+
+    exchange_ordinal: int
+    api_key: int | None
+    api_version: int | None
+    correlation_id: int | None
+    reply_to: int | None = None
+    flags: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """Outcome of one call to :meth:`Framer.feed`."""
+
+    frames: Sequence[RawFrame] = field(default_factory=tuple)
+    bytes_skipped: int = 0
+    """Bytes given up while looking for the next frame (0 in step)."""
+    method: str = ""
+    """How the stream was found again, see decoder.model.Gap."""
+    confidence: float = 0.0
+
+
+class Framer(Protocol):
+    """Cuts the byte stream of one direction of one connection into frames. Buffers at most one frame."""
+
+    def feed(self, data: bytes, ts: int) -> Framed:
+        """Take the next bytes in order (``ts``: capture time in µs) and return the frames that they complete."""
+
+    def lost(self, count: int, ts: int) -> Framed:
+        """``count`` bytes are missing here. Returns the cut-off frame (shorter than its size), if one was open."""
+
+    def close(self) -> Framed:
+        """No more bytes. Returns the cut-off frame, if one was open."""
+
+
+class Pairer(Protocol):
+    """Matches the responses of one connection to its requests."""
+
+    def request(self, frame: RawFrame) -> FrameKey:
+        """Take the next request in order."""
+
+    def response(self, frame: RawFrame) -> FrameKey:
+        """Take the next response in order; an orphan gets an exchange ordinal of its own."""
+
+    def unanswered(self) -> Sequence[int]:
+        """Exchange ordinals of requests still waiting for their response."""
+
+
+class WireProtocol(Protocol):
+    """What a protocol folder offers to the agent."""
+
+    name: str
+
+    def recognise(self, client: bytes, server: bytes) -> float:
+        """How sure (0 to 1) the first bytes of both directions are this protocol, ``client`` being the client's.
+
+        Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell.
+        """
+
+    def framer(self, direction: Direction) -> Framer:
+        """A new framer for one direction of a connection."""
+
+    def pairer(self) -> Pairer:
+        """A new pairer for a connection."""

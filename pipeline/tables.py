@@ -1,0 +1,429 @@
+"""The one registry of tables: schema, comments, keys, partitioning and constraints of everything in the lake.
+
+DDL, the landing files' schema, quality checks and documentation derive from it. Types are Spark SQL type names;
+this module imports neither Spark nor Arrow. Times are UTC; offsets are positions in the Kafka log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+def _quoted(text: str) -> str:
+    """A Spark SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: Spark SQL type, what it means, and whether null is allowed."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table at ``<lake>/<schema>/<name>``.
+
+    Attributes:
+        key: columns that identify a row; no two rows share them.
+        partition_by: columns of the directory layout.
+        checks: CHECK constraints by name, as SQL over the row.
+    """
+
+    schema: str
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    checks: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """``schema.name``."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Path below the lake's root."""
+        return f"{self.schema}/{self.name}"
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(c.name for c in self.columns)
+
+    def ddl(self) -> str:
+        """The schema as a Spark DDL string, with comments."""
+        return ", ".join(
+            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'} COMMENT {_quoted(c.comment)}" for c in self.columns
+        )
+
+
+def _c(name: str, type_: str, comment: str) -> Column:
+    return Column(name, type_, comment)
+
+
+def _r(name: str, type_: str, comment: str) -> Column:
+    return Column(name, type_, comment, nullable=False)
+
+
+LANDING_COLUMNS = (
+    _r("agent_id", "string", "Name of the capture agent"),
+    _r("connection_id", "string", "The TCP connection; the same capture read twice by one agent gives the same id"),
+    _c("exchange_id", "string", "The request and its response carry the same id"),
+    _r("seq", "bigint", "Ordinal of the frame in its direction of the connection, from 0"),
+    _r("direction", "string", "request (client to server) or response"),
+    _r("ts", "timestamp", "Capture time of the first byte, UTC, microseconds"),
+    _r("ts_end", "timestamp", "Capture time of the last byte, UTC, microseconds"),
+    _r("client_ip", "string", "Address of the side that sends requests"),
+    _r("client_port", "int", "Its TCP port"),
+    _r("server_ip", "string", "Address of the side that answers"),
+    _r("server_port", "int", "Its TCP port"),
+    _r("protocol", "string", "kafka or mongodb"),
+    _c("api_key", "int", "Kafka api key (of the request, also on its response) or MongoDB opcode"),
+    _c("api_version", "int", "Kafka api version of the request, also on its response"),
+    _c("correlation_id", "bigint", "Kafka correlation id or MongoDB requestID"),
+    _c("reply_to", "bigint", "MongoDB responseTo"),
+    _r("size", "int", "Bytes of the frame on the wire, without Kafka's length prefix"),
+    _r("frame", "binary", "The frame's bytes under the payload policy, without Kafka's length prefix"),
+    _r(
+        "flags",
+        "int",
+        "Bits: 1 truncated, 2 redacted, 4 after a gap, 8 record checksums verified, 16 a checksum did "
+        "not match, 32 payload removed, 64 no response expected, 128 unanswered at close, 256 orphan response, "
+        "512 correlation id mismatch, 1024 raw SASL token",
+    ),
+    _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
+    _r("payload_policy", "string", "What of keys and values was allowed to land: lengths, full, hash or none"),
+)
+
+_DATE = _r("date", "date", "UTC day of ts")
+_FRAME = LANDING_COLUMNS[[c.name for c in LANDING_COLUMNS].index("frame")]
+
+FRAMES = Table(
+    "bronze",
+    "frames",
+    "Every captured frame, decoded or with the reason why not",
+    (
+        _DATE,
+        *(c for c in LANDING_COLUMNS if c.name != "frame"),
+        _c("api_name", "string", "Name of the Kafka api, e.g. OffsetCommit"),
+        _c("client_id", "string", "client_id of a request's header"),
+        _c("header", "string", "JSON of the header, as Kafka's own converters write it"),
+        _c("body", "string", "JSON of the body, as Kafka's own converters write it"),
+        _c("record_batches", "string", "JSON array: a summary of each record batch in the frame"),
+        _r(
+            "decode_status",
+            "string",
+            "ok, partial, unknown_api, unknown_version, orphan_response, malformed, truncated or redacted",
+        ),
+        _c("error_code", "string", "Why decoding stopped; a stable name"),
+        _c("error_offset", "int", "Byte of the frame at which it stopped, from 0"),
+        _r("codec_version", "string", "Version of the codec that decoded this row"),
+        _FRAME,
+    ),
+    key=("connection_id", "direction", "seq"),
+    partition_by=("date",),
+    checks={
+        "direction_known": "direction IN ('request', 'response')",
+        "error_has_code": "decode_status = 'ok' OR error_code IS NOT NULL",
+    },
+)
+
+GAPS = Table(
+    "bronze",
+    "gaps",
+    "Bytes that the capture lost, and how the stream was found again",
+    (
+        _DATE,
+        _r("agent_id", "string", "Name of the capture agent"),
+        _r("connection_id", "string", "The TCP connection"),
+        _r("seq", "bigint", "Ordinal in its direction of the first frame after the loss"),
+        _r("direction", "string", "request or response"),
+        _r("ts", "timestamp", "When the loss was noticed"),
+        _r("bytes_lost", "bigint", "Bytes missing from the stream or skipped"),
+        _r("method", "string", "How the next frame was found: length, segment_start, scan or none"),
+        _r("confidence", "double", "0 to 1"),
+    ),
+    key=("connection_id", "direction", "seq"),
+    partition_by=("date",),
+)
+
+GAP_LANDING_COLUMNS = tuple(c for c in GAPS.columns if c.name != "date")
+
+_EXCHANGE_CONTEXT = (
+    _r("connection_id", "string", "The TCP connection"),
+    _r("agent_id", "string", "Name of the capture agent"),
+    _r("flow_id", "string", "The same connection seen by any agent"),
+    _r("protocol", "string", "kafka or mongodb"),
+    _r("client_ip", "string", "Address of the client"),
+    _r("client_port", "int", "Its TCP port"),
+    _r("server_ip", "string", "Address of the server"),
+    _r("server_port", "int", "Its TCP port"),
+)
+
+EXCHANGES = Table(
+    "silver",
+    "exchanges",
+    "A request together with its response",
+    (
+        _DATE,
+        _r("exchange_id", "string", "Id of the exchange"),
+        *_EXCHANGE_CONTEXT,
+        _c("api_key", "int", "Kafka api key or MongoDB opcode"),
+        _c("api_name", "string", "Name of the api"),
+        _c("api_version", "int", "Version of the request"),
+        _c("correlation_id", "bigint", "Correlation id of the request (of the response if that is all we have)"),
+        _c("client_id", "string", "client_id of the request"),
+        _r("ts", "timestamp", "request_ts, or response_ts when the request was not seen"),
+        _c("request_ts", "timestamp", "First byte of the request"),
+        _c("response_ts", "timestamp", "First byte of the response"),
+        _c("latency_us", "bigint", "Last byte of the request to first byte of the response, microseconds"),
+        _c("request_size", "int", "Bytes of the request frame"),
+        _c("response_size", "int", "Bytes of the response frame"),
+        _r("status", "string", "paired, no_response_expected, unanswered, pending or orphan_response"),
+        _c("error_codes", "array<int>", "Distinct non-zero Kafka error codes anywhere in the response, ascending"),
+        _c("error_names", "array<string>", "Their names, in the same order"),
+        _c("request_status", "string", "decode_status of the request"),
+        _c("response_status", "string", "decode_status of the response"),
+        _c("request_body", "string", "JSON of the request's body"),
+        _c("response_body", "string", "JSON of the response's body"),
+    ),
+    key=("exchange_id",),
+    partition_by=("date",),
+    checks={
+        "status_known": "status IN ('paired', 'no_response_expected', 'unanswered', 'pending', 'orphan_response')",
+        "latency_not_negative": "latency_us IS NULL OR latency_us >= 0",
+    },
+)
+
+OPEN_EXCHANGES = Table(
+    "silver",
+    "open_exchanges",
+    "Halves that wait for their other half; rewritten by each batch",
+    FRAMES.columns[:-1],
+    key=("exchange_id", "direction"),
+)
+
+OFFSET_EVENTS = Table(
+    "silver",
+    "offset_events",
+    "What one exchange says of one partition",
+    (
+        _DATE,
+        _r("exchange_id", "string", "The exchange that says it"),
+        _r("ts", "timestamp", "When it was said: the response's first byte, or the request's if there is no response"),
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("server", "string", "ip:port of the broker that answered"),
+        _r("client", "string", "ip:port of the client"),
+        _c("topic", "string", "Topic name; null while only the id is known"),
+        _c("topic_id", "string", "Topic id (KIP-516), where the exchange carries one"),
+        _r("partition", "int", "Partition index"),
+        _r(
+            "kind",
+            "string",
+            "produced, produce_rejected, fetched, fetch_rejected, committed, commit_rejected, "
+            "fetched_commit, listed, txn_committed or txn_commit_rejected",
+        ),
+        _r("ordinal", "int", "Position among the events of the same exchange, partition and kind"),
+        _c("offset", "bigint", "produced: first offset; fetched: fetch offset; commits: next offset to read"),
+        _c("next_offset", "bigint", "produced, fetched: one past the last record seen"),
+        _c("records", "bigint", "Records in the batches seen"),
+        _c("high_watermark", "bigint", "As the response says"),
+        _c("last_stable_offset", "bigint", "As the response says"),
+        _c("log_start_offset", "bigint", "As the response says"),
+        _c("leader_epoch", "int", "As the exchange says"),
+        _c("group_id", "string", "Consumer group"),
+        _c("member_id", "string", "Member of the group"),
+        _c("generation", "int", "Generation (or member epoch) of the commit"),
+        _c("client_id", "string", "client_id of the request"),
+        _c("isolation_level", "string", "read_uncommitted or read_committed (fetched, listed)"),
+        _c("error_code", "int", "Kafka error code of this partition; 0 is none"),
+        _c("error_name", "string", "Its name"),
+        _c("producer_id", "bigint", "Producer of the (last) batch or transaction"),
+        _c("producer_epoch", "int", "Its epoch"),
+        _c("transactional_id", "string", "Its transactional id, if the exchange says it"),
+        _c("list_timestamp", "bigint", "listed: the timestamp asked for; -1 latest, -2 earliest"),
+        _c("metadata", "string", "commits: the metadata string"),
+    ),
+    key=("exchange_id", "topic", "topic_id", "partition", "kind", "ordinal"),
+    partition_by=("date",),
+)
+
+RECORD_BATCHES = Table(
+    "silver",
+    "record_batches",
+    "A record batch seen in a Produce request or a Fetch response",
+    (
+        _DATE,
+        _r("exchange_id", "string", "The exchange that carried it"),
+        _r("ts", "timestamp", "When it was seen"),
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("server", "string", "ip:port of the broker"),
+        _c("client_id", "string", "client_id of the request"),
+        _c("topic", "string", "Topic name; null while only the id is known"),
+        _c("topic_id", "string", "Topic id"),
+        _r("partition", "int", "Partition index"),
+        _r("source", "string", "produce or fetch"),
+        _r("ordinal", "int", "Position in the records field of this partition"),
+        _c("base_offset", "bigint", "First offset; in Produce relative to the batch (the broker assigns the real one)"),
+        _c("last_offset", "bigint", "Last offset, inclusive"),
+        _c("records", "int", "Number of records; null if it cannot be told without decompressing"),
+        _c("size", "int", "Bytes of the batch with its header"),
+        _c("magic", "int", "Message format: 0, 1 or 2"),
+        _c("compression", "string", "none, gzip, snappy, lz4 or zstd"),
+        _c("timestamp_type", "string", "CreateTime or LogAppendTime"),
+        _c("base_timestamp", "bigint", "ms since the epoch"),
+        _c("max_timestamp", "bigint", "ms since the epoch"),
+        _c("producer_id", "bigint", "-1: none"),
+        _c("producer_epoch", "int", "-1: none"),
+        _c("base_sequence", "int", "-1: none"),
+        _c("is_transactional", "boolean", "Part of a transaction"),
+        _c("is_control", "boolean", "A control batch (transaction marker …)"),
+        _c("control_type", "string", "ABORT, COMMIT, LEADER_CHANGE …"),
+        _c("crc_valid", "boolean", "Checksum verdict; null where it could not be checked"),
+    ),
+    key=("exchange_id", "topic", "topic_id", "partition", "source", "ordinal"),
+    partition_by=("date",),
+)
+
+TOPICS = Table(
+    "silver",
+    "topics",
+    "Topic id and name as the wire said them, with the time of that",
+    (
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("topic_id", "string", "Topic id (KIP-516)"),
+        _r("topic", "string", "Topic name"),
+        _r("first_ts", "timestamp", "First seen"),
+        _r("last_ts", "timestamp", "Last seen"),
+    ),
+    key=("cluster", "topic_id"),
+)
+
+BROKERS = Table(
+    "silver",
+    "brokers",
+    "Which server address belongs to which Kafka cluster",
+    (
+        _r("server", "string", "ip:port that answered with a cluster id"),
+        _r("cluster", "string", "Kafka cluster id"),
+        _r("first_ts", "timestamp", "First seen"),
+        _r("last_ts", "timestamp", "Last seen"),
+    ),
+    key=("server", "cluster"),
+)
+
+OFFSET_TIMELINE = Table(
+    "gold",
+    "offset_timeline",
+    "A partition, and each group that reads it, over time: one row per event, carried forward",
+    (
+        _DATE,
+        _r("cluster", "string", "Kafka cluster"),
+        _r("topic", "string", "Topic name, or its id while the name is not known"),
+        _r("partition", "int", "Partition index"),
+        _r("group_id", "string", "Consumer group; empty for what holds without a group"),
+        _r("ts", "timestamp", "Time of the event"),
+        _r("ordinal", "int", "Orders the events of one partition, group and ts"),
+        _r("exchange_id", "string", "The exchange that this row comes from"),
+        _r("kind", "string", "kind of the offset event"),
+        _c("client_id", "string", "Who"),
+        _c("member_id", "string", "Member of the group"),
+        _c("generation", "int", "Generation of the commit"),
+        _c("error_name", "string", "Error of this event; NONE if it succeeded"),
+        _c("event_offset", "bigint", "The offset that this event names"),
+        _c("log_start_offset", "bigint", "Last known"),
+        _c("last_stable_offset", "bigint", "Last known"),
+        _c("high_watermark", "bigint", "Last known (also from produced offsets)"),
+        _c("produced_offset", "bigint", "Last known end of acknowledged produce (exclusive)"),
+        _c("fetch_position", "bigint", "Last known offset that this client fetched up to (exclusive)"),
+        _c("committed_offset", "bigint", "Last accepted commit of the group"),
+        _c("lag", "bigint", "high_watermark - committed_offset, never below 0; null while either is unknown"),
+        _c("lag_read_committed", "bigint", "last_stable_offset - committed_offset, never below 0"),
+        _c("lag_seconds", "double", "Age of the oldest uncommitted record, from produced events; null if not known"),
+    ),
+    key=("cluster", "topic", "partition", "group_id", "ts", "ordinal"),
+    partition_by=("date",),
+    checks={"lag_not_negative": "lag IS NULL OR lag >= 0"},
+)
+
+FINDINGS = Table(
+    "gold",
+    "findings",
+    "A diagnosis with its evidence",
+    (
+        _r("finding_id", "string", "Stable: hash of rule and subject"),
+        _r("rule", "string", "Name of the rule"),
+        _r("severity", "string", "info, warning or critical"),
+        _r("subject", "string", "What it is about, e.g. group/topic-partition"),
+        _r("cluster", "string", "Kafka cluster"),
+        _c("topic", "string", "Topic"),
+        _c("partition", "int", "Partition"),
+        _c("group_id", "string", "Consumer group"),
+        _r("first_ts", "timestamp", "First evidence"),
+        _r("last_ts", "timestamp", "Last evidence"),
+        _r("summary", "string", "What happened, in plain words"),
+        _r("evidence", "array<string>", "exchange ids"),
+        _r("details", "string", "JSON: the figures behind the summary"),
+        _r("advice", "string", "What to do"),
+    ),
+    key=("finding_id",),
+)
+
+STREAM_PROGRESS = Table(
+    "ops",
+    "stream_progress",
+    "What each batch of the streaming job did",
+    (
+        _r("query", "string", "Name of the query"),
+        _r("batch_id", "bigint", "Batch id of its checkpoint"),
+        _r("checkpoint", "string", "Id of the checkpoint"),
+        _r("rows_in", "bigint", "Rows read"),
+        _r("rows_out", "bigint", "Rows written to the main table"),
+        _r("finished_at", "timestamp", "Wall clock at the end of the batch"),
+    ),
+    key=("query", "checkpoint", "batch_id"),
+)
+
+QUALITY_RESULTS = Table(
+    "ops",
+    "quality_results",
+    "One row per expectation and run of `wirelake check`",
+    (
+        _r("run_id", "string", "Id of the run"),
+        _r("run_time", "timestamp", "When it ran"),
+        _r("table_name", "string", "Table that was checked"),
+        _r("name", "string", "Name of the expectation"),
+        _c("column_name", "string", "Column, if it is about one"),
+        _r("severity", "string", "critical or warning"),
+        _r("success", "boolean", "Whether it held"),
+        _c("rows_checked", "bigint", "Rows looked at"),
+        _c("rows_failed", "bigint", "Rows that violate it"),
+        _c("message", "string", "What was expected and seen; never a sample value"),
+    ),
+    key=("run_id", "table_name", "name", "column_name"),
+)
+
+TABLES: dict[str, Table] = {
+    t.full_name: t
+    for t in (
+        FRAMES,
+        GAPS,
+        EXCHANGES,
+        OPEN_EXCHANGES,
+        OFFSET_EVENTS,
+        RECORD_BATCHES,
+        TOPICS,
+        BROKERS,
+        OFFSET_TIMELINE,
+        FINDINGS,
+        STREAM_PROGRESS,
+        QUALITY_RESULTS,
+    )
+}
