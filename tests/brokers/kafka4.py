@@ -1,0 +1,109 @@
+"""How to start a real Kafka 4.4.0: one KRaft node on loopback, gone without trace afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from tests.brokers.maven import broker_libs
+from tests.brokers.process import BrokerError, Server, free_ports
+
+VERSION = "4.4.0"
+_CLUSTER_ID = "V2lyZWxha2VUZXN0czAwMQ"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={home}/data
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=500
+transaction.max.timeout.ms=900000
+num.network.threads=1
+num.io.threads=2
+log.cleaner.enable=false
+auto.create.topics.enable=false
+"""
+
+_LOGGING = """\
+status=warn
+rootLogger.level=warn
+rootLogger.appenderRef.stdout.ref=STDOUT
+appender.console.type=Console
+appender.console.name=STDOUT
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %m (%c)%n
+"""
+
+
+class Kafka4:
+    """A running broker: `with Kafka4() as broker: … broker.bootstrap`."""
+
+    version = VERSION
+
+    def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
+        """Plan a broker on `host`; `port` None takes a free one."""
+        self.host = host
+        self._wanted_port = port
+        self.port = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients."""
+        return f"{self.host}:{self.port}"
+
+    def __enter__(self) -> Kafka4:
+        """Format the storage, start the broker, wait until it serves.
+
+        Raises:
+            BrokerError: if it does not start; with the end of its log.
+            MavenError: if its jars cannot be had.
+        """
+        libs = broker_libs("kafka4")
+        self._temp = tempfile.TemporaryDirectory(prefix="kafka4-")
+        home = Path(self._temp.name)
+        port, controller_port = free_ports(2, self.host)
+        self.port = self._wanted_port or port
+        config, logging = home / "server.properties", home / "log4j2.properties"
+        config.write_text(
+            _PROPERTIES.format(host=self.host, port=self.port, controller_port=controller_port, home=home)
+        )
+        logging.write_text(_LOGGING)
+        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        java += [f"-Dlog4j2.configurationFile={logging}", "-cp", f"{libs}/*"]
+        try:
+            _format([*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(config)])
+            self._server = Server(f"Kafka {VERSION}", [*java, "kafka.Kafka", str(config)], home / "server.log", home)
+            try:
+                self._server.wait_until_broker(self.host, self.port)
+            except BaseException:
+                self._server.stop()
+                raise
+        except BaseException:
+            self._temp.cleanup()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._server.stop()
+        self._temp.cleanup()
+
+
+def _format(command: list[str]) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise BrokerError(f"Kafka {VERSION}: formatting its storage failed:\n{done.stdout[-4000:]}")

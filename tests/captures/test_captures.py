@@ -1,0 +1,89 @@
+"""Are the committed captures what their README says: complete, counted right, and with the incident in them?"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.captures.count import count_frames
+from tests.captures.record import HERE, PORT, SCENARIOS, main
+
+
+def _truth(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((HERE / f"{name}.truth.json").read_text())
+    return document
+
+
+def _events(name: str, **wanted: Any) -> list[dict[str, Any]]:
+    return [e for e in _truth(name)["events"] if all(e.get(k) == v for k, v in wanted.items())]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_counts_are_what_tshark_sees(name: str) -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("needs tshark")
+    counted = json.loads((HERE / f"{name}.counts.json").read_text())
+    assert count_frames(HERE / f"{name}.pcap", [PORT]) == counted
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_event_belongs_to_a_client_and_to_the_time_of_the_capture(name: str) -> None:
+    truth = _truth(name)
+    known = {client["client_id"] for client in truth["clients"]}
+    assert truth["events"]
+    for event in truth["events"]:
+        assert event["client_id"] in known
+        assert truth["capture_start_ms"] <= event["ts_ms"] <= truth["capture_end_ms"]
+
+
+def test_healthy_ends_without_lag_and_never_commits_backwards() -> None:
+    for group, end in _truth("healthy")["outcome"].items():
+        assert end["committed"] == end["high_watermark"], group
+    assert not _events("healthy", kind="commit_error")
+    last: dict[tuple[str, int], int] = {}
+    for event in _events("healthy", kind="commit_ok"):
+        where = (event["group"], event["partition"])
+        assert event["offset"] >= last.get(where, 0)
+        last[where] = event["offset"]
+
+
+def test_stuck_commit_falls_back_to_one_old_offset_again_and_again() -> None:
+    end = _truth("stuck_commit")["outcome"]
+    stuck = end["stuck_partition"]
+    old = end["committed"][str(stuck)]
+    commits = [e for e in _events("stuck_commit", kind="commit_ok") if e["partition"] == stuck]
+    falls = sum(1 for before, after in itertools.pairwise(commits) if after["offset"] == old < before["offset"])
+    assert falls >= 10
+    assert len({e["offset"] for e in commits if e["client_id"] == "billing-2"}) >= 10
+    assert end["high_watermark"][str(stuck)] - old > 50
+
+
+def test_stalled_lso_starves_the_read_committed_consumer_of_one_partition() -> None:
+    end = _truth("stalled_lso")["outcome"]
+    stalled, first = end["stalled_partition"], end["first_offset_of_transaction"]
+    assert end["last_stable_offset"][str(stalled)] == first
+    assert end["high_watermark"][str(stalled)] > first + 50
+    assert (
+        max(e["offset"] for e in _events("stalled_lso", client_id="reports", kind="consumed", partition=stalled))
+        < first
+    )
+    assert (
+        max(e["offset"] for e in _events("stalled_lso", client_id="live-view", kind="consumed", partition=stalled))
+        > first + 50
+    )
+    assert not _events("stalled_lso", client_id="orders-batch", kind="txn_abort")
+
+
+def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no_such_incident"]) == 2
+    assert "choose from healthy" in capsys.readouterr().err
+
+
+def test_all_captures_together_stay_small() -> None:
+    files = [p for p in Path(HERE).iterdir() if p.suffix in {".pcap", ".json"}]
+    assert sum(p.stat().st_size for p in files) < 4_000_000
