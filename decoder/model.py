@@ -17,7 +17,7 @@ Status = Literal[
 ]
 """Outcome of decoding one frame; the values are a contract of the ``decode_status`` column."""
 
-PayloadPolicy = Literal["lengths", "full", "hash", "none"]
+PayloadPolicy = Literal["lengths", "full"]
 """What of record keys, values and headers may be stored; applied by the agent before the first write."""
 
 

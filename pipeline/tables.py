@@ -99,7 +99,7 @@ LANDING_COLUMNS = (
         "512 correlation id mismatch, 1024 raw SASL token",
     ),
     _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
-    _r("payload_policy", "string", "What of keys and values was allowed to land: lengths, full, hash or none"),
+    _r("payload_policy", "string", "What of keys and values was allowed to land: lengths (none of it) or full"),
 )
 
 _DATE = _r("date", "date", "UTC day of ts")
@@ -271,7 +271,7 @@ RECORD_BATCHES = Table(
         _r("partition", "int", "Partition index"),
         _r("source", "string", "produce or fetch"),
         _r("ordinal", "int", "Position in the records field of this partition"),
-        _c("base_offset", "bigint", "First offset; in Produce relative to the batch (the broker assigns the real one)"),
+        _c("base_offset", "bigint", "First offset; of Produce as the response tells it, null if it does not"),
         _c("last_offset", "bigint", "Last offset, inclusive"),
         _c("records", "int", "Number of records; null if it cannot be told without decompressing"),
         _c("size", "int", "Bytes of the batch with its header"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from decoder.kafka.bodies import LENGTH, FieldSpan
+from decoder.kafka.bodies import FieldSpan
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import compile_programs
 from decoder.kafka.records import V2_HEADER, BatchSpan, batch_spans, summarise
@@ -60,8 +60,11 @@ def redact_frame(frame: Frame) -> Frame:
 
 
 def _first_unread(error_offset: int, spans: list[FieldSpan]) -> int:
-    """Where the part of a frame begins that was not understood; a length that overran stays to show the error."""
-    return max([error_offset, *(span.end for span in spans if span.type == LENGTH or span.end <= error_offset)])
+    """Where the part of a frame begins that was not understood.
+
+    What was read stays, the header of an unknown request and a length that overran among it: they show the error.
+    """
+    return max([error_offset, *(span.end for span in spans)])
 
 
 def _without_tail(frame: Frame, start: int) -> Frame:

@@ -1,0 +1,75 @@
+# Everything a newcomer types. `make` alone lists it.
+.DEFAULT_GOAL := help
+.SUFFIXES:
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+VENV := .venv
+AIRFLOW_VENV := .venv-airflow
+STAMPS := $(VENV)/.stamps
+PYTHON_IN := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+LOCK := pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.10
+TESTS ?=
+
+.PHONY: help setup demo test lint samples schemas airflow bench lock clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMPS)/system ## Install everything into .venv; quick when there is nothing to do
+
+$(STAMPS)/venv: pipeline/setup/venv.sh
+	@pipeline/setup/venv.sh $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/packages: requirements.lock $(STAMPS)/venv
+	@echo "Installing Python packages …"
+	@$(UV) pip install --quiet --python $(PYTHON_IN) --require-hashes -r requirements.lock
+	@touch $@
+
+$(STAMPS)/project: pyproject.toml $(STAMPS)/packages
+	@$(UV) pip install --quiet --python $(PYTHON_IN) --no-deps --editable .
+	@touch $@
+
+$(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
+	@$(PYTHON_IN) -m pipeline.setup
+	@touch $@
+
+demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake
+	@$(VENV)/bin/wirelake demo
+
+test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of them)
+	@$(PYTHON_IN) -m pytest $(TESTS)
+
+lint: setup ## Formatting, ruff, mypy, import rules
+	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)
+	@$(PYTHON_IN) -m tests.captures.record
+
+schemas: setup ## Build the Kafka schema table anew from the published message definitions
+	@$(PYTHON_IN) -m decoder.kafka.schema.build
+
+airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .venv-airflow
+
+$(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
+	@echo "Installing Airflow …"
+	@[ -x $(AIRFLOW_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON_IN) $(AIRFLOW_VENV)
+	@$(UV) pip install --quiet --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
+	@touch $@
+
+bench: setup ## Measure throughput on the sample captures
+	@$(PYTHON_IN) -m benchmarks
+
+lock: setup ## Resolve the newest allowed versions into both lock files
+	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
+
+clean: ## Remove the environments, caches and the demo lake
+	@rm -rf $(VENV) $(AIRFLOW_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	  demo-lake spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

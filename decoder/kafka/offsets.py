@@ -1,0 +1,283 @@
+"""What does one exchange say of offsets? A pure function of its two bodies.
+
+The bodies are those of ``Codec.decode``; either may be None (not seen, no response) or end early (partial frames), so
+that every field is optional here. Values that Kafka writes as "-1: unknown" become None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from decoder.kafka.errors import error_name
+from decoder.model import OffsetEvent
+
+Json = dict[str, Any]
+
+PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT = 0, 1, 2, 8, 9, 28
+
+OFFSET_APIS = (PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT)
+
+ISOLATION = {0: "read_uncommitted", 1: "read_committed"}
+
+
+class At(NamedTuple):
+    """A partition as requests and responses name it: by topic or, in newer versions, by topic id."""
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+
+
+def offset_events(
+    api_key: int, api_version: int, request: Json | None, response: Json | None, client_id: str | None = None
+) -> list[OffsetEvent]:
+    """What an exchange says of each partition that it names, in the order of the bodies.
+
+    Args:
+        api_key, api_version: of the request.
+        request, response: bodies; None if there is none.
+        client_id: of the request's header.
+    """
+    extract = _EXTRACTORS.get(api_key)
+    if extract is None:
+        return []
+    seen: Counter[tuple[At, str]] = Counter()
+    events = []
+    for event in extract(api_version, request or {}, response):
+        place = (At(event.topic, event.topic_id, event.partition), event.kind)
+        named = error_name(event.error_code) if event.error_code is not None else None
+        events.append(replace(event, ordinal=seen[place], client_id=client_id, error_name=named))
+        seen[place] += 1
+    return events
+
+
+# --- one function for each api; `response` is None where none was seen ---------------------------------------------
+
+
+def _produce(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    answers = dict(produce_responses(response or {}))
+    for at, part in produce_requests(request):
+        batches = items(part, "recordBatches")
+        last = batches[-1] if batches else {}
+        event = OffsetEvent(
+            **at._asdict(),
+            kind="produced",
+            ordinal=0,
+            records=_sum(b.get("recordsCount") for b in batches),
+            producer_id=known(last.get("producerId")),
+            producer_epoch=known(last.get("producerEpoch")),
+            transactional_id=request.get("transactionalId"),
+        )
+        answer = answers.get(at)
+        if answer is None:  # acks=0, or the response was not seen
+            yield event
+            continue
+        code = answer.get("errorCode", 0)
+        offset = known(answer.get("baseOffset")) if code == 0 else None
+        span = _sum(offset_span(b) for b in batches)
+        yield replace(
+            event,
+            kind="produce_rejected" if code else "produced",
+            offset=offset,
+            next_offset=offset + span if offset is not None and span is not None else None,
+            log_start_offset=known(answer.get("logStartOffset")),
+            error_code=code,
+        )
+
+
+def _fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    replica = request.get("replicaId", (request.get("replicaState") or {}).get("replicaId", -1))
+    # A follower's fetch says nothing of a consumer.
+    isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
+    asked = dict(fetch_requests(request))
+    failed = (response or {}).get("errorCode", 0)
+    answered = set()
+    for at, part in fetch_responses(response or {}):
+        answered.add(at)
+        yield replace(_fetched(at, part, asked.get(at)), isolation_level=isolation)
+    for at, part in asked.items():
+        if at in answered:
+            continue  # an incremental answer leaves out what has no news (KIP-227): the position is news to us
+        yield OffsetEvent(
+            **at._asdict(),
+            kind="fetch_rejected" if failed else "fetched",
+            ordinal=0,
+            offset=known(part.get("fetchOffset")),
+            leader_epoch=known(part.get("currentLeaderEpoch")),
+            isolation_level=isolation,
+            error_code=failed if response is not None else None,
+        )
+
+
+def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
+    code = part.get("errorCode", 0)
+    batches = [b for b in items(part, "recordBatches") if b.get("lastOffset") is not None]
+    whole = [b for b in batches if b.get("status", "ok") == "ok"]
+    data = [b for b in whole if not b.get("isControlBatch")]
+    last = data[-1] if data else {}
+    return OffsetEvent(
+        **at._asdict(),
+        kind="fetch_rejected" if code else "fetched",
+        ordinal=0,
+        offset=known((asked or {}).get("fetchOffset")),
+        next_offset=whole[-1]["lastOffset"] + 1 if whole else None,
+        records=_sum(b.get("recordsCount") for b in data),
+        high_watermark=known(part.get("highWatermark")),
+        last_stable_offset=known(part.get("lastStableOffset")),
+        log_start_offset=known(part.get("logStartOffset")),
+        leader_epoch=known((asked or {}).get("currentLeaderEpoch")),
+        error_code=code,
+        producer_id=known(last.get("producerId")),
+        producer_epoch=known(last.get("producerEpoch")),
+    )
+
+
+def _list_offsets(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    asked = dict(_partitions(request, "topics", "name", "partitions", "partitionIndex"))
+    replica = request.get("replicaId", -1)
+    isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
+    for at, part in _partitions(response or {}, "topics", "name", "partitions", "partitionIndex"):
+        code = part.get("errorCode", 0)
+        old = part.get("oldStyleOffsets") or [None]  # v0: the newest first
+        yield OffsetEvent(
+            **at._asdict(),
+            kind="listed",
+            ordinal=0,
+            offset=known(part.get("offset", old[0])) if code == 0 else None,
+            leader_epoch=known(part.get("leaderEpoch")),
+            isolation_level=isolation,
+            error_code=code,
+            list_timestamp=(asked.get(at) or {}).get("timestamp"),
+        )
+
+
+def _offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    for event, code in _commits(request, response):
+        yield replace(event, kind="commit_rejected" if code else "committed", error_code=code)
+
+
+def _txn_offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    for event, code in _commits(request, response):
+        yield replace(
+            event,
+            kind="txn_commit_rejected" if code else "txn_committed",
+            error_code=code,
+            producer_id=known(request.get("producerId")),
+            producer_epoch=known(request.get("producerEpoch")),
+            transactional_id=request.get("transactionalId"),
+        )
+
+
+def _commits(request: Json, response: Json | None) -> Iterator[tuple[OffsetEvent, int]]:
+    """Each partition of a commit with its verdict; without a verdict a commit says nothing."""
+    answers = _partitions(response or {}, "topics", "name", "partitions", "partitionIndex")
+    codes = {at: part["errorCode"] for at, part in answers if "errorCode" in part}
+    for at, part in _partitions(request, "topics", "name", "partitions", "partitionIndex"):
+        if at not in codes:
+            continue
+        event = OffsetEvent(
+            **at._asdict(),
+            kind="committed",
+            ordinal=0,
+            offset=known(part.get("committedOffset")),
+            leader_epoch=known(part.get("committedLeaderEpoch")),
+            group_id=request.get("groupId"),
+            member_id=request.get("memberId"),
+            generation=known(request.get("generationIdOrMemberEpoch")),
+            metadata=part.get("committedMetadata"),
+        )
+        yield event, codes[at]
+
+
+def _offset_fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    if response is None:
+        return
+    if version >= 8:  # several groups in one request (KIP-709)
+        asked = {g.get("groupId"): g for g in items(request, "groups")}
+        groups = [(asked.get(g.get("groupId"), {}), g) for g in items(response, "groups")]
+    else:
+        groups = [(request, response)]
+    for question, answer in groups:
+        group_id = answer.get("groupId") or question.get("groupId")
+        for at, part in _partitions(answer, "topics", "name", "partitions", "partitionIndex"):
+            yield OffsetEvent(
+                **at._asdict(),
+                kind="fetched_commit",
+                ordinal=0,
+                offset=known(part.get("committedOffset")),
+                leader_epoch=known(part.get("committedLeaderEpoch")),
+                group_id=group_id,
+                member_id=question.get("memberId"),
+                generation=known(question.get("memberEpoch")),
+                error_code=part.get("errorCode", 0) or answer.get("errorCode", 0),
+                metadata=part.get("metadata"),
+            )
+
+
+_EXTRACTORS: dict[int, Callable[[int, Json, Json | None], Iterator[OffsetEvent]]] = {
+    PRODUCE: _produce,
+    FETCH: _fetch,
+    LIST_OFFSETS: _list_offsets,
+    OFFSET_COMMIT: _offset_commit,
+    OFFSET_FETCH: _offset_fetch,
+    TXN_OFFSET_COMMIT: _txn_offset_commit,
+}
+
+
+# --- walking the bodies -------------------------------------------------------------------------------------------
+
+
+def produce_requests(body: Json) -> Iterator[tuple[At, Json]]:
+    return _partitions(body, "topicData", "name", "partitionData", "index")
+
+
+def produce_responses(body: Json) -> Iterator[tuple[At, Json]]:
+    return _partitions(body, "responses", "name", "partitionResponses", "index")
+
+
+def fetch_requests(body: Json) -> Iterator[tuple[At, Json]]:
+    return _partitions(body, "topics", "topic", "partitions", "partition")
+
+
+def fetch_responses(body: Json) -> Iterator[tuple[At, Json]]:
+    return _partitions(body, "responses", "topic", "partitions", "partitionIndex")
+
+
+def _partitions(body: Json, topics: str, name: str, partitions: str, index: str) -> Iterator[tuple[At, Json]]:
+    """All partitions of ``body``; a partition or topic whose identity was cut off is left out."""
+    for topic in items(body, topics):
+        topic_name, topic_id = topic.get(name), topic.get("topicId")
+        if topic_name is None and topic_id is None:
+            continue
+        for part in items(topic, partitions):
+            if part.get(index) is not None:
+                yield At(topic_name, topic_id, part[index]), part
+
+
+def items(body: Json | None, name: str) -> list[Json]:
+    return (body or {}).get(name) or []
+
+
+def known(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None as soon as one part is unknown."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def offset_span(batch: Json) -> int | None:
+    """How many offsets a produced batch takes."""
+    first, last = batch.get("baseOffset"), batch.get("lastOffset")
+    if batch.get("magic") == 2 and first is not None and last is not None:
+        return int(last - first + 1)
+    return batch.get("recordsCount")

@@ -1,0 +1,109 @@
+"""What is a packet, where do its bytes come from, and what can be wrong with them?"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import BinaryIO, NamedTuple
+
+import zstandard
+
+from pipeline.errors import UserError
+
+MAX_PACKET_BYTES = 16 * 1024 * 1024
+"""A damaged length field must not make us read the rest of the file as one packet. The largest real packets are
+offloaded ("big TCP") ones of half a mebibyte."""
+
+
+class Packet(NamedTuple):
+    """One captured packet.
+
+    Attributes:
+        ts_us: capture time, µs since the epoch, UTC.
+        linktype: LINKTYPE_ number of the interface, see the tcpdump registry.
+        data: the bytes captured, from the link layer header on.
+        original_length: bytes the packet had on the wire; more than captured if a snap length cut it.
+    """
+
+    ts_us: int
+    linktype: int
+    data: bytes
+    original_length: int
+
+
+class CaptureError(UserError):
+    """Raised when a file cannot be read as a capture.
+
+    Attributes:
+        path: the file as the user named it.
+        message: what is wrong and what to do.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+        self.message = message
+
+
+class DamagedCaptureError(CaptureError):
+    """Raised after the last good packet of a file that ends, or turns to nonsense, in the middle.
+
+    Attributes:
+        packets: complete packets that precede the damage.
+        offset: byte of the (decompressed) file where the damaged record begins.
+    """
+
+    def __init__(self, path: str, problem: str, packets: int, offset: int) -> None:
+        super().__init__(
+            path,
+            f"{problem} at byte {offset:,}; {packets:,} complete packets precede it (--allow-truncated reads them)",
+        )
+        self.packets = packets
+        self.offset = offset
+
+
+class Damage(Exception):  # noqa: N818 - inside this package only: the readers below raise it, read_packets translates
+    """What is wrong with the bytes at ``offset``."""
+
+    def __init__(self, problem: str, offset: int) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.offset = offset
+
+
+class ByteSource:
+    """The decompressed bytes of a capture, read in order.
+
+    Attributes:
+        offset: bytes read so far.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.offset = 0
+
+    def upto(self, count: int) -> bytes:
+        """The next ``count`` bytes, fewer only at the end.
+
+        Raises:
+            Damage: if the compression is damaged.
+        """
+        try:
+            data = self._stream.read(count)
+        except EOFError:
+            raise Damage("truncated (inside its compressed data)", self.offset) from None
+        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+            raise Damage(f"damaged compressed data ({error})", self.offset) from error
+        self.offset += len(data)
+        return data
+
+    def exactly(self, count: int, start: int) -> bytes:
+        """The next ``count`` bytes of the record that began at ``start``.
+
+        Raises:
+            Damage: if the file ends before.
+        """
+        data = self.upto(count)
+        if len(data) < count:
+            raise Damage("truncated", start)
+        return data

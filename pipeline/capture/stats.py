@@ -1,0 +1,87 @@
+"""What has a capture run seen, kept and not understood?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from decoder.model import Frame, FrameFlags, Gap
+
+
+@dataclass(slots=True)
+class CaptureStats:
+    """Counts of one run; grows while the capture is read.
+
+    Attributes:
+        packets: packets read.
+        skipped: packets without a TCP segment that can be read, by reason.
+        connections: connections recognised, by protocol.
+        not_recognised: connections that were not, by reason: ``no_data``, ``tls``, ``not_recognised``.
+        requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
+        truncated: frames of which the end is missing.
+        frames: frames by protocol.
+        gaps: losses.
+        bytes_lost: bytes of recognised connections that the capture lacks or that had to be skipped.
+        files: landing files published by this run, relative to the landing zone.
+        files_present: landing files that were there already, with the same content.
+    """
+
+    packets: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    connections: Counter[str] = field(default_factory=Counter)
+    not_recognised: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
+    responses: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
+    frames: Counter[str] = field(default_factory=Counter)
+    truncated: int = 0
+    gaps: int = 0
+    bytes_lost: int = 0
+    files: list[str] = field(default_factory=list)
+    files_present: list[str] = field(default_factory=list)
+
+    def count(self, item: Frame | Gap) -> None:
+        """Count one row of the landing zone."""
+        if isinstance(item, Gap):
+            self.gaps += 1
+            self.bytes_lost += item.bytes_lost
+            return
+        self.frames[item.protocol] += 1
+        if item.flags & FrameFlags.TRUNCATED:
+            self.truncated += 1
+            return
+        counter = self.requests if item.direction == "request" else self.responses
+        counter[item.api_key, item.api_version] += 1
+
+    def add(self, other: CaptureStats) -> None:
+        """Add the counts of another run."""
+        self.packets += other.packets
+        self.gaps += other.gaps
+        self.truncated += other.truncated
+        self.bytes_lost += other.bytes_lost
+        self.skipped.update(other.skipped)
+        self.connections.update(other.connections)
+        self.not_recognised.update(other.not_recognised)
+        self.requests.update(other.requests)
+        self.responses.update(other.responses)
+        self.frames.update(other.frames)
+        self.files += other.files
+        self.files_present += other.files_present
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""
+        result = asdict(self)
+        for name in ("skipped", "connections", "not_recognised", "frames"):
+            result[name] = dict(sorted(getattr(self, name).items()))
+        for name in ("requests", "responses"):
+            counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
+            result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}
+        return result
+
+
+def _order(api: tuple[int | None, int | None]) -> tuple[int, int]:
+    return (-1 if api[0] is None else api[0], -1 if api[1] is None else api[1])
+
+
+def _api_name(api: tuple[int | None, int | None]) -> str:
+    return "unknown" if api[0] is None else f"{api[0]}:{api[1]}"

@@ -1,0 +1,55 @@
+"""What does ``make setup`` do after the Python packages? ``python -m pipeline.setup``: Java, test tools, Delta jars."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from pipeline.setup.jars import JarError, install_jars
+from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
+from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, Tool, apt_install, install_command, may_install
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _missing() -> list[Tool]:
+    java = find_java()
+    tools = [] if java is not None and java.suitable else [JAVA]
+    return tools + [tool for tool in OPTIONAL_TOOLS if shutil.which(tool.command) is None]
+
+
+def main() -> int:
+    """Install what is missing, as far as we may. Returns 0, or 2 with the command that a person has to type."""
+    missing = _missing()
+    if missing and may_install():
+        _say(f"Installing {', '.join(tool.command for tool in missing)} …")
+        if not apt_install(missing):
+            _say("apt-get failed; its messages are above.")
+        missing = _missing()
+    for tool in missing:
+        if tool is not JAVA:
+            _say(
+                f"Note: no {tool.command}; tests for {tool.purpose} will be skipped. To get it: {install_command(tool)}"
+            )
+    if JAVA in missing:
+        _say(f"Java {MIN_JAVA} or newer with the module {VECTOR_MODULE} is needed. Type, then run `make setup` again:")
+        _say(f"    {install_command(JAVA)}")
+        return 2
+    java = find_java()
+    if java is not None and not java.in_use:
+        _say(f"Note: another Java is in use. Before anything else: export JAVA_HOME={java.home}")
+    try:
+        fetched = install_jars()
+    except JarError as error:
+        _say(str(error))
+        return 2
+    for jar in fetched:
+        _say(f"Fetched {jar.coordinates}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

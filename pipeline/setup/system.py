@@ -1,0 +1,98 @@
+"""Which command installs a program on this system, and may we run it ourselves?"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Family = Literal["debian", "fedora", "macos", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program by the packages that hold it (several names: the first that the system offers)."""
+
+    command: str
+    purpose: str
+    debian: tuple[str, ...]
+    fedora: str
+    macos: str
+
+
+JAVA = Tool(
+    "java",
+    "Spark",
+    ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"),
+    "java-21-openjdk-headless",
+    "openjdk@17",
+)
+OPTIONAL_TOOLS = (
+    Tool("tcpdump", "recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump"),
+    Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
+    Tool("mvn", "downloading the Kafka brokers of the tests", ("maven",), "maven", "maven"),
+)
+
+
+def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
+    """The package manager's family, from ``ID`` and ``ID_LIKE``."""
+    if platform.system() == "Darwin":
+        return "macos"
+    try:
+        lines = os_release.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "other"
+    fields = dict(line.split("=", 1) for line in lines if "=" in line)
+    names = {name for key in ("ID", "ID_LIKE") for name in fields.get(key, "").strip("\"'").split()}
+    if names & {"debian", "ubuntu"}:
+        return "debian"
+    return "fedora" if names & {"fedora", "rhel", "centos"} else "other"
+
+
+def install_command(tool: Tool, family: Family | None = None) -> str:
+    """The one command that a person types to get ``tool``."""
+    match family or os_family():
+        case "debian":
+            return f"sudo apt-get install -y {tool.debian[0]}"
+        case "fedora":
+            return f"sudo dnf install -y {tool.fedora}"
+        case "macos":
+            if tool is JAVA:
+                return f'brew install {tool.macos} && export JAVA_HOME="$(brew --prefix {tool.macos})"'
+            return f"brew install {tool.macos}"
+        case _:
+            return f"install {tool.command} with your system's package manager"
+
+
+def may_install() -> bool:
+    """Debian or Ubuntu, and we are root: packages can be installed without asking anybody."""
+    return os_family() == "debian" and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _apt(*arguments: str, stdin: str | None = None, program: str = "apt-get") -> bool:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run([program, *arguments], input=stdin or "", text=True, env=environment, check=False)
+    return done.returncode == 0
+
+
+def _offered(names: tuple[str, ...]) -> str:
+    """The first of ``names`` that apt can install, or the first if it knows none."""
+    for name in names:
+        shown = subprocess.run(["apt-cache", "show", name], capture_output=True, check=False)
+        if shown.returncode == 0:
+            return name
+    return names[0]
+
+
+def apt_install(tools: list[Tool]) -> bool:
+    """Install ``tools`` without a question. Returns whether apt succeeded."""
+    _apt("update", "-qq")
+    packages = [_offered(tool.debian) for tool in tools]
+    if "tshark" in packages:
+        # Its package asks whether everybody may capture; answered beforehand, and no.
+        _apt(stdin="wireshark-common wireshark-common/install-setuid boolean false\n", program="debconf-set-selections")
+    return _apt("install", "-y", "-qq", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", *packages)

@@ -1,0 +1,61 @@
+"""What may a test ask of the machine? Missing tools skip a test on a laptop and fail it where ``CI=true``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
+from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
+
+ROOT = Path(__file__).parents[1]
+AIRFLOW_BIN = ROOT / ".venv-airflow" / "bin"
+
+
+def _lack(what: str, mend: str) -> NoReturn:
+    reason = f"needs {what}: {mend}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason} (in CI nothing is skipped)")
+    pytest.skip(reason)
+
+
+def _require_tool(command: str) -> None:
+    if shutil.which(command) is None:
+        tool = next(tool for tool in OPTIONAL_TOOLS if tool.command == command)
+        _lack(command, install_command(tool))
+
+
+def require_java() -> None:
+    """A Java that Spark can start."""
+    java = find_java()
+    if java is None or not java.suitable:
+        _lack(f"Java {MIN_JAVA}+ with {VECTOR_MODULE}", install_command(JAVA))
+    if not java.in_use:
+        os.environ["JAVA_HOME"] = str(java.home)
+
+
+def require_maven() -> None:
+    """Maven, which downloads the brokers of the tests."""
+    _require_tool("mvn")
+
+
+def require_tcpdump() -> None:
+    """tcpdump, and the right to capture on the loopback interface."""
+    _require_tool("tcpdump")
+    if os.geteuid() != 0:
+        _lack("the right to capture", "run the tests as root")
+
+
+def require_tshark() -> None:
+    """Wireshark's dissector."""
+    _require_tool("tshark")
+
+
+def require_airflow() -> None:
+    """Airflow in its own environment."""
+    if not (AIRFLOW_BIN / "airflow").exists():
+        _lack("Airflow", "make airflow")
