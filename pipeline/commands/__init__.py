@@ -1,0 +1,1 @@
+"""The commands of the ``wirelake`` program, one module each."""

@@ -1,0 +1,78 @@
+"""``wirelake decode``: a capture in, one message a line out. No Spark, no lake."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
+from pipeline.errors import UserError
+
+_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
+
+
+def decode(
+    files: Annotated[list[str], typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; '-' for stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with header and body.")] = False,
+    api: Annotated[str | None, typer.Option(help="Only this api, by name or key, e.g. OffsetCommit or 8.")] = None,
+    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+) -> None:
+    """Print every Kafka message of a capture, requests and responses in the order of time.
+
+    Examples:
+
+      wirelake decode incident.pcap
+
+      wirelake decode incident.pcapng.gz --json | jq 'select(.api_name == "OffsetCommit") | .body'
+
+      tcpdump -i any -w - port 9092 | wirelake decode -
+    """
+    messages = decoded_messages(files, allow_truncated=allow_truncated)
+    wanted = (m for m in messages if api is None or _is_api(m, api))
+    if as_json:
+        for item in wanted:
+            sys.stdout.buffer.write(orjson.dumps(as_object(item), option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.flush()
+        return
+    console = Console()
+    count = 0
+    for item in wanted:
+        count += 1
+        console.print(_line(item), soft_wrap=True)
+    if not count:
+        raise UserError(
+            "no Kafka message found. Is the traffic encrypted (TLS), or the capture cut before the connections began? "
+            "`wirelake capture read` counts what was not recognised."
+        )
+
+
+def _is_api(item: Decoded, api: str) -> bool:
+    return api in (str(item.message.api_key), item.message.api_name)
+
+
+def _line(item: Decoded) -> Text:
+    frame, message = item.frame, item.message
+    is_request = frame.direction == "request"
+    client, server = f"{frame.client_ip}:{frame.client_port}", f"{frame.server_ip}:{frame.server_port}"
+    name = message.api_name or ("?" if message.api_key is None else f"api {message.api_key}")
+    version = "" if message.api_version is None else f" v{message.api_version}"
+    text = Text()
+    text.append(f"{item.number:>6} ", "dim")
+    text.append(f"{iso_time(frame.ts)[11:-1]} ")
+    text.append(f"{client} → {server} " if is_request else f"{client} ← {server} ", "dim")
+    text.append(f"{name}{version} ", "bold" if is_request else "")
+    text.append(f"#{frame.correlation_id} {frame.size} B ")
+    if item.latency_us is not None:
+        text.append(f"{item.latency_us / 1000:.1f} ms ", "blue")
+    if message.client_id:
+        text.append(f"{message.client_id!r} ", "magenta")
+    if message.status != "ok":
+        text.append(
+            f"{message.status} {message.error_code} at byte {message.error_offset}", _STYLES.get(message.status, "red")
+        )
+    return text

@@ -1,0 +1,129 @@
+"""``wirelake demo``: the whole way in one go, from the sample captures to what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.capture.agent import read_capture
+from pipeline.commands.findings import read_findings, show_findings
+from pipeline.commands.lake import Say, spark_session, steps
+from pipeline.dashboard.sql import query
+from pipeline.errors import UserError
+from pipeline.settings import Settings, load_settings
+
+SAMPLES = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
+_CAPTURES = Path(__file__).parents[2] / "tests" / "captures"
+_SHOWN_ROWS = 24
+
+_TIMELINE = """
+SELECT strftime(ts, '%H:%M:%S.%g') AS "time", client_id AS "committer", event_offset AS "commits",
+       event_offset - lag(event_offset) OVER (ORDER BY ts, ordinal) AS "moved by",
+       high_watermark AS "high watermark", lag
+FROM gold.offset_timeline
+WHERE cluster = '{cluster}' AND topic = '{topic}' AND partition = {partition} AND group_id = '{group_id}'
+  AND kind = 'committed' AND ts >= TIMESTAMP '{first_ts}' AND ts <= TIMESTAMP '{last_ts}'
+ORDER BY ts, ordinal
+"""
+
+
+def demo(
+    lake: Annotated[Path, typer.Option(help="Where the tables go.")] = Path("demo-lake"),
+    landing: Annotated[Path, typer.Option(help="Where the landing files go.")] = Path("demo-landing"),
+    captures: Annotated[Path, typer.Option(help="Folder with the sample captures.")] = _CAPTURES,
+) -> None:
+    """Read the sample captures, build a lake, check it, and say what is wrong. Running it again changes nothing.
+
+    Example:
+
+      wirelake demo --lake demo-lake
+    """
+    console = Console()
+    settings = load_settings(None)
+    console.print(Rule("1. capture: packets to frames", align="left"))
+    _read_samples(captures, landing, console)
+    console.print(Rule("2. stream: frames to tables, and quality checks", align="left"))
+    with spark_session("wirelake demo", settings) as spark, steps() as say:
+        failed = _stream_and_check(spark, str(landing), str(lake), settings, say, console)
+    rows = read_findings(lake)
+    console.print(Rule("3. findings: what is wrong", align="left"))
+    show_findings(rows, console)
+    stuck = next((row for row in rows if row["rule"] == "stuck_commit"), None)
+    if stuck is not None:
+        console.print(Rule(f"4. the offset timeline of {stuck['subject']}", align="left"))
+        _show_timeline(lake, stuck, console)
+    _say_what_next(lake, console)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _read_samples(captures: Path, landing: Path, console: Console) -> None:
+    missing = [name for name in SAMPLES if not (captures / f"{name}.pcap").exists()]
+    if missing:
+        raise UserError(
+            f"{captures} lacks the sample {missing[0]}.pcap: run the demo from a checkout, or name their folder by "
+            "--captures"
+        )
+    table = Table(box=None, pad_edge=False)
+    for title in ("sample", "packets", "connections", "requests", "responses", "gaps"):
+        table.add_column(title, justify="left" if title == "sample" else "right")
+    with Console(stderr=True).status("reading captures"):
+        for name in SAMPLES:
+            stats = read_capture([captures / f"{name}.pcap"], landing)
+            counts = stats.connections.total(), stats.requests.total(), stats.responses.total(), stats.gaps
+            table.add_row(name, str(stats.packets), *map(str, counts))
+    console.print(table)
+
+
+def _stream_and_check(
+    spark: Any, landing: str, lake: str, settings: Settings, say: Say, console: Console
+) -> bool:
+    """Run the job and the checks in one session. Returns whether a critical check failed."""
+    from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
+
+    run_stream(landing, lake, once=True, settings=settings.stream, spark=spark, progress=say)
+    say("loading Great Expectations")
+    from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
+
+    say("checking the tables")
+    results = run_checks(spark, lake)
+    show_results(results, console)
+    return bool(critical_failures(results))
+
+
+def _show_timeline(lake: Path, stuck: dict[str, Any], console: Console) -> None:
+    """The last commits of the stuck partition: two committers, one of them at an old offset."""
+    literals = {key: str(stuck[key]).replace("'", "''") for key in ("cluster", "topic", "partition", "group_id")}
+    window = {key: stuck[key].strftime("%Y-%m-%d %H:%M:%S.%f") for key in ("first_ts", "last_ts")}
+    rows: list[dict[str, Any]] = query(lake, _TIMELINE.format(**literals, **window)).to_pylist()
+    table = Table(box=None, pad_edge=False)
+    for title in rows[0] if rows else ():
+        table.add_column(title, justify="left" if title in ("time", "committer") else "right")
+    for row in rows[-_SHOWN_ROWS:]:
+        moved = row["moved by"] or 0
+        cells = ["" if value is None else str(value) for value in row.values()]
+        table.add_row(*cells, style="bold red" if moved < 0 else "")
+    console.print(table)
+    if len(rows) > _SHOWN_ROWS:
+        console.print(Text(f"the last {_SHOWN_ROWS} of {len(rows)} commits; in red, the offset falls back", "dim"))
+
+
+def _say_what_next(lake: Path, console: Console) -> None:
+    console.print(Rule(align="left"))
+    console.print(f"The lake is in {lake}. Try next:", soft_wrap=True)
+    hints = [
+        f'wirelake sql "FROM consumer_lag" --lake {lake}',
+        f'wirelake sql "FROM open_transactions" --lake {lake}',
+        f"wirelake findings --lake {lake} --json",
+        "wirelake decode tests/captures/stuck_commit.pcap --api OffsetCommit",
+        "wirelake explain tests/captures/stuck_commit.pcap --frame 1",
+        f"WIRELAKE_LAKE={lake} jupyter lab notebooks/tour.ipynb",
+    ]
+    for hint in hints:
+        console.print(Text(f"  {hint}"), soft_wrap=True)

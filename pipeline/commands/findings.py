@@ -1,0 +1,99 @@
+"""``wirelake findings``: what is wrong, in plain words. Reads the lake without a JVM."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.text import Text
+
+from pipeline.errors import UserError
+from pipeline.tables import FINDINGS
+
+_SEVERITIES = ("critical", "warning", "info")
+_STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
+_EVIDENCE_SHOWN = 3
+
+
+def findings(
+    lake: Annotated[Path, typer.Option(help="The lake's folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
+) -> None:
+    """Say what is wrong: each finding with its evidence and what to do. Exit code 1 if one of them is critical.
+
+    Examples:
+
+      wirelake findings --lake demo-lake
+
+      wirelake findings --lake demo-lake --json | jq 'select(.rule == "stuck_commit")'
+    """
+    rows = read_findings(lake)
+    if as_json:
+        for row in rows:
+            sys.stdout.buffer.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.flush()
+    else:
+        show_findings(rows, Console())
+    if any(row["severity"] == "critical" for row in rows):
+        raise typer.Exit(1)
+
+
+def read_findings(lake: Path) -> list[dict[str, Any]]:
+    """All rows of ``gold.findings``, the most severe first.
+
+    Raises:
+        UserError: there is no such table.
+    """
+    try:
+        table = DeltaTable(str(lake / FINDINGS.path))
+    except TableNotFoundError as error:
+        raise UserError(
+            f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
+            "or run `wirelake stream --landing DIR --lake DIR --once` first"
+        ) from error
+    rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: (_SEVERITIES.index(row["severity"]), row["rule"], row["subject"]))
+
+
+def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
+    """Print findings for a person."""
+    if not rows:
+        console.print(Text("Nothing found that looks wrong.", "bold green"))
+    for row in rows:
+        console.print(Padding(_finding(row), (1, 0, 0, 0)))
+    if rows:
+        counts = ", ".join(
+            f"{sum(row['severity'] == severity for row in rows)} {severity}"
+            for severity in _SEVERITIES
+            if any(row["severity"] == severity for row in rows)
+        )
+        console.print(f"\n{len(rows)} findings: {counts}")
+
+
+def _finding(row: dict[str, Any]) -> Group:
+    head = Text()
+    head.append(f"{row['severity'].upper()} ", _STYLES[row["severity"]])
+    head.append(f"{row['rule']}  ", "bold")
+    head.append(row["subject"], "bold magenta")
+    when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
+    shown = row["evidence"][:_EVIDENCE_SHOWN]
+    more = len(row["evidence"]) - len(shown)
+    evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    details = Text()
+    for label, text in (("seen", when), ("what to do", row["advice"]), ("evidence", f"exchanges {evidence}")):
+        details.append(f"{label}: ", "dim")
+        details.append(f"{text}\n")
+    details.rstrip()
+    return Group(head, Padding(Text(row["summary"]), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
+
+
+def _clock(ts: datetime) -> str:
+    return ts.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,146 @@
+"""``wirelake stream``, ``backfill`` and ``check``: what needs Spark. It is loaded by the command, not by ``--help``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.errors import UserError
+from pipeline.settings import Settings, load_settings
+from pipeline.setup.java import MIN_JAVA, find_java
+from pipeline.setup.system import JAVA, install_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Say = Callable[[str], None]
+"""Tells the user what is being done."""
+
+Conf = Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")]
+
+
+def stream(
+    landing: Annotated[str | None, typer.Option(help="The landing zone: what `wirelake capture` wrote.")] = None,
+    lake: Annotated[str | None, typer.Option(help="The lake's folder; made if it is not there.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Drain what has landed, then end.")] = False,
+    conf: Conf = None,
+) -> None:
+    """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
+
+    Examples:
+
+      wirelake stream --landing landing --lake lake --once
+
+      wirelake stream --conf conf/local.yaml
+    """
+    settings = load_settings(conf, landing=landing, lake=lake)
+    zone, place = required(settings, "landing"), required(settings, "lake")
+    with spark_session("wirelake stream", settings) as spark, steps() as say:
+        from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
+
+        summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=say)
+    frames = summary.rows_out.get("frames", 0)
+    Console().print(f"{frames} new frames in {place}. Next: wirelake findings --lake {place}", soft_wrap=True)
+
+
+def backfill(
+    date_from: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First day, UTC.")],
+    date_to: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day, inclusive.")],
+    lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
+    recode: Annotated[bool, typer.Option("--recode", help="Decode the raw frames anew first.")] = False,
+    conf: Conf = None,
+) -> None:
+    """Derive the tables of some days anew from the raw frames. Gives what the stream would have written.
+
+    Example:
+
+      wirelake backfill --from 2026-11-01 --to 2026-11-03 --lake lake --recode
+    """
+    settings = load_settings(conf, lake=lake)
+    place = required(settings, "lake")
+    with spark_session("wirelake backfill", settings) as spark, steps() as say:
+        from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
+
+        days = date_from.date(), date_to.date()
+        run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=say)
+    Console().print(f"{place} is derived anew from {days[0]} to {days[1]}.", soft_wrap=True)
+
+
+def check(
+    lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
+    conf: Conf = None,
+) -> None:
+    """Check the data's quality; the results go to ops.quality_results. Exit code 1 if a critical check fails.
+
+    Example:
+
+      wirelake check --lake lake
+    """
+    settings = load_settings(conf, lake=lake)
+    place = required(settings, "lake")
+    with spark_session("wirelake check", settings) as spark, steps() as say:
+        say("loading Great Expectations")
+        from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
+
+        say("checking")
+        results = run_checks(spark, place)
+    show_results(results, Console())
+    if critical_failures(results):
+        raise typer.Exit(1)
+
+
+def required(settings: Settings, name: str) -> str:
+    """A setting without a default.
+
+    Raises:
+        UserError: it was not given.
+    """
+    value = getattr(settings, name)
+    if not value:
+        raise UserError(f"name the {name}: --{name} DIR, or `{name}:` in the file given by --conf")
+    return str(value)
+
+
+@contextmanager
+def steps() -> Iterator[Say]:
+    """A spinner on standard error with the current step; finished steps stay as lines."""
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+
+        def say(text: str) -> None:
+            if console.is_terminal:
+                status.update(text)
+            console.print(Text(f"  {text}", "dim"), soft_wrap=True)
+
+        yield say
+
+
+@contextmanager
+def spark_session(name: str, settings: Settings) -> Iterator[SparkSession]:
+    """A Spark session that ends with the command.
+
+    Raises:
+        UserError: this machine lacks what Spark needs.
+    """
+    java = find_java()
+    if java is None or not java.suitable:
+        raise UserError(
+            f"Spark needs Java {MIN_JAVA} or newer: {install_command(JAVA)}. `wirelake doctor` checks the rest"
+        )
+    try:
+        from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
+    except ImportError as error:
+        raise UserError(f"this command needs Spark: pip install 'wirelake[spark,quality]' ({error})") from error
+    with Console(stderr=True).status("starting Spark"):
+        spark = build_session(name, extra_conf=settings.spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()

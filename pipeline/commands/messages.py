@@ -1,0 +1,103 @@
+"""Which messages does a capture hold, in the order of time? Shared by ``wirelake decode`` and ``wirelake explain``."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from decoder import Codec, Frame, Message
+from pipeline.capture.agent import HOLD_US, frames_of
+from pipeline.capture.sources import capture_files
+
+_REORDER_US = HOLD_US + 1_000_000
+"""The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A frame of a capture, its message, and its place among all of them.
+
+    Attributes:
+        number: ordinal in the order of time, from 1.
+        latency_us: of a response: last byte of the request to first byte of the response.
+    """
+
+    number: int
+    frame: Frame
+    message: Message
+    latency_us: int | None
+
+
+def ordered_frames(paths: Iterable[str], *, allow_truncated: bool = False) -> Iterator[Frame]:
+    """All frames of some captures, each capture in the order of time.
+
+    Raises:
+        CaptureError: a capture cannot be read.
+    """
+    for path in capture_files(paths):
+        waiting: list[tuple[int, int, Frame]] = []
+        for count, item in enumerate(frames_of(path, allow_truncated=allow_truncated)):
+            if isinstance(item, Frame):
+                heapq.heappush(waiting, (item.ts, count, item))
+                while waiting[0][0] < item.ts - _REORDER_US:
+                    yield heapq.heappop(waiting)[2]
+        while waiting:
+            yield heapq.heappop(waiting)[2]
+
+
+def decoded_messages(paths: Iterable[str], *, allow_truncated: bool = False) -> Iterator[Decoded]:
+    """All messages of some captures. See :func:`ordered_frames` for order and errors."""
+    codec = Codec()
+    sent: dict[str, int] = {}
+    for number, frame in enumerate(ordered_frames(paths, allow_truncated=allow_truncated), start=1):
+        message = codec.decode(
+            frame.frame,
+            protocol=frame.protocol,
+            direction=frame.direction,
+            api_key=frame.api_key,
+            api_version=frame.api_version,
+            flags=frame.flags,
+        )
+        latency = None
+        if frame.exchange_id is not None:
+            if frame.direction == "request":
+                sent[frame.exchange_id] = frame.ts_end
+            elif (sent_at := sent.pop(frame.exchange_id, None)) is not None:
+                latency = max(0, frame.ts - sent_at)
+        yield Decoded(number, frame, message, latency)
+
+
+def iso_time(ts_us: int) -> str:
+    """A capture time (µs since the epoch) in ISO 8601, UTC, with microseconds."""
+    return (
+        datetime.fromtimestamp(ts_us // 1_000_000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        + f".{ts_us % 1_000_000:06d}Z"
+    )
+
+
+def as_object(decoded: Decoded) -> dict[str, Any]:
+    """One message as the JSON object of ``wirelake decode --json``."""
+    frame, message = decoded.frame, decoded.message
+    return {
+        "frame": decoded.number,
+        "ts": iso_time(frame.ts),
+        "connection_id": frame.connection_id,
+        "exchange_id": frame.exchange_id,
+        "direction": frame.direction,
+        "protocol": frame.protocol,
+        "api_key": message.api_key,
+        "api_name": message.api_name,
+        "api_version": message.api_version,
+        "correlation_id": frame.correlation_id,
+        "client_id": message.client_id,
+        "size": frame.size,
+        "status": message.status,
+        "error_code": message.error_code,
+        "error_offset": message.error_offset,
+        "header": message.header,
+        "body": message.body,
+        "latency_us": decoded.latency_us,
+    }

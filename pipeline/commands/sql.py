@@ -1,0 +1,168 @@
+"""``wirelake sql``: ask the lake, without a JVM."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import sys
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import duckdb
+import orjson
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from pipeline.dashboard.sql import connect, open_query
+from pipeline.dashboard.views import views
+from pipeline.errors import UserError
+from pipeline.tables import TABLES
+
+_SHOWN = 200
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins with one of these is run as a formula when a spreadsheet opens the CSV (CWE-1236)."""
+
+
+def sql(
+    query: Annotated[str | None, typer.Argument(help="One query; tables are schema.name, times are UTC.")] = None,
+    lake: Annotated[Path | None, typer.Option(help="The lake's folder.")] = None,
+    tables: Annotated[bool, typer.Option("--tables", help="List tables and views, with their columns.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a header.")] = False,
+) -> None:
+    """Ask the lake in DuckDB's SQL: read-only, without a JVM.
+
+    Examples:
+
+      wirelake sql --lake demo-lake "FROM consumer_lag ORDER BY lag DESC"
+
+      wirelake sql --lake demo-lake --csv "SELECT api_name, count(*) FROM silver.exchanges GROUP BY ALL"
+
+      wirelake sql --tables
+    """
+    if as_json and as_csv:
+        raise UserError("give --json or --csv, not both")
+    if tables:
+        _list_tables(as_json=as_json)
+        return
+    if query is None or lake is None:
+        raise UserError('give a query and its lake: wirelake sql "FROM consumer_lag" --lake DIR (or --tables)')
+    with connect(lake) as connection:
+        reader = open_query(connection, query)
+        names = _distinct(reader.schema.names)
+        rows = _rows(reader)
+        if as_json:
+            for row in rows:
+                _write_json(dict(zip(names, row, strict=True)))
+        elif as_csv:
+            _write_csv(names, rows)
+        else:
+            _show(names, rows)
+
+
+def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
+    try:
+        for batch in reader:
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    except (duckdb.Error, pa.ArrowException) as error:  # e.g. a cast that fails on the millionth row
+        raise UserError(str(error)) from error
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, made unique: ``a``, ``a_2``."""
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return unique
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal():  # DuckDB's sum() of a bigint
+            return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else str(value)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def _cell(value: Any) -> str:
+    """A value as text, for CSV and tables."""
+    plain = _plain(value)
+    if isinstance(plain, (list, dict, bool)):
+        return orjson.dumps(plain).decode()
+    return "" if plain is None else str(plain)
+
+
+def _write_json(row: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(
+        orjson.dumps({key: _plain(value) for key, value in row.items()}, option=orjson.OPT_APPEND_NEWLINE)
+    )
+    sys.stdout.buffer.flush()
+
+
+def _guarded(value: Any) -> str:
+    text = _cell(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+def _write_csv(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for row in chain([tuple(names)], rows):
+        writer.writerow([_guarded(value) for value in row])
+    sys.stdout.flush()
+
+
+def _printable(text: str) -> str:
+    """``text`` without control characters: a client id from the wire must not steer the terminal (CWE-150)."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _show(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    grid = Grid(*(_printable(name) for name in names))
+    shown = list(islice(rows, _SHOWN))
+    for index, column in enumerate(zip(*shown, strict=True)):
+        if all(value is None or isinstance(value, (int, float, Decimal)) for value in column):
+            grid.columns[index].justify = "right"
+    for row in shown:
+        grid.add_row(*(Text(_printable(_cell(value))) for value in row))
+    console = Console()
+    console.print(grid)
+    more = sum(1 for _ in rows)
+    console.print(f"{len(shown)} rows" + (f", {more} more not shown: --json or --csv for all" if more else ""))
+
+
+def _list_tables(*, as_json: bool) -> None:
+    if as_json:
+        for table in TABLES.values():
+            columns = [{"name": c.name, "type": c.type, "comment": c.comment} for c in table.columns]
+            _write_json({"name": table.full_name, "kind": "table", "comment": table.comment, "columns": columns})
+        for view in views():
+            _write_json({"name": view.name, "kind": "view", "comment": view.question, "columns": None})
+        return
+    grid = Grid("name", "what it holds", "columns", show_lines=True)
+    for table in TABLES.values():
+        grid.add_row(table.full_name, table.comment, ", ".join(table.column_names))
+    for view in views():
+        grid.add_row(view.name, view.question, "view")
+    Console().print(grid)

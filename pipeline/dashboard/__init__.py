@@ -1,0 +1,1 @@
+"""Looking at the lake: SQL views that answer everyday questions, and SQL without a JVM."""

@@ -1,0 +1,103 @@
+"""What does the lake answer to a SQL query, without a JVM? DuckDB over the Delta tables, read-only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from pipeline.dashboard.views import views
+from pipeline.errors import UserError
+from pipeline.tables import TABLES
+
+_READ_ONLY = (
+    # The query reads the lake and nothing else: no file, no network, no variable of this program.
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+)
+_QUERIES = ("SELECT", "EXPLAIN")
+
+
+def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
+    """A connection in which the lake's tables are ``schema.name`` and the views have their names.
+
+    Args:
+        lake: the lake's folder or URL.
+
+    Raises:
+        UserError: there is no lake.
+    """
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("CREATE MACRO explode(list) AS unnest(list)")  # Spark's name for it
+    found = [name for name in TABLES if _attach(connection, str(lake).rstrip("/"), name)]
+    if not found:
+        connection.close()
+        raise UserError(
+            f"there is no lake at {lake}: name the folder that `wirelake stream --lake` wrote to, "
+            "or run `wirelake stream --landing DIR --lake DIR --once` first"
+        )
+    for view in views():
+        try:
+            connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+        except duckdb.CatalogException:
+            continue  # a table that it needs is not there yet
+    for statement in _READ_ONLY:
+        connection.execute(statement)
+    return connection
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, lake: str, name: str) -> bool:
+    table = TABLES[name]
+    try:
+        dataset = DeltaTable(f"{lake}/{table.path}").to_pyarrow_dataset()
+    except TableNotFoundError:
+        return False
+    except (DeltaError, OSError) as error:
+        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
+    connection.register(f"delta_{table.schema}_{table.name}", dataset)
+    connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name}")
+    return True
+
+
+def open_query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchReader:
+    """Run one query and return its rows as they come.
+
+    Raises:
+        UserError: it is not one query, or it does not run; says which tables and views there are.
+    """
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type.name not in _QUERIES:
+            raise UserError("give one query: the lake is read-only, so it begins with SELECT, WITH, FROM or DESCRIBE")
+        return connection.sql(sql).to_arrow_reader()
+    except duckdb.Error as error:
+        raise UserError(f"{error}\n\n{_names(connection)}") from error
+
+
+def query(lake: Path | str, sql: str) -> pa.Table:
+    """The answer of the lake to ``sql``.
+
+    Args:
+        lake: the lake's folder or URL.
+        sql: one query in DuckDB's SQL; tables are ``schema.name`` (see :mod:`pipeline.tables`), times are UTC.
+
+    Raises:
+        UserError: there is no lake, or the query does not run.
+    """
+    with connect(lake) as connection:
+        return open_query(connection, sql).read_all()
+
+
+def _names(connection: duckdb.DuckDBPyConnection) -> str:
+    known = connection.execute(
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND NOT starts_with(view_name, 'delta_') "
+        "ORDER BY ALL"
+    ).fetchall()
+    tables = [f"{schema}.{name}" for schema, name in known if schema != "main"]
+    return f"tables: {', '.join(tables)}\nviews: {', '.join(name for schema, name in known if schema == 'main')}"

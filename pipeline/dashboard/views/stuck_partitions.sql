@@ -1,0 +1,50 @@
+-- Which client keeps committing one and the same offset (3 times or more) while the partition has moved on?
+WITH log_state AS (
+  SELECT
+    t.cluster, t.topic, t.partition, t.high_watermark,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.topic, t.partition ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS age
+  FROM gold.offset_timeline AS t
+),
+commits AS (
+  SELECT
+    t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.ts, t.event_offset, t.high_watermark, t.fetch_position,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.topic, t.partition, t.group_id, t.client_id
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS age,
+    first_value(t.event_offset) OVER (
+      PARTITION BY t.cluster, t.topic, t.partition, t.group_id, t.client_id
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS final_offset
+  FROM gold.offset_timeline AS t
+  WHERE t.kind = 'committed' AND t.group_id <> ''
+),
+change AS (
+  SELECT c.cluster, c.topic, c.partition, c.group_id, c.client_id, min(c.age) AS age
+  FROM commits AS c
+  WHERE c.event_offset <> c.final_offset
+  GROUP BY c.cluster, c.topic, c.partition, c.group_id, c.client_id
+),
+run AS (
+  SELECT
+    c.cluster, c.topic, c.partition, c.group_id, c.client_id,
+    c.final_offset AS stuck_offset,
+    count(*) AS commits,
+    min(c.ts) AS since,
+    max(c.ts) AS last_commit,
+    max(c.fetch_position) AS fetch_position
+  FROM commits AS c
+  LEFT JOIN change AS x
+    ON x.cluster = c.cluster AND x.topic = c.topic AND x.partition = c.partition AND x.group_id = c.group_id
+    AND coalesce(x.client_id, '') = coalesce(c.client_id, '')
+  WHERE x.age IS NULL OR c.age < x.age
+  GROUP BY c.cluster, c.topic, c.partition, c.group_id, c.client_id, c.final_offset
+)
+SELECT
+  r.cluster, r.topic, r.partition, r.group_id, r.client_id, r.stuck_offset, r.commits, r.since, r.last_commit,
+  r.fetch_position, l.high_watermark, l.high_watermark - r.stuck_offset AS records_behind
+FROM run AS r
+JOIN log_state AS l ON l.cluster = r.cluster AND l.topic = r.topic AND l.partition = r.partition AND l.age = 1
+WHERE r.commits >= 3 AND l.high_watermark > r.stuck_offset

@@ -1,0 +1,1 @@
+"""Data quality: what must hold for every table, and how it is checked and recorded."""

@@ -1,0 +1,1 @@
+"""The streaming job: landing zone → bronze → silver → gold → findings, on Spark and Delta Lake."""

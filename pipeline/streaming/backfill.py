@@ -1,0 +1,84 @@
+"""How are past days derived anew? The same functions as the stream, in batch, replacing whole days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.decode import decode_frames
+from pipeline.streaming.exchanges import HALF_COLUMNS, connection_clocks, pair
+from pipeline.streaming.facts import load_facts, save_facts
+from pipeline.streaming.findings.runner import refresh_findings
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
+from pipeline.settings import StreamSettings
+from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
+from pipeline.streaming.timeline import refresh_timeline
+from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES
+
+_DAY = timedelta(days=1)
+
+
+def backfill_days(
+    spark: SparkSession,
+    lake: Lake,
+    first: date,
+    last: date,
+    *,
+    recode: bool,
+    settings: StreamSettings,
+    progress: Callable[[str], None],
+) -> None:
+    """Derive the days from ``first`` to ``last`` (inclusive) anew from ``bronze.frames``.
+
+    The stream must have caught up with bronze before, and must not run meanwhile: it would write the same rows again.
+
+    Args:
+        spark: the session.
+        lake: where the tables are.
+        first, last: days of the frames.
+        recode: decode the raw frames anew first.
+        settings: as for the stream.
+        progress: called with a line of text before each step.
+    """
+    days = F.col("date").between(F.lit(first), F.lit(last))
+    if recode:
+        progress(f"decoding the frames of {first} to {last} again")
+        replace_dates(decode_frames(read_table(spark, lake, FRAMES).where(days)), lake, FRAMES, first, last)
+    progress("pairing requests and responses")
+    _exchanges(spark, lake, first, last, settings)
+    progress("deriving offset events")
+    # An answer that came after midnight is an event of the next day.
+    around = read_table(spark, lake, EXCHANGES).where(F.col("date").between(F.lit(first - _DAY), F.lit(last)))
+    before = load_facts(spark, lake)
+    facts = before.merged(collect_facts(around))
+    replace_dates(event_rows(around, facts).where(days), lake, OFFSET_EVENTS, first, last)
+    replace_dates(batch_rows(around, facts).where(days), lake, RECORD_BATCHES, first, last)
+    renamed = rename_earlier(spark, lake, facts, before)
+    progress("deriving the timeline and findings")
+    refresh_timeline(spark, lake, facts, min(first, renamed or first), settings.lag_lookback)
+    refresh_findings(spark, lake, settings.findings)
+    save_facts(spark, lake, facts, before)
+
+
+def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:
+    days = F.col("date").between(F.lit(first), F.lit(last))
+    since = read_table(spark, lake, FRAMES).where(F.col("date") >= F.lit(first - _DAY))
+    halves = since.where(F.col("date") <= F.lit(last + _DAY)).select(*HALF_COLUMNS)
+    waiting = read_table(spark, lake, OPEN_EXCHANGES)
+    paired = pair(
+        halves,
+        waiting.limit(0),
+        settings.answer_timeout,
+        settings.abandon_timeout,
+        connection_clocks(since),
+    )
+    replace_dates(paired.complete.where(days), lake, EXCHANGES, first, last)
+    rest = waiting.where(~days).unionByName(paired.waiting.where(days)).persist()
+    if not same_rows(rest, waiting):
+        overwrite(rest, lake, OPEN_EXCHANGES)
+    rest.unpersist()
+

@@ -1,0 +1,128 @@
+"""How do raw frames become decoded rows? ``mapInPandas`` with a broadcast codec; one bad frame costs one row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from decoder import Codec
+from decoder.codec import CODEC_VERSION
+from decoder.errors import ErrorCode
+from decoder.model import Direction, Message
+from pipeline.streaming.lake import struct_type
+from pipeline.tables import FRAMES, LANDING_COLUMNS, Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TIMES = ("ts", "ts_end")
+_DECODED = [c for c in FRAMES.columns if c.name != "date" and c.name not in {k.name for k in LANDING_COLUMNS}]
+_OUTPUT = [
+    # Times travel as integers: pandas' nanoseconds end in 2262, a damaged capture's clock may not.
+    *(Column(c.name, "bigint", c.comment) if c.name in _TIMES else c for c in LANDING_COLUMNS),
+    *_DECODED,
+]
+
+
+def decode_frames(landed: DataFrame, codec: Codec | None = None) -> DataFrame:
+    """Decode landed rows into rows of ``bronze.frames``; a pure function of each row.
+
+    Args:
+        landed: the landing zone's columns (others are dropped).
+        codec: to use instead of a new one.
+    """
+    spark = landed.sparkSession
+    rows = landed.select(*(_as_micros(c) for c in LANDING_COLUMNS))
+    decoded = rows.mapInPandas(_decoder(spark, codec or Codec()), struct_type(_OUTPUT))
+    timed = decoded.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
+    return timed.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
+
+
+def _as_micros(column: Column) -> SparkColumn:
+    return F.unix_micros(column.name).alias(column.name) if column.name in _TIMES else F.col(column.name)
+
+
+def _decoder(spark: SparkSession, codec: Codec) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+    shared = spark.sparkContext.broadcast(codec)
+
+    def decode_batches(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            yield decode_batch(shared.value, batch)
+
+    return decode_batches
+
+
+def decode_batch(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
+    """Add the decoded columns to a pandas batch of landed rows. Never raises on a frame's account."""
+    inputs = (batch[name] for name in ("frame", "protocol", "direction", "api_key", "api_version", "flags"))
+    columns: dict[str, list[object]] = {c.name: [] for c in _DECODED}
+    for row in zip(*inputs, strict=True):
+        for name, value in decode_row(codec, *row).items():
+            columns[name].append(value)
+    return batch.assign(**{name: _series(values, batch) for name, values in columns.items()})
+
+
+def _series(values: list[object], batch: pd.DataFrame) -> pd.Series[Any]:
+    import pandas as pd  # noqa: PLC0415 - on the worker only
+
+    return pd.Series(values, index=batch.index, dtype=object)
+
+
+def decode_row(
+    codec: Codec,
+    frame: bytes,
+    protocol: str,
+    direction: str,
+    api_key: float | None,
+    api_version: float | None,
+    flags: int,
+) -> dict[str, object]:
+    """The decoded columns of one frame; pandas hands over nullable integers as floats."""
+    key, version = _int(api_key), _int(api_version)
+    try:
+        message = codec.decode(
+            bytes(frame),
+            protocol=protocol,
+            direction=cast(Direction, direction),
+            api_key=key,
+            api_version=version,
+            flags=int(flags),
+        )
+        return _columns(message)
+    except (
+        Exception
+    ) as error:  # a fault of ours, or a protocol newer than this codec: one row says so, the stream goes on
+        code = ErrorCode.INTERNAL if protocol == "kafka" else ErrorCode.UNKNOWN_API
+        status = "malformed" if protocol == "kafka" else "unknown_api"
+        return _columns(Message({}, {}, cast(Any, status), code.value, 0, str(error), key, version))
+
+
+def _columns(message: Message) -> dict[str, object]:
+    return {
+        "api_name": message.api_name,
+        "client_id": message.client_id,
+        "header": _json(message.header) if message.header else None,
+        "body": _json(message.body) if message.body or message.status == "ok" else None,
+        "record_batches": _json(message.record_batches) if message.record_batches else None,
+        "decode_status": message.status,
+        "error_code": message.error_code,
+        "error_offset": message.error_offset,
+        "codec_version": CODEC_VERSION,
+    }
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+
+
+def _int(value: float | None) -> int | None:
+    return None if value is None or value != value else int(value)  # noqa: PLR0124 - NaN is not itself

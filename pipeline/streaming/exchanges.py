@@ -1,0 +1,190 @@
+"""How do the halves of an exchange find each other? By ``exchange_id``, statelessly; those that wait lie in a table.
+
+A batch of frames is grouped together with ``silver.open_exchanges``. What is complete (or given up) becomes rows of
+``silver.exchanges``; the rest is the next content of ``silver.open_exchanges``. Giving up goes by event time only, so
+that the same frames give the same rows however the stream was cut into batches:
+
+* a response is paired with a request of the same id that is at most ``answer_timeout`` older;
+* a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
+  all connections together have gone on for longer than ``abandon_timeout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from decoder.kafka.errors import ERROR_NAMES, error_name
+from decoder.model import FrameFlags
+from pipeline.tables import EXCHANGES, OPEN_EXCHANGES
+
+HALF_COLUMNS = OPEN_EXCHANGES.column_names
+_CONTEXT = (
+    "connection_id", "agent_id", "flow_id", "protocol", "client_ip", "client_port", "server_ip", "server_port",
+    "api_key", "api_name", "api_version",
+)  # fmt: skip
+_ERROR_CODE = r'"(?:errorCode|\w*ErrorCode)":(-?\d+)'
+"""In compact JSON a quote inside a string is escaped, so that this matches keys only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Outcome of pairing: rows of ``silver.exchanges``, and the halves that still wait."""
+
+    complete: DataFrame
+    waiting: DataFrame
+
+
+def pair(
+    frames: DataFrame,
+    waiting: DataFrame,
+    answer_timeout: timedelta,
+    abandon_timeout: timedelta,
+    clocks: DataFrame | None = None,
+) -> Paired:
+    """Pair a batch of frames with the halves that waited before it.
+
+    Args:
+        frames: rows of ``bronze.frames`` (without the raw frame).
+        waiting: rows of ``silver.open_exchanges``.
+        answer_timeout, abandon_timeout: see StreamSettings.
+        clocks: ``connection_id`` and ``connection_clock``, if more is known than ``frames`` and ``waiting`` tell.
+    """
+    # A frame that the agent could not number stands for itself.
+    own_id = F.concat_ws("/", "connection_id", "direction", "seq")
+    halves = frames.select(*HALF_COLUMNS).unionByName(waiting.select(*HALF_COLUMNS))
+    halves = halves.withColumn("exchange_id", F.coalesce("exchange_id", own_id))
+    grouped = _group(halves)
+    late = F.col("res.ts") > F.col("req.ts") + F.lit(answer_timeout)
+    both = F.col("req").isNotNull() & F.col("res").isNotNull()
+    paired = grouped.where(both & ~late)
+    single = grouped.where(~both | late)
+    given_up = _with_deadline(
+        single, connection_clocks(halves) if clocks is None else clocks, answer_timeout, abandon_timeout
+    )
+    requests = given_up.where("req IS NOT NULL").withColumn("res", F.lit(None).cast(grouped.schema["res"].dataType))
+    responses = given_up.where("res IS NOT NULL").withColumn("req", F.lit(None).cast(grouped.schema["req"].dataType))
+    requests = requests.withColumn("status", _request_status())
+    responses = responses.withColumn("status", _response_status())
+    done = (
+        paired.withColumn("status", F.lit("paired"))
+        .unionByName(requests.where("status <> 'pending'").select("exchange_id", "req", "res", "status"))
+        .unionByName(responses.where("status <> 'pending'").select(_orphan_id(), "req", "res", "status"))
+    )
+    rest = (
+        requests.where("status = 'pending'").select("req.*")
+        .unionByName(responses.where("status = 'pending'").select("res.*"))
+    )  # fmt: skip
+    return Paired(_exchange_rows(done), rest)
+
+
+def _group(halves: DataFrame) -> DataFrame:
+    """One row an exchange: ``req`` and ``res``, structs of the halves or null. The first wins, should an id repeat."""
+    half = F.struct(*HALF_COLUMNS)
+
+    def first(direction: str) -> Column:
+        is_it = F.col("direction") == direction
+        return F.min_by(F.when(is_it, half), F.when(is_it, F.col("seq")))
+
+    return halves.groupBy("exchange_id").agg(first("request").alias("req"), first("response").alias("res"))
+
+
+def connection_clocks(halves: DataFrame) -> DataFrame:
+    """The newest ``ts`` of each connection."""
+    return halves.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
+
+
+def _with_deadline(
+    single: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta
+) -> DataFrame:
+    """Add ``expired_after``: halves older than this are given up."""
+    newest = clocks.agg(F.max("connection_clock").alias("all_clock"))
+    deadline = F.greatest(
+        F.col("connection_clock") - F.lit(answer_timeout), F.col("all_clock") - F.lit(abandon_timeout)
+    )
+    keyed = single.withColumn("connection_id", F.coalesce("req.connection_id", "res.connection_id"))
+    joined = keyed.join(clocks, "connection_id").crossJoin(F.broadcast(newest))
+    return joined.withColumn("expired_after", deadline).drop("connection_id", "connection_clock", "all_clock")
+
+
+def _has(half: str, flag: FrameFlags) -> Column:
+    return F.col(f"{half}.flags").bitwiseAND(int(flag)) != 0
+
+
+def _request_status() -> Column:
+    return (
+        F.when(_has("req", FrameFlags.NO_RESPONSE_EXPECTED), "no_response_expected")
+        .when(_has("req", FrameFlags.UNANSWERED), "unanswered")
+        .when(F.col("req.ts") < F.col("expired_after"), "unanswered")
+        .otherwise("pending")
+    )
+
+
+def _response_status() -> Column:
+    is_orphan = _has("res", FrameFlags.ORPHAN_RESPONSE) | (F.col("res.ts") < F.col("expired_after"))
+    return F.when(is_orphan, "orphan_response").otherwise("pending")
+
+
+def _orphan_id() -> Column:
+    """A response that came too late for its request must not share the id of that request's row."""
+    flagged = _has("res", FrameFlags.ORPHAN_RESPONSE)
+    return F.when(flagged, F.col("exchange_id")).otherwise(F.concat("exchange_id", F.lit("/late"))).alias("exchange_id")
+
+
+def _exchange_rows(done: DataFrame) -> DataFrame:
+    gap = F.unix_micros("res.ts") - F.unix_micros("req.ts_end")
+    ts = F.coalesce("req.ts", "res.ts")
+    codes = error_codes("res.body", "res.protocol")
+    rows = done.select(
+        "exchange_id",
+        *(F.coalesce(f"req.{c}", f"res.{c}").alias(c) for c in _CONTEXT),
+        F.coalesce("req.correlation_id", "res.correlation_id").alias("correlation_id"),
+        F.col("req.client_id").alias("client_id"),
+        ts.alias("ts"),
+        F.to_date(ts).alias("date"),
+        F.col("req.ts").alias("request_ts"),
+        F.col("res.ts").alias("response_ts"),
+        F.greatest(gap, F.lit(0)).alias("_latency"),
+        F.col("req.size").alias("request_size"),
+        F.col("res.size").alias("response_size"),
+        "status",
+        codes.alias("error_codes"),
+        F.col("req.decode_status").alias("request_status"),
+        F.col("res.decode_status").alias("response_status"),
+        F.col("req.body").alias("request_body"),
+        F.col("res.body").alias("response_body"),
+    )
+    paired = F.col("request_ts").isNotNull() & F.col("response_ts").isNotNull()
+    return rows.withColumns(
+        {"latency_us": F.when(paired, F.col("_latency")), "error_names": error_names("error_codes")}
+    ).select(*EXCHANGES.column_names)
+
+
+def error_codes(body: str, protocol: str) -> Column:
+    """Distinct non-zero values of all fields named ``errorCode`` or ``…ErrorCode``, ascending; null without a body."""
+    texts = F.regexp_extract_all(F.col(body), F.lit(_ERROR_CODE), F.lit(1))
+    codes = F.array_sort(F.array_distinct(F.transform(texts, lambda text: text.cast("int"))))
+    return F.when(F.col(protocol) == "kafka", F.filter(codes, lambda code: code != 0))
+
+
+def error_names(codes: str) -> Column:
+    """Kafka's names of ``codes``, in the same order."""
+    pairs = [item for code, name in sorted(ERROR_NAMES.items()) for item in (F.lit(code), F.lit(name))]
+    names = F.create_map(*pairs)
+    before, after = _unknown_name()
+    return F.transform(
+        codes,
+        lambda code: F.coalesce(
+            F.try_element_at(names, code), F.concat(F.lit(before), code.cast("string"), F.lit(after))
+        ),
+    )
+
+
+def _unknown_name() -> Sequence[str]:
+    """What error_name() writes before and after the number of a code that it does not know."""
+    sample = 30_000
+    return error_name(sample).split(str(sample))

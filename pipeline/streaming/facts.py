@@ -1,0 +1,189 @@
+"""Which cluster does a server belong to, and which name has a topic id? What the wire said of that, merged over time.
+
+Both tables are small, so they are merged in plain Python on the driver. Merging takes minima and maxima only: the
+result does not depend on how the stream was cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.sinks import overwrite
+from pipeline.tables import BROKERS, TOPICS
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement, or several of the same content: between ``first_us`` and ``last_us`` (µs since the epoch).
+
+    Attributes:
+        server: ip:port that said it.
+        cluster: cluster id, if the statement names it.
+        topic_id, topic: if the statement is about a topic.
+    """
+
+    server: str
+    cluster: str | None
+    topic_id: str | None
+    topic: str | None
+    first_us: int
+    last_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A value and when it was said first and last, µs since the epoch."""
+
+    value: str
+    first_us: int
+    last_us: int
+
+    def merged(self, other: Seen) -> Seen:
+        """Both together; the value that was said first stays."""
+        first = min(self, other, key=lambda seen: (seen.first_us, seen.value))
+        return Seen(first.value, first.first_us, max(self.last_us, other.last_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Clusters by server, names by topic id.
+
+    Attributes:
+        brokers: (server, cluster) → when.
+        topics: (cluster, topic id) → name and when.
+    """
+
+    brokers: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+    topics: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+
+    def cluster_at(self, server: str, ts_us: int) -> str:
+        """The cluster of ``server`` at a time; the server itself while it is not known."""
+        for start, end, cluster in self._spans().get(server, ()):
+            if start <= ts_us < end:
+                return cluster
+        return server
+
+    def _spans(self) -> dict[str, list[tuple[int, int, str]]]:
+        """Per server: from, until (exclusive), cluster. An address may pass from one cluster to another, and back."""
+        seen_at: dict[str, list[Seen]] = defaultdict(list)
+        for (server, _), seen in self.brokers.items():
+            seen_at[server].append(seen)
+        return {server: _spans_of(sightings) for server, sightings in seen_at.items()}
+
+    def spans(self, spark: SparkSession, servers: Iterable[str] | None = None) -> DataFrame:
+        """The spans of ``servers`` (None: of all) as rows ``server``, ``from_ts``, ``until_ts``, ``cluster``."""
+        wanted = None if servers is None else set(servers)
+        rows = [
+            (server, *span)
+            for server, spans in sorted(self._spans().items())
+            if wanted is None or server in wanted
+            for span in spans
+        ]
+        frame = spark.createDataFrame(rows, "span_server string, from_us bigint, until_us bigint, span_cluster string")
+        return frame.select(
+            "span_server",
+            F.timestamp_micros("from_us").alias("from_ts"),
+            F.timestamp_micros("until_us").alias("until_ts"),
+            "span_cluster",
+        )
+
+    def names(self) -> dict[str, str]:
+        """Names by topic id."""
+        return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items())}
+
+    def merged(self, facts: Iterable[Fact]) -> Facts:
+        """These facts and new ones together."""
+        news = list(facts)
+        brokers = dict(self.brokers)
+        for fact in news:
+            if fact.cluster is not None:
+                _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
+        known = Facts(brokers)
+        topics: dict[tuple[str, str], Seen] = {}
+        for (cluster, topic_id), seen in self.topics.items():
+            # A cluster that was not known then is written as the server: it may be known now.
+            _put(topics, (known.cluster_at(cluster, seen.first_us), topic_id), seen)
+        for fact in news:
+            if fact.topic_id is not None and fact.topic is not None:
+                cluster = fact.cluster or known.cluster_at(fact.server, fact.first_us)
+                _put(topics, (cluster, fact.topic_id), Seen(fact.topic, fact.first_us, fact.last_us))
+        return Facts(brokers, topics)
+
+    def servers_changed(self, before: Facts) -> list[str]:
+        """Servers whose cluster is another, at some time, than ``before`` said."""
+        old, new = before._spans(), self._spans()
+        return sorted(server for server, spans in new.items() if old.get(server) != spans)
+
+    def names_learned(self, before: Facts) -> dict[str, str]:
+        """Names of topic ids that ``before`` did not know or named otherwise."""
+        old = before.names()
+        return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+
+
+_LONG_AGO = 0
+_FAR_AWAY = 253_370_764_800_000_000
+"""The year 9999, in µs since the epoch."""
+
+
+def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
+    """Cut time at each first and last sighting, and tell which cluster has the address in between."""
+    cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), _FAR_AWAY})
+    spans: list[tuple[int, int, str]] = []
+    for start, end in pairwise(cuts):
+        cluster = _cluster_at(sightings, start)
+        if spans and spans[-1][2] == cluster:
+            start = spans.pop()[0]  # noqa: PLW2901 - one span for both
+        spans.append((start, end, cluster))
+    return spans
+
+
+def _cluster_at(sightings: list[Seen], ts_us: int) -> str:
+    """The cluster seen before and after ``ts_us``; else the one seen last before it; else the first of all.
+
+    Of several seen before and after, the one that came last: it has taken the address over for a while.
+    """
+    around = [s for s in sightings if s.first_us <= ts_us <= s.last_us]
+    if around:
+        return max(around, key=lambda s: (s.first_us, s.value)).value
+    before = [s for s in sightings if s.last_us < ts_us]
+    if before:
+        return max(before, key=lambda s: (s.last_us, s.value)).value
+    return min(sightings, key=lambda s: (s.first_us, s.value)).value
+
+
+def _put(into: dict[tuple[str, str], Seen], key: tuple[str, str], seen: Seen) -> None:
+    into[key] = into[key].merged(seen) if key in into else seen
+
+
+def load_facts(spark: SparkSession, lake: Lake) -> Facts:
+    """The facts that ``silver.brokers`` and ``silver.topics`` hold."""
+    times = (F.unix_micros("first_ts").alias("first_us"), F.unix_micros("last_ts").alias("last_us"))
+    brokers = read_table(spark, lake, BROKERS).select("server", "cluster", *times).collect()
+    topics = read_table(spark, lake, TOPICS).select("cluster", "topic_id", "topic", *times).collect()
+    return Facts(
+        {(r.server, r.cluster): Seen(r.cluster, r.first_us, r.last_us) for r in brokers},
+        {(r.cluster, r.topic_id): Seen(r.topic, r.first_us, r.last_us) for r in topics},
+    )
+
+
+def save_facts(spark: SparkSession, lake: Lake, facts: Facts, before: Facts) -> None:
+    """Write what differs from ``before``."""
+    if facts.brokers != before.brokers:
+        rows = [(server, cluster, s.first_us, s.last_us) for (server, cluster), s in sorted(facts.brokers.items())]
+        frame = spark.createDataFrame(rows, "server string, cluster string, first_us bigint, last_us bigint")
+        overwrite(_timed(frame), lake, BROKERS)
+    if facts.topics != before.topics:
+        named = [(c, i, s.value, s.first_us, s.last_us) for (c, i), s in sorted(facts.topics.items())]
+        schema = "cluster string, topic_id string, topic string, first_us bigint, last_us bigint"
+        overwrite(_timed(spark.createDataFrame(named, schema)), lake, TOPICS)
+
+
+def _timed(frame: DataFrame) -> DataFrame:
+    return frame.withColumns({"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")})

@@ -1,0 +1,1 @@
+"""The rules that find trouble, one module each: meaning, evidence, advice. The runner writes ``gold.findings``."""

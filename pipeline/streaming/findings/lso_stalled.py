@@ -1,0 +1,206 @@
+"""Rule ``lso_stalled``: a transaction stays open, so that read_committed consumers get nothing more.
+
+Meaning: consumers with isolation level read_committed read up to the last stable offset (LSO) only, which is the first
+offset of the oldest open transaction. If its producer died or hangs, they starve while producers write on (KIP-98).
+Evidence: fetch answers in which the LSO stays the same for ``lso_stalled_seconds`` while the high watermark grows by
+``lso_stalled_records``. The batch at the LSO names the producer; its requests name transactional id and client.
+Advice: see ADVICE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
+from pipeline.settings import FindingSettings
+from pipeline.streaming.offset_events import address
+
+NAME = "lso_stalled"
+ADVICE = (
+    "Look at the producer named here: if it hangs, stop it; its transaction is aborted after transaction.timeout.ms. "
+    "If it is gone, start it again with the same transactional.id (which aborts its open transaction), or end it with "
+    "`kafka-transactions.sh abort --topic T --partition P --start-offset FIRST_OFFSET`."
+)
+_KEY = ("cluster", "topic", "partition")
+_INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN = 22, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who holds the transaction open, as far as the wire told."""
+
+    producer_id: int
+    epoch: int
+    first_offset: int
+    since_us: int
+    exchange_id: str
+    transactional_id: str | None
+    client_id: str | None
+    address: str | None
+
+
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    stalls = _stalls(sources.events, settings).orderBy(*_KEY).collect()
+    return [_finding(stall, _producer(sources, stall), _starved(sources, stall), settings) for stall in stalls]
+
+
+def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
+    """The longest span of each partition in which the LSO stays below a growing high watermark."""
+    seen = events.where("kind = 'fetched' AND high_watermark IS NOT NULL AND last_stable_offset IS NOT NULL").select(
+        *_KEY, "ts", "exchange_id", "ordinal", "high_watermark", "last_stable_offset"
+    )
+    in_order = Window.partitionBy(*_KEY).orderBy("ts", "exchange_id", "ordinal")
+    moved = F.coalesce(F.col("last_stable_offset") != F.lag("last_stable_offset").over(in_order), F.lit(True))
+    spans = (
+        seen.withColumn("moved", moved.cast("int"))
+        .withColumn("span", F.sum("moved").over(in_order))
+        .withColumn("last_span", F.max("span").over(Window.partitionBy(*_KEY)))
+        .where("high_watermark > last_stable_offset")
+        .groupBy(*_KEY, "span", "last_span", F.col("last_stable_offset").alias("lso"))
+        .agg(
+            F.min("high_watermark").alias("hw_first"),
+            F.max("high_watermark").alias("hw_last"),
+            F.min(F.unix_micros("ts")).alias("first_us"),
+            F.max(F.unix_micros("ts")).alias("last_us"),
+        )
+    )
+    lasting = (F.col("last_us") - F.col("first_us")) >= int(settings.lso_stalled_seconds * 1_000_000)
+    growing = (F.col("hw_last") - F.col("hw_first")) >= settings.lso_stalled_records
+    longest = Window.partitionBy(*_KEY).orderBy(F.desc(F.col("last_us") - F.col("first_us")), "first_us")
+    return spans.where(lasting & growing).withColumn("n", F.row_number().over(longest)).where("n = 1")
+
+
+def _at(stall: Row) -> Column:
+    return (
+        (F.col("cluster") == stall.cluster) & (F.col("topic") == stall.topic) & (F.col("partition") == stall.partition)
+    )
+
+
+def _producer(sources: Sources, stall: Row) -> Producer | None:
+    """The producer of the transactional batch that begins at the LSO; None if no such batch was seen."""
+    at_lso = (F.col("base_offset") <= stall.lso) & (F.col("last_offset") >= stall.lso)
+    batch = (
+        sources.batches.where(_at(stall) & at_lso & F.col("is_transactional") & ~F.col("is_control"))
+        .orderBy(F.desc("source"), "ts", "exchange_id")  # the Produce request first: it tells the time of writing
+        .select("producer_id", "producer_epoch", "base_offset", F.unix_micros("ts").alias("us"), "exchange_id")
+        .head()
+    )
+    if batch is None:
+        return None
+    known = _introduced(sources, batch.producer_id, batch.exchange_id)
+    return Producer(
+        producer_id=batch.producer_id,
+        epoch=batch.producer_epoch,
+        first_offset=batch.base_offset,
+        since_us=batch.us,
+        exchange_id=batch.exchange_id,
+        transactional_id=known.transactional_id if known else None,
+        client_id=known.client_id if known else None,
+        address=known.client if known else None,
+    )
+
+
+def _introduced(sources: Sources, producer_id: int, exchange_id: str) -> Row | None:
+    """Transactional id and client of a producer: from its Produce requests, InitProducerId or AddPartitionsToTxn."""
+    produced = sources.events.where(
+        (F.col("kind") == "produced") & (F.col("producer_id") == producer_id) & F.col("transactional_id").isNotNull()
+    ).select("transactional_id", "client_id", "client", "ts", (F.col("exchange_id") == exchange_id).alias("is_it"))
+    body = "request_body"
+    asked = sources.exchanges.where(
+        (F.col("protocol") == "kafka") & F.col("api_key").isin(_INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN)
+    ).select(
+        F.coalesce(
+            F.get_json_object(body, "$.transactionalId"),
+            F.get_json_object(body, "$.v3AndBelowTransactionalId"),
+            F.get_json_object(body, "$.transactions[0].transactionalId"),
+        ).alias("transactional_id"),
+        "client_id",
+        address("client_ip", "client_port").alias("client"),
+        "ts",
+        F.lit(False).alias("is_it"),
+        F.coalesce(
+            F.when(F.col("api_key") == _INIT_PRODUCER_ID, F.get_json_object("response_body", "$.producerId")),
+            F.get_json_object(body, "$.v3AndBelowProducerId"),
+            F.get_json_object(body, "$.transactions[0].producerId"),
+        ).alias("pid"),
+    )
+    named = asked.where((F.col("pid") == str(producer_id)) & F.col("transactional_id").isNotNull()).drop("pid")
+    return produced.unionByName(named).orderBy(F.desc("is_it"), "ts", "client").head()
+
+
+def _starved(sources: Sources, stall: Row) -> list[Row]:
+    """read_committed consumers that stand at the LSO during the stall."""
+    during = F.unix_micros("ts").between(stall.first_us, stall.last_us)
+    waiting = (F.col("isolation_level") == "read_committed") & (F.coalesce("next_offset", "offset") >= stall.lso)
+    readers = sources.events.where(_at(stall) & (F.col("kind") == "fetched") & during & waiting)
+    groups = sources.timeline.where(_at(stall) & (F.col("kind") == "fetched") & (F.col("group_id") != "")).select(
+        "exchange_id", F.col("group_id").alias("reader_group")
+    )
+    return (
+        readers.join(groups, "exchange_id", "left")
+        .groupBy("client_id", F.regexp_replace("client", r":\d+$", "").alias("host"), "reader_group")
+        .agg(F.count("*").alias("fetches"), F.max("exchange_id").alias("exchange_id"))
+        .orderBy("client_id", "host", "reader_group")
+        .collect()
+    )
+
+
+def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], settings: FindingSettings) -> Finding:
+    place = f"{stall.topic}-{stall.partition}"
+    is_over = stall.span < stall.last_span
+    grown = stall.hw_last - stall.hw_first
+    age = stall.last_us - (min(producer.since_us, stall.first_us) if producer else stall.first_us)
+    parts = [
+        f"The last stable offset of {place} stood at {stall.lso} for {seconds(stall.last_us - stall.first_us)} "
+        f"(from {clock(stall.first_us)} to {clock(stall.last_us)} UTC) while the high watermark grew by {grown} "
+        f"to {stall.hw_last}",
+        _blame(producer, age),
+        _readers(starved, stall.hw_last - stall.lso),
+    ]
+    if is_over:
+        parts.append("It has moved on since")
+    evidence = [producer.exchange_id] if producer else []
+    evidence += [row.exchange_id for row in starved]
+    return Finding(
+        rule=NAME, severity="warning" if is_over else "critical", subject=place, cluster=stall.cluster,
+        topic=stall.topic, partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
+        summary=". ".join(part for part in parts if part) + ".", advice=ADVICE,
+        evidence=evidence[: settings.max_evidence],
+        details={
+            "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "high_watermark_growth": grown,
+            "producer_id": producer.producer_id if producer else None,
+            "producer_epoch": producer.epoch if producer else None,
+            "transactional_id": producer.transactional_id if producer else None,
+            "client_id": producer.client_id if producer else None,
+            "address": producer.address if producer else None,
+            "first_offset": producer.first_offset if producer else stall.lso, "age_seconds": age / 1_000_000,
+            "starved_consumers": [
+                {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
+                for r in starved
+            ],
+            "resolved": is_over,
+        },
+    )  # fmt: skip
+
+
+def _blame(producer: Producer | None, age_us: int) -> str:
+    if producer is None:
+        return "A transaction is open there; its first batch was not captured, so its producer is not known"
+    name = f"transactional id {producer.transactional_id}, " if producer.transactional_id else ""
+    client = f", client {producer.client_id or '?'} at {producer.address}" if producer.address else ""
+    return (
+        f"Producer {producer.producer_id} epoch {producer.epoch} ({name}first offset {producer.first_offset}{client}) "
+        f"has held its transaction open for {seconds(age_us)}"
+    )
+
+
+def _readers(starved: Sequence[Row], withheld: int) -> str:
+    if not starved:
+        return ""
+    names = sorted({f"{r.client_id}{f' (group {r.reader_group})' if r.reader_group else ''}" for r in starved})
+    return f"{', '.join(names)} read only committed records and miss {withheld} offsets"

@@ -1,0 +1,94 @@
+"""What is a finding, and what may a rule look at?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+import orjson
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The tables that rules read."""
+
+    exchanges: DataFrame
+    events: DataFrame
+    batches: DataFrame
+    timeline: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A diagnosis (a row of ``gold.findings``). Times are µs since the epoch, UTC."""
+
+    rule: str
+    severity: str
+    subject: str
+    cluster: str
+    topic: str
+    partition: int
+    group_id: str | None
+    first_us: int
+    last_us: int
+    summary: str
+    advice: str
+    evidence: Sequence[str] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def finding_id(self) -> str:
+        """Stable as long as rule, cluster and subject are the same."""
+        return hashlib.sha256("\0".join((self.rule, self.cluster, self.subject)).encode()).hexdigest()[:32]
+
+    def row(self) -> tuple[object, ...]:
+        """The values of ``ROW_SCHEMA``."""
+        return (
+            self.finding_id, self.rule, self.severity, self.subject, self.cluster, self.topic, self.partition,
+            self.group_id, self.first_us, self.last_us, self.summary, list(self.evidence),
+            orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode(), self.advice,
+        )  # fmt: skip
+
+
+ROW_SCHEMA = (
+    "finding_id string, rule string, severity string, subject string, cluster string, topic string, partition int, "
+    "group_id string, first_us bigint, last_us bigint, summary string, evidence array<string>, details string, "
+    "advice string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A client as the wire shows it."""
+
+    client_id: str | None
+    member_id: str | None
+    address: str
+
+    def __str__(self) -> str:
+        member = f"member {self.member_id}, " if self.member_id else ""
+        return f"{self.client_id or 'a client without client_id'} ({member}{self.address})"
+
+    def details(self) -> dict[str, str | None]:
+        """For the ``details`` column."""
+        return {"client_id": self.client_id, "member_id": self.member_id, "address": self.address}
+
+
+def who() -> Column:
+    """The columns that tell one client from another, as a struct."""
+    return F.struct("client_id", "member_id", F.col("client").alias("address"))
+
+
+def clock(micros: int) -> str:
+    """A time of day for people."""
+    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%H:%M:%S")
+
+
+def seconds(micros: int) -> str:
+    """A span of time for people."""
+    total = micros / 1_000_000
+    return f"{total:.0f} s" if total < 120 else f"{total / 60:.0f} min" if total < 7200 else f"{total / 3600:.1f} h"

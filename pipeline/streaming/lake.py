@@ -1,0 +1,138 @@
+"""Where do the tables lie, and how do they come into being? Turns the registry into Delta tables, here only."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from pipeline.errors import UserError
+from pipeline.tables import TABLES, Column, Table
+
+_PROPERTIES = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.enableVariantShredding": "false",
+    # A stream that was down for a week goes on where it stopped, and replays are still recognised as such.
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.setTransactionRetentionDuration": "interval 365 days",
+}
+
+
+class LakeError(UserError):
+    """Raised when the lake cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake by the URI or path of its root (local path, ``s3a://``, ``abfss://``, ``gs://``)."""
+
+    root: str
+
+    @classmethod
+    def at(cls, root: str | Path) -> Lake:
+        """The lake at ``root``; a local path is made absolute, so that workers of any directory agree."""
+        text = str(root)
+        return cls(text.rstrip("/") if "://" in text else str(Path(text).absolute()))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies in the local file system."""
+        return "://" not in self.root
+
+    def path(self, table: Table) -> str:
+        """Where ``table`` lies."""
+        return f"{self.root}/{table.path}"
+
+    def checkpoint(self, query: str) -> str:
+        """Where the streaming query ``query`` keeps its checkpoint."""
+        return f"{self.root}/_checkpoints/{query}"
+
+
+def struct_type(columns: Iterable[Column]) -> StructType:
+    """The Spark schema of ``columns``; nullability is enforced by the tables, not by readers."""
+    return StructType.fromDDL(", ".join(f"`{c.name}` {c.type}" for c in columns))
+
+
+def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
+    """The current content of ``table``."""
+    return spark.read.format("delta").load(lake.path(table))
+
+
+def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | None = None) -> None:
+    """Create those of ``tables`` (by default all of the registry) that do not exist yet.
+
+    Raises:
+        LakeError: the lake cannot be written to.
+    """
+    if lake.is_local:
+        _check_writable(Path(lake.root))
+    for table in TABLES.values() if tables is None else tables:
+        _ensure(spark, lake, table)
+
+
+def _check_writable(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        raise LakeError(
+            f"cannot write to the lake {root}: {error.strerror}; name a folder that this user may write to"
+        ) from error
+
+
+def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
+    try:
+        if not DeltaTable.isDeltaTable(spark, lake.path(table)):
+            _create(spark, lake, table)
+        _complete(spark, lake, table)
+    except PySparkException as error:
+        raise LakeError(f"cannot create table {table.full_name} in {lake.root}: {_first_line(error)}") from error
+
+
+def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
+    builder = DeltaTable.createIfNotExists(spark).location(lake.path(table)).comment(table.comment)
+    for column in table.columns:
+        builder = builder.addColumn(column.name, column.type, nullable=column.nullable, comment=column.comment)
+    constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
+    for key, value in {**_PROPERTIES, **constraints}.items():
+        builder = builder.property(key, value)
+    if table.partition_by:
+        builder = builder.partitionedBy(*table.partition_by)
+    builder.execute()
+
+
+def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
+    """Add what a crash between creation and the last constraint left out, and columns newer than the table."""
+    place = f"delta.`{lake.path(table)}`"
+    if table.checks:
+        detail = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
+        known = {row["key"] for row in detail}
+        for name, condition in table.checks.items():
+            if f"delta.constraints.{name}" not in known:
+                spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+    present = set(read_table(spark, lake, table).columns)
+    for column in table.columns:
+        if column.name not in present:
+            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type})")
+
+
+def register(spark: SparkSession, lake: Lake) -> None:
+    """Make every table known to the session's catalog as ``schema.name``, for SQL."""
+    for table in TABLES.values():
+        if not DeltaTable.isDeltaTable(spark, lake.path(table)):
+            continue
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS `{table.schema}`")
+        spark.sql(f"DROP TABLE IF EXISTS {table.full_name}")  # another lake may be registered; external: data stay
+        spark.sql(f"CREATE TABLE {table.full_name} USING delta LOCATION '{lake.path(table)}'")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

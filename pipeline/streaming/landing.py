@@ -1,0 +1,60 @@
+"""How is the landing zone read? As a stream or as a table of its Parquet files, with the registry's schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.errors import UserError
+from pipeline.streaming.lake import struct_type
+from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
+
+
+class LandingError(UserError):
+    """Raised when the landing zone cannot be read; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A landing zone by the URI or path of its root."""
+
+    root: str
+
+    @classmethod
+    def at(cls, root: str | Path) -> Landing:
+        """The landing zone at ``root``.
+
+        Raises:
+            LandingError: a local folder that does not exist.
+        """
+        text = str(root)
+        if "://" in text:
+            return cls(text.rstrip("/"))
+        path = Path(text).absolute()
+        if not path.is_dir():
+            raise LandingError(
+                f"{path} is not a folder: name the one that `wirelake capture … --landing` writes to, "
+                "or fill one with `wirelake capture read FILE --landing DIR`"
+            )
+        return cls(str(path))
+
+    def frames(self, spark: SparkSession, max_files: int) -> DataFrame:
+        """A stream of landed frames. Files still being written start with a dot, and Spark skips those."""
+        return self._stream(spark, "date=*", struct_type(LANDING_COLUMNS).simpleString()[7:-1], max_files)
+
+    def gaps(self, spark: SparkSession, max_files: int) -> DataFrame:
+        """A stream of the losses in the capture."""
+        return self._stream(spark, "gap*", struct_type(GAP_LANDING_COLUMNS).simpleString()[7:-1], max_files)
+
+    def _stream(self, spark: SparkSession, folder: str, schema: str, max_files: int) -> DataFrame:
+        # A glob, because a folder that does not exist yet would be an error; no partition columns from folder names,
+        # because `date` follows from `ts`.
+        return (
+            spark.readStream.schema(schema.replace(":", " "))
+            .option("recursiveFileLookup", "true")
+            .option("pathGlobFilter", "*.parquet")
+            .option("maxFilesPerTrigger", max_files)
+            .parquet(f"{self.root}/{folder}")
+        )

@@ -1,0 +1,79 @@
+"""How is a table written so that a replayed batch changes nothing? By Delta transaction ids.
+
+A batch that is replayed after a crash carries the same (app id, version) again, and Delta skips the write. The app id
+holds the id of the checkpoint, because a new checkpoint counts its batches from 0 again, and the table's name, because
+two writes to one table under one app id would skip the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Identity of a micro-batch: the id of its query's checkpoint, and its number there."""
+
+    checkpoint_id: str
+    number: int
+
+    @classmethod
+    def current(cls, spark: SparkSession, number: int) -> Batch:
+        """The batch that runs in this thread; the query's id is stored in its checkpoint and survives restarts."""
+        query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if not query_id:
+            raise RuntimeError("not called from a streaming query: there is no checkpoint to tie the write to")
+        return cls(query_id, number)
+
+    def app_id(self, table: Table) -> str:
+        """Delta's ``txnAppId`` for the write to ``table``."""
+        return f"wirelake/{self.checkpoint_id}/{table.full_name}"
+
+
+def fit(frame: DataFrame, table: Table) -> DataFrame:
+    """``frame`` with exactly the columns of ``table``, in order and type."""
+    return frame.select(*(F.col(c.name).cast(c.type).alias(c.name) for c in table.columns))
+
+
+def append(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None) -> None:
+    """Append rows, at most once for each ``batch`` (None: outside a stream, not guarded)."""
+    writer = fit(frame, table).write.format("delta").mode("append")
+    if batch is not None:
+        writer = writer.option("txnAppId", batch.app_id(table)).option("txnVersion", batch.number)
+    writer.save(lake.path(table))
+
+
+def overwrite(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None = None) -> None:
+    """Replace the whole content of a small table."""
+    writer = fit(frame, table).coalesce(1).write.format("delta").mode("overwrite")
+    if batch is not None:
+        writer = writer.option("txnAppId", batch.app_id(table)).option("txnVersion", batch.number)
+    writer.save(lake.path(table))
+
+
+def replace_dates(frame: DataFrame, lake: Lake, table: Table, first: date, last: date | None = None) -> None:
+    """Replace all rows from ``first`` to ``last`` (inclusive; None: to the end) in one commit."""
+    condition = f"date >= DATE'{first}'" + (f" AND date <= DATE'{last}'" if last else "")
+    writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
+    writer.save(lake.path(table))
+
+
+def same_rows(left: DataFrame, right: DataFrame) -> bool:
+    """Whether two small frames of the same columns hold the same rows, in any order."""
+    return bool(left.exceptAll(right).isEmpty() and right.exceptAll(left).isEmpty())
+
+
+def overwrite_if_changed(frame: DataFrame, lake: Lake, table: Table) -> bool:
+    """Replace a small table unless it holds the same rows already. Returns whether it was written."""
+    new = fit(frame, table)
+    if same_rows(new, read_table(frame.sparkSession, lake, table)):
+        return False
+    overwrite(new, lake, table)
+    return True

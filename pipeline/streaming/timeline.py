@@ -1,0 +1,127 @@
+"""Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline``.
+
+One row for each offset event, with everything that was known at that moment carried forward: the partition's log state
+from all its events, the group's committed offset from the group's, the fetch position from the client's. Order is
+(ts, exchange_id, kind, ordinal), so that the result does not depend on arrival.
+
+A refresh recomputes whole days from the first one that has news; what was known before comes from the last rows of the
+days that stay. Log positions follow the last statement, also downwards: a truncated log shows.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.facts import Facts
+from pipeline.streaming.groups import applied_commits, with_group
+from pipeline.streaming.lag import add_lag
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.sinks import replace_dates
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES
+
+PARTITION = ("cluster", "topic", "partition")
+_ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
+_LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
+_STATE = (*_LOG_STATE, "committed_offset", "fetch_position")
+_WHO = ("client_id", "member_id", "generation", "error_name", "event_offset")
+
+
+def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date, lookback: timedelta) -> None:
+    """Recompute the days from ``first`` on.
+
+    Args:
+        spark: the session.
+        lake: where the tables are.
+        facts: clusters and topic names as known now.
+        first: first day with news.
+        lookback: see StreamSettings.lag_lookback.
+    """
+    since = F.lit(first)
+    back = F.lit(first - timedelta(days=max(1, lookback.days)))
+    events = _named(read_table(spark, lake, OFFSET_EVENTS).where(F.col("date") >= back))
+    exchanges = read_table(spark, lake, EXCHANGES).where(F.col("date") >= back)
+    batches = _named(read_table(spark, lake, RECORD_BATCHES).where(F.col("date") >= back))
+
+    said = with_group(events.where(F.col("date") >= since), exchanges.where(F.col("date") >= since))
+    rows = _statements(said).unionByName(_applied(events, exchanges, facts).where(F.col("date") >= since))
+    carried = carried_state(read_table(spark, lake, OFFSET_TIMELINE).where(F.col("date") < since))
+    timeline = add_lag(_carry_forward(rows, carried), events, batches, lookback)
+    replace_dates(_numbered(timeline), lake, OFFSET_TIMELINE, first)
+
+
+def _named(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("topic", F.coalesce("topic", "topic_id"))
+
+
+def _statements(events: DataFrame) -> DataFrame:
+    """Each event with the values that it states itself, in the columns of the timeline; the rest is null."""
+    kind, good = F.col("kind"), F.coalesce(F.col("error_code"), F.lit(0)) == 0
+    latest = (kind == "listed") & (F.col("list_timestamp") == -1)
+    earliest = (kind == "listed") & (F.col("list_timestamp") == -2)
+    own_commit = kind.isin("committed", "fetched_commit") & good
+    by_consumer = (kind == "fetched") & F.col("isolation_level").isNotNull()
+    return events.select(
+        "date", *PARTITION, "group_id", "ts", "exchange_id", "kind", F.col("ordinal").alias("event_ordinal"),
+        "client_id", "member_id", "generation", "error_name", F.col("offset").alias("event_offset"),
+        F.coalesce("log_start_offset", F.when(earliest, F.col("offset"))).alias("log_start_offset"),
+        F.coalesce(
+            "last_stable_offset", F.when(latest & (F.col("isolation_level") == "read_committed"), F.col("offset"))
+        ).alias("last_stable_offset"),
+        F.coalesce(
+            "high_watermark",
+            F.when(latest & (F.col("isolation_level") == "read_uncommitted"), F.col("offset")),
+            F.when(kind == "produced", F.col("next_offset")),
+        ).alias("high_watermark"),
+        F.when(kind == "produced", F.col("next_offset")).alias("produced_offset"),
+        F.when(own_commit, F.col("offset")).alias("committed_offset"),
+        F.when(by_consumer, F.coalesce("next_offset", "offset")).alias("fetch_position"),
+    )  # fmt: skip
+
+
+def _applied(events: DataFrame, exchanges: DataFrame, facts: Facts) -> DataFrame:
+    """A row at the end of each committed transaction for each offset that it commits."""
+    nulls = {name: F.lit(None).cast("bigint") for name in (*_LOG_STATE, "fetch_position")}
+    applied = applied_commits(events, exchanges, facts)
+    stated = applied.withColumns({"event_offset": F.col("offset"), "committed_offset": F.col("offset"), **nulls})
+    return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *_STATE)
+
+
+def carried_state(earlier: DataFrame) -> DataFrame:
+    """The last row of each client in each group of each partition; together they hold all that was known.
+
+    Every row has the state of its moment carried forward, so that the latest of these holds the partition's state, and
+    the latest of a group the group's.
+    """
+    row = F.struct("ts", "exchange_id", "kind", *_STATE)
+    order = F.struct("ts", "exchange_id", "ordinal")
+    last = earlier.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
+    return last.select(*PARTITION, "group_id", "client_id", "row.*")
+
+
+def _carry_forward(rows: DataFrame, carried: DataFrame) -> DataFrame:
+    both = rows.withColumn("is_new", F.lit(True)).unionByName(
+        carried.withColumn("is_new", F.lit(False)), allowMissingColumns=True
+    )
+
+    def last(column: str, by: WindowSpec) -> Column:
+        return F.last(column, ignorenulls=True).over(by.orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0))
+
+    partition = Window.partitionBy(*PARTITION)
+    group = Window.partitionBy(*PARTITION, "group_id")
+    client = Window.partitionBy(*PARTITION, "group_id", "client_id")
+    of_group = F.col("group_id") != ""
+    return (
+        both.withColumns({name: last(name, partition) for name in _LOG_STATE})
+        .withColumn("committed_offset", F.when(of_group, last("committed_offset", group)))
+        .withColumn("fetch_position", last("fetch_position", client))
+        .where("is_new")
+        .drop("is_new")
+    )
+
+
+def _numbered(timeline: DataFrame) -> DataFrame:
+    at_once = Window.partitionBy(*PARTITION, "group_id", "ts").orderBy("exchange_id", "kind", "event_ordinal")
+    return timeline.withColumn("ordinal", F.row_number().over(at_once) - 1)
