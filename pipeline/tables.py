@@ -338,6 +338,7 @@ OFFSET_TIMELINE = Table(
         _c("generation", "int", "Generation of the commit"),
         _c("error_name", "string", "Error of this event; NONE if it succeeded"),
         _c("event_offset", "bigint", "The offset that this event names"),
+        _c("event_next_offset", "bigint", "produced, fetched: one past the last record of this event"),
         _c("log_start_offset", "bigint", "Last known"),
         _c("last_stable_offset", "bigint", "Last known"),
         _c("high_watermark", "bigint", "Last known (also from produced offsets)"),

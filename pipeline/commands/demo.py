@@ -81,9 +81,7 @@ def _read_samples(captures: Path, landing: Path, console: Console) -> None:
     console.print(table)
 
 
-def _stream_and_check(
-    spark: Any, landing: str, lake: str, settings: Settings, say: Say, console: Console
-) -> bool:
+def _stream_and_check(spark: Any, landing: str, lake: str, settings: Settings, say: Say, console: Console) -> bool:
     """Run the job and the checks in one session. Returns whether a critical check failed."""
     from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 

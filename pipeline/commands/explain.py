@@ -81,7 +81,7 @@ def _from_hex(
 
 def _from_capture(path: str, number: int) -> Explanation:
     count = 0
-    for count, item in enumerate(ordered_frames([path]), start=1):
+    for count, item in enumerate(ordered_frames([path], allow_truncated=True), start=1):
         if count == number:
             return explain_frame(item.frame, item.direction, item.api_key, item.api_version, item.flags)
     raise UserError(f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them")

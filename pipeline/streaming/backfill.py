@@ -81,4 +81,3 @@ def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, setting
     if not same_rows(rest, waiting):
         overwrite(rest, lake, OPEN_EXCHANGES)
     rest.unpersist()
-

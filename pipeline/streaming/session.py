@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 _SOURCES = Path(__file__).parents[2]
+_QUIET_LOG = _SOURCES / "conf" / "log4j2.properties"
 
 _FIXED = {
     # Delta Lake; its two jars lie beside Spark's own (`python -m pipeline.setup`).
@@ -56,6 +57,9 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", _DEFAULTS["spark.driver.host"])
+    if _QUIET_LOG.exists():
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={_QUIET_LOG}")
     from pyspark import SparkConf  # noqa: PLC0415 - reads the environment set above
 
     given = SparkConf()  # spark-submit's settings arrive as JVM properties, visible to a default SparkConf

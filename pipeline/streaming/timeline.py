@@ -26,7 +26,7 @@ PARTITION = ("cluster", "topic", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
 _LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
 _STATE = (*_LOG_STATE, "committed_offset", "fetch_position")
-_WHO = ("client_id", "member_id", "generation", "error_name", "event_offset")
+_WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
 
 def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date, lookback: timedelta) -> None:
@@ -66,6 +66,7 @@ def _statements(events: DataFrame) -> DataFrame:
     return events.select(
         "date", *PARTITION, "group_id", "ts", "exchange_id", "kind", F.col("ordinal").alias("event_ordinal"),
         "client_id", "member_id", "generation", "error_name", F.col("offset").alias("event_offset"),
+        F.col("next_offset").alias("event_next_offset"),
         F.coalesce("log_start_offset", F.when(earliest, F.col("offset"))).alias("log_start_offset"),
         F.coalesce(
             "last_stable_offset", F.when(latest & (F.col("isolation_level") == "read_committed"), F.col("offset"))
@@ -83,7 +84,7 @@ def _statements(events: DataFrame) -> DataFrame:
 
 def _applied(events: DataFrame, exchanges: DataFrame, facts: Facts) -> DataFrame:
     """A row at the end of each committed transaction for each offset that it commits."""
-    nulls = {name: F.lit(None).cast("bigint") for name in (*_LOG_STATE, "fetch_position")}
+    nulls = {name: F.lit(None).cast("bigint") for name in (*_LOG_STATE, "fetch_position", "event_next_offset")}
     applied = applied_commits(events, exchanges, facts)
     stated = applied.withColumns({"event_offset": F.col("offset"), "committed_offset": F.col("offset"), **nulls})
     return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *_STATE)

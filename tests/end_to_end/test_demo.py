@@ -1,0 +1,67 @@
+"""What a new user sees first: one command from captures to what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import SAMPLES, Demo, rows, truth
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_demo_ends_well(demo: Demo) -> None:
+    assert demo.exit_code == 0, demo.output
+
+
+def test_the_demo_names_the_stuck_partition_and_both_committers(demo: Demo) -> None:
+    log = truth("stuck_commit")
+    partition = f"{log['outcome']['group']}/{log['outcome']['topic']}-{log['outcome']['stuck_partition']}"
+    assert f"stuck_commit  {partition}" in demo.output
+    assert "billing-1" in demo.output
+    assert "billing-2" in demo.output
+    assert f"the offset timeline of {partition}" in demo.output
+
+
+def test_the_demo_names_the_producer_that_holds_the_last_stable_offset(demo: Demo) -> None:
+    log = truth("stalled_lso")
+    assert f"lso_stalled  {log['outcome']['topic']}-{log['outcome']['stalled_partition']}" in demo.output
+    assert f"transactional id {log['outcome']['transactional_id']}" in demo.output
+
+
+def test_each_finding_belongs_to_the_sample_that_shows_it(demo_lake: Path) -> None:
+    found = rows(demo_lake, "SELECT rule, topic, partition FROM gold.findings ORDER BY rule")
+    stuck, stalled = truth("stuck_commit")["outcome"], truth("stalled_lso")["outcome"]
+    assert [(f["rule"], f["topic"], f["partition"]) for f in found] == [
+        ("competing_committers", stuck["topic"], stuck["stuck_partition"]),
+        ("lso_stalled", stalled["topic"], stalled["stalled_partition"]),
+        ("stuck_commit", stuck["topic"], stuck["stuck_partition"]),
+    ]
+
+
+def test_healthy_traffic_gives_no_finding(demo_lake: Path) -> None:
+    topics = {event["topic"] for event in truth("healthy")["events"] if "topic" in event}
+    assert topics
+    assert [f for f in rows(demo_lake, "SELECT * FROM gold.findings") if f["topic"] in topics] == []
+
+
+def test_the_evidence_of_a_finding_is_in_the_lake(demo_lake: Path) -> None:
+    evidence = rows(demo_lake, "SELECT DISTINCT unnest(evidence) AS exchange_id FROM gold.findings")
+    known = {row["exchange_id"] for row in rows(demo_lake, "SELECT exchange_id FROM silver.exchanges")}
+    assert evidence
+    assert {row["exchange_id"] for row in evidence} <= known
+
+
+def test_every_check_was_recorded_and_held(demo_lake: Path) -> None:
+    results = rows(demo_lake, "SELECT table_name, success FROM ops.quality_results")
+    assert {r["table_name"].split(".")[0] for r in results} == {"bronze", "silver", "gold"}
+    assert Counter(r["success"] for r in results)[False] == 0
+
+
+def test_every_sample_is_in_the_lake(demo_lake: Path) -> None:
+    for sample in SAMPLES:
+        log = truth(sample)
+        window = f"epoch_ms(ts) BETWEEN {log['capture_start_ms']} AND {log['capture_end_ms']}"
+        assert rows(demo_lake, f"SELECT count(*) AS n FROM bronze.frames WHERE {window}")[0]["n"] > 0, sample
