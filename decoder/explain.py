@@ -152,7 +152,7 @@ def _value(span: FieldSpan) -> str:
     if span.type.endswith("records"):
         return "null" if span.value is None else f"{span.value} bytes"
     if span.type == "struct":
-        return "null" if span.end - span.start <= 1 and span.value is None else ""
+        return "null" if span.value is None else ""
     text = (
         "null" if span.value is None else repr(span.value) if isinstance(span.value, str) else str(span.value).lower()
     )

@@ -1,0 +1,1 @@
+"""Everything that touches the world: captures, the lake, Spark, the command line."""

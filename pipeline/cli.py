@@ -1,4 +1,4 @@
-"""The ``wirelake`` program: mounts the commands, and turns errors that a user can mend into a message and exit code 2."""
+"""The ``wirelake`` program: mounts the commands; an error that a user can mend is a message and exit code 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 from pipeline.capture.cli import capture_app
 from pipeline.commands.decode import decode
 from pipeline.commands.demo import demo
-
+from pipeline.commands.doctor import doctor
 from pipeline.commands.explain import explain
 from pipeline.commands.findings import findings
 from pipeline.commands.lake import backfill, check, stream
@@ -27,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(capture_app, name="capture")
-for command in (decode, explain, stream, check, findings, sql, backfill, demo):
+for command in (decode, explain, stream, check, findings, sql, backfill, demo, doctor):
     app.command()(command)
 
 

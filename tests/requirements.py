@@ -39,8 +39,9 @@ def require_java() -> None:
 
 
 def require_maven() -> None:
-    """Maven, which downloads the brokers of the tests."""
+    """Maven and a compiler: they download the brokers of the tests and build their Java clients."""
     _require_tool("mvn")
+    _require_tool("javac")
 
 
 def require_tcpdump() -> None:

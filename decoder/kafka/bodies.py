@@ -26,7 +26,7 @@ class FieldSpan:
         type: Kafka's name of the type.
         start, end: bytes of the frame, end exclusive; with the length in front.
         content_start: where the content of a string, bytes or records begins (``start`` for other types).
-        value: the JSON value; for arrays the number of elements.
+        value: the JSON value; for arrays the number of elements, for structs that are not null an empty dict.
     """
 
     path: tuple[str | int, ...]
@@ -43,6 +43,10 @@ LENGTH = "length"
 """``FieldSpan.type`` of a length that overruns the frame."""
 TAGGED_SECTION = "tagged fields"
 """``FieldSpan.type`` of the count in front of a tagged section."""
+TAG = "tag"
+"""``FieldSpan.type`` of the tag and size in front of a known tagged field."""
+UNKNOWN_TAG = "unknown tagged field"
+"""``FieldSpan.type`` of a tagged field that the schema does not know."""
 
 _TYPE_NAMES = {
     Op.BOOL: "bool", Op.INT8: "int8", Op.INT16: "int16", Op.UINT16: "uint16", Op.INT32: "int32", Op.UINT32: "uint32",
@@ -165,16 +169,17 @@ class BodyReader:
         value: str | None = None
         if size is not None:
             raw = cursor.data[content : content + size]
+            cursor.pos = content + size
             if op in (Op.BYTES, Op.C_BYTES):
                 value = base64.b64encode(raw).decode("ascii")
             else:
                 try:
                     value = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    self._emit(op, start, content, raw.decode("utf-8", "replace"))
                     raise DecodeError(
                         ErrorCode.INVALID_UTF8, content + error.start, "the string is not UTF-8"
                     ) from error
-            cursor.pos = content + size
         self._emit(op, start, content, value)
         return value
 
@@ -187,9 +192,7 @@ class BodyReader:
             into[name] = None
             self._emit(op, start, content, None)
             return
-        self._values += count
-        if self._values > limits.MAX_VALUES_PER_FRAME:
-            raise DecodeError(ErrorCode.TOO_MANY_VALUES, start, f"more than {limits.MAX_VALUES_PER_FRAME} values")
+        self._count(count, start)
         items: list[Any] = []
         into[name] = items
         is_primitive = self._code[target + WIDTH] == Op.END and self._names[self._code[target + 1]] == ""
@@ -204,6 +207,11 @@ class BodyReader:
                 self._struct(target, item, depth + 1)
             self._path.pop()
         self._emit(op, start, content, count)
+
+    def _count(self, values: int, start: int) -> None:
+        self._values += values
+        if self._values > limits.MAX_VALUES_PER_FRAME:
+            raise DecodeError(ErrorCode.TOO_MANY_VALUES, start, f"more than {limits.MAX_VALUES_PER_FRAME} values")
 
     def _nullable_struct(
         self, name: str, nullable: int, target: int, into: dict[str, Any], depth: int, *, tagged: bool
@@ -220,7 +228,7 @@ class BodyReader:
         value: dict[str, Any] = {}
         into[name] = value
         self._struct(target, value, depth + 1)
-        self._emit(Op.STRUCT, start, content, None)
+        self._emit(Op.STRUCT, start, content, {})
 
     def _tags(self, pc: int, into: dict[str, Any], depth: int) -> None:
         """The tagged section (KIP-482): ascending tags, each with its size; unknown ones are kept raw."""
@@ -231,6 +239,7 @@ class BodyReader:
             known[self._code[tag_pc + 2]] = tag_pc
         start = cursor.pos
         count = cursor.length(cursor.unsigned_varint(), start, "tagged section")
+        self._count(count, start)
         if self._trace is not None:
             self._trace(FieldSpan((*self._path, TAGGED_SECTION), TAGGED_SECTION, start, cursor.pos, start, count))
         previous = -1
@@ -243,6 +252,9 @@ class BodyReader:
             size_at = cursor.pos
             size = cursor.length(cursor.unsigned_varint(), size_at, f"tagged field {tag}")
             if tag in known:
+                if self._trace is not None:
+                    name = self._names[self._code[known[tag] + 1]]
+                    self._trace(FieldSpan((*self._path, name), TAG, start, cursor.pos, start, tag))
                 self._known_tag(known[tag], size, into, depth)
             else:
                 self._unknown_tag(tag, size, start, into)
@@ -265,7 +277,7 @@ class BodyReader:
         into.setdefault("unknownTaggedFields", {})[str(tag)] = raw
         if self._trace is not None:
             path = (*self._path, f"tag {tag}")
-            self._trace(FieldSpan(path, "unknown tagged field", start, self._cursor.pos, content, raw))
+            self._trace(FieldSpan(path, UNKNOWN_TAG, start, self._cursor.pos, content, raw))
 
     def _records(self, op: int, name: str, nullable: int, into: dict[str, Any]) -> None:
         """A records field: its size as Kafka's converters write it, and a summary of each batch beside it."""

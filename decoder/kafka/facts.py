@@ -6,8 +6,18 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from decoder.kafka.offsets import FETCH, PRODUCE, At, Json
-from decoder.kafka.offsets import fetch_responses, items, known, offset_span, produce_requests, produce_responses
+from decoder.kafka.offsets import (
+    FETCH,
+    PRODUCE,
+    At,
+    Json,
+    fetch_responses,
+    items,
+    known,
+    offset_span,
+    produce_requests,
+    produce_responses,
+)
 
 METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 60, 75
 

@@ -55,7 +55,8 @@ class _Frame:
         if self.flags & FrameFlags.PAYLOAD_REMOVED:
             checked, mismatch = self.flags & FrameFlags.CRC_CHECKED, self.flags & FrameFlags.CRC_MISMATCH
             for _, _, batch in self.batches():
-                batch["crcValid"] = not mismatch if checked else None
+                if batch.get("crcValid") is False:  # what was stored cannot match: the agent's verdict counts
+                    batch["crcValid"] = not mismatch if checked else None
         return Message(
             header=self.header,
             body=self.body,
@@ -136,13 +137,7 @@ def _read_header(frame: _Frame, key: int, version: int, entry: Entry) -> None:
     if frame.direction == "response":
         frame.read(headers["ResponseHeader", response_header_version(key, entry.flexible)], frame.header)
         return
-    header_version = request_header_version(key, version, entry.flexible)
-    if header_version == 0:
-        frame.header["requestApiKey"] = frame.cursor.int16()
-        frame.header["requestApiVersion"] = frame.cursor.int16()
-        frame.header["correlationId"] = frame.cursor.int32()
-    else:
-        frame.read(headers["RequestHeader", header_version], frame.header)
+    frame.read(headers["RequestHeader", request_header_version(key, version, entry.flexible)], frame.header)
 
 
 def _unknown(frame: _Frame, key: int, version: int) -> Message:

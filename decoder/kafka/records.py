@@ -20,6 +20,8 @@ from decoder.reader import Cursor
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
+MAGIC_AT = 16
+"""Where the format stands in a batch of any format."""
 V2_HEADER = 61
 """Bytes of a v2 batch before its first record."""
 V0_OVERHEAD, V1_OVERHEAD = 14, 22
@@ -49,7 +51,8 @@ class BatchSpan:
         start, end: bytes of the frame, end exclusive.
         magic: format, None if too few bytes are there to tell.
         status: ``ok``; ``partial`` (the rest of the batch is not in this field: legal at the end of a fetch,
-            ByteBufferLogInputStream); ``corrupt`` (the header contradicts itself: nothing behind it can be read).
+            ByteBufferLogInputStream); ``corrupt`` (the header contradicts itself: nothing behind it can be read);
+            ``skipped`` (all that follows MAX_BATCHES_PER_FIELD batches).
     """
 
     start: int
@@ -78,6 +81,8 @@ def batch_spans(data: bytes, start: int, end: int) -> Iterator[BatchSpan]:
             return
         yield BatchSpan(pos, pos + LOG_OVERHEAD + size, magic, "ok")
         pos += LOG_OVERHEAD + size
+    if pos < end:
+        yield BatchSpan(pos, end, None, "skipped")
 
 
 def summarise(data: bytes, start: int, end: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -134,6 +135,8 @@ def spark_session(name: str, settings: Settings) -> Iterator[SparkSession]:
         raise UserError(
             f"Spark needs Java {MIN_JAVA} or newer: {install_command(JAVA)}. `wirelake doctor` checks the rest"
         )
+    if not java.in_use:
+        os.environ["JAVA_HOME"] = str(java.home)
     try:
         from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
     except ImportError as error:

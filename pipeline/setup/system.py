@@ -34,6 +34,13 @@ JAVA = Tool(
 OPTIONAL_TOOLS = (
     Tool("tcpdump", "recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump"),
     Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
+    Tool(
+        "javac",
+        "compiling the Java clients of the tests",
+        ("openjdk-17-jdk-headless", "openjdk-21-jdk-headless", "default-jdk-headless"),
+        "java-21-openjdk-devel",
+        "openjdk@17",
+    ),
     Tool("mvn", "downloading the Kafka brokers of the tests", ("maven",), "maven", "maven"),
 )
 

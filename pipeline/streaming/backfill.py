@@ -8,13 +8,13 @@ from datetime import date, timedelta
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import HALF_COLUMNS, connection_clocks, pair
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
-from pipeline.settings import StreamSettings
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
 from pipeline.streaming.timeline import refresh_timeline
 from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.offsets import OFFSET_APIS
+from pipeline.settings import StreamSettings
 from pipeline.streaming.exchanges import pair
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.findings.runner import refresh_findings
@@ -19,7 +20,6 @@ from pipeline.streaming.frames import Counted
 from pipeline.streaming.groups import END_TXN, GROUP_APIS
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
-from pipeline.settings import StreamSettings
 from pipeline.streaming.sinks import Batch, append, overwrite
 from pipeline.streaming.timeline import refresh_timeline
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STREAM_PROGRESS

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
+from pipeline.settings import StreamSettings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.batches import record_progress, write_exchanges
 from pipeline.streaming.exchanges import HALF_COLUMNS
@@ -31,7 +32,6 @@ from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.session import build_session
-from pipeline.settings import StreamSettings
 from pipeline.streaming.sinks import Batch
 from pipeline.tables import FRAMES
 
@@ -207,7 +207,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--once", action="store_true", help="drain what has landed, and end")
     parser.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
     parser.add_argument("--backfill-to", type=date.fromisoformat, metavar="DAY", help="the last, inclusive")
-    parser.add_argument("--recode", action="store_true", help="with a backfill: decode the raw frames anew")
+    parser.add_argument(
+        "--recode",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="with a backfill: decode the raw frames anew",
+    )
     chosen = parser.parse_args(argv)
     if (chosen.backfill_from is None) != (chosen.backfill_to is None):
         parser.error("--backfill-from and --backfill-to go together")

@@ -13,8 +13,8 @@ from __future__ import annotations
 from pyspark.sql import Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.findings.model import Finding, Sources, Who, clock, who
 from pipeline.settings import FindingSettings
+from pipeline.streaming.findings.model import Finding, Sources, Who, clock, who
 
 NAME = "competing_committers"
 ADVICE = (

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.settings import FindingSettings
+from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.streaming.offset_events import address
 
 NAME = "lso_stalled"

@@ -8,9 +8,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import competing_committers, lso_stalled, stuck_commit
 from pipeline.streaming.findings.model import ROW_SCHEMA, Finding, Sources
-from pipeline.settings import FindingSettings
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import overwrite_if_changed
 from pipeline.tables import EXCHANGES, FINDINGS, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES

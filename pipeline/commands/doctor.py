@@ -1,0 +1,149 @@
+"""``wirelake doctor``: what this machine lacks, and the command that mends it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.setup.jars import JarError, spark_jars_dir, unfit_jars
+from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
+from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
+
+MIN_PYTHON = (3, 10)
+MIN_MEMORY_GIB = 4
+MIN_DISK_GIB = 2
+_PACKAGES = {
+    "pyspark": ("4.2.0", "pip install 'wirelake[spark]'"),
+    "delta-spark": ("4.4.0", "pip install 'wirelake[spark]'"),
+    "great-expectations": (None, "pip install 'wirelake[quality]'"),
+    "deltalake": (None, "pip install 'wirelake[sql]'"),
+    "duckdb": (None, "pip install 'wirelake[sql]'"),
+}
+"""Packages beyond the core, the version that belongs with the others (None: any), and what installs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        required: without it the pipeline does not run; otherwise only ``purpose`` is missing.
+        detail: what was found.
+        mend: the command or action that mends it; empty if all is well.
+    """
+
+    name: str
+    ok: bool
+    required: bool
+    detail: str
+    mend: str = ""
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a check.")] = False) -> None:
+    """Tell what this machine lacks and how to mend it. Exit code 2 if something that is required is missing.
+
+    Example:
+
+      wirelake doctor
+    """
+    checks = list(examine())
+    if as_json:
+        for check in checks:
+            sys.stdout.buffer.write(orjson.dumps(asdict(check), option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.flush()
+    else:
+        _show(checks)
+    if any(check.required and not check.ok for check in checks):
+        raise typer.Exit(2)
+
+
+def examine() -> Iterator[Check]:
+    """Look at everything, in the order in which one would mend it."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    wanted = ".".join(map(str, MIN_PYTHON))
+    yield Check("Python", sys.version_info >= MIN_PYTHON, True, found, f"install Python {wanted} or newer")
+    yield _java()
+    for package, (expected, mend) in _PACKAGES.items():
+        yield _package(package, expected, mend)
+    yield _jars()
+    for tool in OPTIONAL_TOOLS:
+        path = shutil.which(tool.command)
+        mend = "" if path else install_command(tool)
+        yield Check(tool.command, path is not None, False, path or f"not found; needed for {tool.purpose}", mend)
+    yield from _resources()
+
+
+def _java() -> Check:
+    java = find_java()
+    if java is None:
+        return Check("Java", False, True, "not found; Spark needs it", install_command(JAVA))
+    detail = f"{java.version} in {java.home}"
+    if not java.suitable:
+        needs = f"Spark needs {MIN_JAVA} or newer with the module {VECTOR_MODULE}"
+        return Check("Java", False, True, f"{detail}; {needs}", install_command(JAVA))
+    if not java.in_use:
+        return Check("Java", True, True, f"{detail}; for spark-submit: export JAVA_HOME={java.home}")
+    return Check("Java", True, True, detail)
+
+
+def _package(name: str, expected: str | None, mend: str) -> Check:
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return Check(name, False, True, "not installed", mend)
+    if expected is not None and found != expected:
+        return Check(
+            name, False, True, f"{found}; the others belong with {expected}", f"pip install {name}=={expected}"
+        )
+    return Check(name, True, True, found)
+
+
+def _jars() -> Check:
+    mend = f"{sys.executable} -m pipeline.setup"
+    try:
+        unfit = unfit_jars(spark_jars_dir())
+    except JarError as error:
+        return Check("Delta jars", False, True, str(error), mend)
+    if unfit:
+        names = ", ".join(jar.file_name for jar in unfit)
+        return Check("Delta jars", False, True, f"missing or damaged: {names}", mend)
+    return Check("Delta jars", True, True, "in place, checksums match")
+
+
+def _resources() -> Iterator[Check]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    yield Check(
+        "memory",
+        memory >= MIN_MEMORY_GIB,
+        False,
+        f"{memory:.1f} GiB",
+        f"Spark is comfortable with {MIN_MEMORY_GIB} GiB",
+    )
+    free = shutil.disk_usage(Path.cwd()).free / 2**30
+    yield Check("disk", free >= MIN_DISK_GIB, False, f"{free:.1f} GiB free here", f"free {MIN_DISK_GIB} GiB")
+
+
+def _show(checks: list[Check]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "what", "found", "to mend it"):
+        table.add_column(title, overflow="fold")
+    for check in checks:
+        mark, style = ("✓", "green") if check.ok else ("✗", "bold red") if check.required else ("-", "yellow")
+        table.add_row(Text(mark, style), check.name, check.detail, "" if check.ok else check.mend)
+    console = Console()
+    console.print(table)
+    missing = [check.name for check in checks if check.required and not check.ok]
+    verdict = f"Missing: {', '.join(missing)}." if missing else "Everything that is required is here."
+    console.print(Text(verdict, "bold red" if missing else "bold green"))

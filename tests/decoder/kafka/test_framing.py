@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoder import limits
+from decoder.kafka.framing import KafkaFramer
+from decoder.model import RawFrame
+from decoder.protocol import Framed
+from tests.pipeline.capture.wire import prefixed, request, response
+
+FRAMES = st.lists(st.binary(min_size=4, max_size=60), min_size=1, max_size=8)
+
+
+def feed_all(framer: KafkaFramer, chunks: list[bytes]) -> list[RawFrame]:
+    frames: list[RawFrame] = []
+    for ts, chunk in enumerate(chunks):
+        frames += framer.feed(chunk, ts).frames
+    return frames
+
+
+def split(data: bytes, cuts: list[int]) -> list[bytes]:
+    edges = [0, *sorted(c % (len(data) + 1) for c in cuts), len(data)]
+    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+
+
+class TestInStep:
+    @given(FRAMES, st.lists(st.integers(0, 10_000), max_size=20), st.sampled_from(["request", "response"]))
+    def test_any_split_of_the_stream_gives_the_same_frames(self, frames, cuts, direction):
+        stream = b"".join(map(prefixed, frames))
+        got = feed_all(KafkaFramer(direction), split(stream, cuts))
+        assert [f.data for f in got] == frames
+        assert all(f.size == len(f.data) and not f.after_gap for f in got)
+
+    def test_time_of_first_and_last_byte(self):
+        stream = prefixed(b"abcdef")
+        framer = KafkaFramer("request")
+        framer.feed(stream[:2], 10)
+        framer.feed(stream[2:7], 20)
+        (frame,) = framer.feed(stream[7:] + prefixed(b"next"), 30).frames[:1]
+        assert (frame.ts, frame.ts_end) == (10, 30)
+
+    def test_an_empty_frame_is_a_token_and_keeps_the_step(self):
+        frames = feed_all(KafkaFramer("response"), [prefixed(b""), prefixed(b"12345")])
+        assert [f.data for f in frames] == [b"", b"12345"]
+
+    def test_close_gives_the_cut_off_frame(self):
+        framer = KafkaFramer("response")
+        framer.feed(struct.pack(">i", 100) + b"abc", 5)
+        (frame,) = framer.close().frames
+        assert (frame.data, frame.size, frame.ts_end) == (b"abc", 100, 5)
+
+
+class TestBadLengths:
+    @pytest.mark.parametrize("length", [2**31 - 1, -1, -(2**31), 1, 3, limits.MAX_FRAME_BYTES + 1])
+    def test_an_impossible_length_costs_only_the_bytes_up_to_the_next_frame(self, length):
+        framer = KafkaFramer("request")
+        framer.feed(request(1), 0)
+        outcome = framer.feed(struct.pack(">i", length) + b"rubbish" + request(2) + request(3), 1)
+        assert [f.data for f in outcome.frames] == [request(2)[4:], request(3)[4:]]
+        assert outcome.frames[0].after_gap
+        assert not outcome.frames[1].after_gap
+        assert (outcome.bytes_skipped, outcome.method) == (11, "scan")
+        assert 0 < outcome.confidence < 1
+
+    def test_zeros_without_end_are_not_frames(self):
+        framer = KafkaFramer("response")
+        outcome = framer.feed(bytes(100_000), 0)
+        assert len(outcome.frames) == 1  # one empty frame may be a token
+        closed = framer.close()
+        assert closed.bytes_skipped == 100_000 - 4
+        assert closed.method == "none"
+
+    @settings(max_examples=300)
+    @given(st.lists(st.binary(max_size=200), max_size=10), st.sampled_from(["request", "response"]))
+    def test_any_bytes_at_all_are_accounted_for(self, chunks, direction):
+        framer = KafkaFramer(direction)
+        total = sum(map(len, chunks))
+        seen = 0
+        for outcome in [*(framer.feed(c, 0) for c in chunks), framer.close()]:
+            seen += outcome.bytes_skipped + sum(4 + len(f.data) for f in outcome.frames)
+        assert seen == total
+
+    def test_the_search_for_a_frame_keeps_bounded_memory(self):
+        framer = KafkaFramer("request")
+        framer.lost(1, 0)
+        rubbish = b"\xff" * 1_000_000
+        for _ in range(20):
+            assert framer.feed(rubbish, 0) == Framed()
+        outcome = framer.feed(request(7), 1)
+        assert [f.data for f in outcome.frames] == [request(7)[4:]]
+        assert outcome.bytes_skipped == 20_000_000
+
+
+class TestLoss:
+    def test_a_hole_inside_a_body_costs_one_frame(self):
+        framer = KafkaFramer("request")
+        framer.feed(struct.pack(">i", 100) + b"a" * 30, 1)
+        outcome = framer.lost(50, 2)
+        assert [(f.data, f.size, f.after_gap) for f in outcome.frames] == [(b"a" * 30, 100, False)]
+        assert (outcome.method, outcome.confidence) == ("length", 1.0)
+        outcome = framer.feed(b"a" * 20 + b"\x00\x00\x00\x04abcd", 3)
+        assert [(f.data, f.after_gap) for f in outcome.frames] == [(b"abcd", True)]
+        assert outcome.bytes_skipped == 0
+
+    def test_several_holes_inside_one_body(self):
+        framer = KafkaFramer("response")
+        framer.feed(struct.pack(">i", 100) + b"a" * 10, 1)
+        framer.lost(20, 2)
+        framer.feed(b"a" * 10, 3)
+        framer.lost(60, 4)
+        outcome = framer.feed(prefixed(b"next"), 5)
+        assert [(f.data, f.after_gap) for f in outcome.frames] == [(b"next", True)]
+
+    def test_a_hole_between_frames_is_left_at_the_next_segment_that_begins_a_frame(self):
+        framer = KafkaFramer("request")
+        framer.feed(request(1), 0)
+        framer.lost(40, 1)
+        outcome = framer.feed(request(3), 2)
+        assert [(f.data, f.after_gap) for f in outcome.frames] == [(request(3)[4:], True)]
+        assert (outcome.method, outcome.bytes_skipped) == ("segment_start", 0)
+
+    def test_a_hole_over_the_end_of_a_frame_needs_a_search(self):
+        framer = KafkaFramer("request")
+        framer.feed(struct.pack(">i", 100) + b"a" * 30, 1)
+        assert len(framer.lost(200, 2).frames) == 1
+        outcome = framer.feed(b"tail of some frame" + request(8) + request(9), 3)
+        assert [f.data for f in outcome.frames] == [request(8)[4:], request(9)[4:]]
+        assert (outcome.method, outcome.bytes_skipped) == ("scan", 18)
+
+    def test_responses_are_found_by_the_order_of_their_ids(self):
+        framer = KafkaFramer("response")
+        framer.lost(5, 0)
+        tail = b"\x00\x00\x00\x10 no response \x00\x00\x01\x00 here"
+        chain = [response(i, bytes(100)) for i in (41, 42, 43)]
+        outcome = framer.feed(tail + b"".join(chain), 1)
+        assert [f.data for f in outcome.frames] == [c[4:] for c in chain]
+        assert outcome.bytes_skipped == len(tail)
+
+    def test_a_large_response_is_believed_when_it_ends_with_a_segment(self):
+        framer = KafkaFramer("response")
+        framer.lost(0, 0)
+        data = response(77, b"\xab" * 5000)
+        frames = feed_all(framer, [data[i : i + 1460] for i in range(0, len(data), 1460)])
+        assert [(f.data, f.ts, f.ts_end, f.after_gap) for f in frames] == [(data[4:], 0, 3, False)]
+
+    def test_joined_midway_is_no_loss_if_nothing_is_skipped(self):
+        framer = KafkaFramer("request")
+        framer.lost(0, 0)
+        outcome = framer.feed(request(5), 1)
+        assert outcome.frames[0].after_gap is False
+        assert outcome.method == ""
+
+    def test_payload_that_looks_like_headers_is_not_believed_alone(self):
+        framer = KafkaFramer("request")
+        framer.lost(9, 0)
+        one_header = struct.pack(">ihhih", 5000, 1, 11, 7, 4) + b"demo"
+        assert not framer.feed(b"xx" + one_header + b"\xff" * 6000, 1).frames

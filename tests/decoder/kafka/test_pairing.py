@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer
+from decoder.model import FrameFlags, RawFrame
+from tests.pipeline.capture.wire import prefixed, produce, request, response
+
+
+def raw(data: bytes, *, after_gap: bool = False) -> RawFrame:
+    return RawFrame(data[4:], len(data) - 4, 0, 0, after_gap)
+
+
+def header_and_tag_produce(acks: int, transactional_id: bytes | None) -> bytes:
+    """Produce v9 with a tagged field in its header."""
+    name = b"\x00" if transactional_id is None else bytes([len(transactional_id) + 1]) + transactional_id
+    tags = b"\x01\x07\x03abc"
+    body = tags + name + struct.pack(">hi", acks, 1000) + b"\x01\x00"
+    return prefixed(struct.pack(">hhih", 0, 9, 5, 4) + b"demo" + body)
+
+
+def test_pairs_in_order_and_stamps_the_api_on_both_halves():
+    pairer = KafkaPairer()
+    first, second = pairer.request(raw(request(1, key=3, version=12))), pairer.request(raw(request(2)))
+    one, two = pairer.response(raw(response(1))), pairer.response(raw(response(2)))
+    assert (first.exchange_ordinal, second.exchange_ordinal) == (one.exchange_ordinal, two.exchange_ordinal) == (0, 1)
+    assert (one.api_key, one.api_version, one.correlation_id, one.flags) == (3, 12, 1, 0)
+    assert pairer.unanswered() == []
+
+
+@pytest.mark.parametrize("ids", [(-5, -4), (2**31 - 1, -(2**31)), (0, 0), (7, 7)])
+def test_any_correlation_id_is_an_id(ids):
+    pairer = KafkaPairer()
+    for i in ids:
+        pairer.request(raw(request(i)))
+    keys = [pairer.response(raw(response(i))) for i in ids]
+    assert [(k.exchange_ordinal, k.correlation_id, k.flags) for k in keys] == [(0, ids[0], 0), (1, ids[1], 0)]
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 8, 9, 13])
+def test_produce_without_acks_expects_no_response(version):
+    pairer = KafkaPairer()
+    assert pairer.request(raw(produce(1, acks=0, version=version))).flags == FrameFlags.NO_RESPONSE_EXPECTED
+    assert pairer.request(raw(produce(2, acks=-1, version=version))).flags == 0
+    assert pairer.response(raw(response(2))).exchange_ordinal == 1
+    assert pairer.unanswered() == []
+
+
+@pytest.mark.parametrize("transactional_id", [None, b"", b"orders-tx"])
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_acks_stands_behind_header_tags_and_transactional_id(transactional_id, acks):
+    flags = KafkaPairer().request(raw(header_and_tag_produce(acks, transactional_id))).flags
+    assert bool(flags & FrameFlags.NO_RESPONSE_EXPECTED) == (acks == 0)
+
+
+def test_a_missing_response_leaves_its_request_unanswered():
+    pairer = KafkaPairer()
+    for i in (1, 2, 3):
+        pairer.request(raw(request(i)))
+    key = pairer.response(raw(response(2)))
+    assert (key.exchange_ordinal, key.flags) == (1, FrameFlags.CORRELATION_MISMATCH)
+    assert pairer.response(raw(response(3))).flags == 0
+    assert pairer.unanswered() == [0]
+    assert pairer.response(raw(response(1))).exchange_ordinal == 0  # late, but its id is its own
+
+
+def test_a_response_to_nothing_is_an_orphan_with_an_exchange_of_its_own():
+    pairer = KafkaPairer()
+    first = pairer.response(raw(response(9)))
+    assert (first.flags, first.api_key, first.correlation_id) == (FrameFlags.ORPHAN_RESPONSE, None, 9)
+    request_key = pairer.request(raw(request(10)))
+    second = pairer.response(raw(response(99)))
+    assert second.flags == FrameFlags.ORPHAN_RESPONSE | FrameFlags.CORRELATION_MISMATCH
+    assert len({first.exchange_ordinal, request_key.exchange_ordinal, second.exchange_ordinal}) == 3
+    assert pairer.unanswered() == [request_key.exchange_ordinal]
+
+
+def test_old_brokers_answer_find_coordinator_with_id_0():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(42, key=10, version=0)))
+    key = pairer.response(raw(response(0)))
+    assert (key.exchange_ordinal, key.api_key, key.flags) == (0, 10, 0)
+
+
+def test_tokens_follow_sasl_handshake_v0_until_a_header_comes():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")))
+    pairer.response(raw(response(1)))
+    token = pairer.request(raw(prefixed(b"\x00alice\x00secret")))
+    answer = pairer.response(raw(prefixed(b"")))
+    assert token.flags == answer.flags == FrameFlags.SASL_TOKEN
+    assert token.exchange_ordinal == answer.exchange_ordinal
+    assert (token.api_key, token.correlation_id, answer.correlation_id) == (None, None, None)
+    after = pairer.request(raw(request(2, key=3, version=9)))
+    assert (after.api_key, after.flags) == (3, 0)
+    assert pairer.response(raw(response(2))).api_key == 3
+
+
+@pytest.mark.parametrize(
+    "token", [b"\x00a\x00b", b"n,,n=alice,r=fyko", b"\x60\x82\x02\x30\x06\x09\x2a\x86\x48", b"\x00\x00\x00", b""]
+)
+def test_no_token_is_taken_for_a_header(token):
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")))
+    assert pairer.request(raw(prefixed(token))).flags == FrameFlags.SASL_TOKEN
+
+
+def test_after_sasl_handshake_v1_tokens_have_headers():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1, key=17, version=1, body=struct.pack(">h", 5) + b"PLAIN")))
+    pairer.response(raw(response(1)))
+    assert pairer.request(raw(request(2, key=36, version=0, body=struct.pack(">i", 3) + b"abc"))).api_key == 36
+
+
+def test_what_may_be_a_token_after_a_gap_is_treated_as_one():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1)))
+    assert pairer.request(raw(prefixed(b"\x00alice\x00secret"), after_gap=True)).flags == FrameFlags.SASL_TOKEN
+
+
+def test_a_request_cut_before_its_id_stays_without_one():
+    key = KafkaPairer().request(RawFrame(b"\x00\x01", 500, 0, 0))
+    assert (key.api_key, key.correlation_id) == (None, None)
+
+
+def test_outstanding_requests_are_bounded():
+    pairer = KafkaPairer()
+    for i in range(MAX_OUTSTANDING + 5):
+        pairer.request(raw(request(i)))
+    assert len(pairer.unanswered()) == MAX_OUTSTANDING
+    assert pairer.response(raw(response(0))).flags & FrameFlags.ORPHAN_RESPONSE

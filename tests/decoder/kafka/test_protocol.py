@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE, KafkaProtocol
+from pipeline.capture.protocols import looks_like_tls, protocols
+from tests.pipeline.capture.wire import prefixed, produce, request, response
+
+KAFKA = protocols()[0]
+
+CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(200))
+SERVER_HELLO = bytes.fromhex("160303007a020000760303") + bytes(range(160))
+ZOOKEEPER_CONNECT = prefixed(struct.pack(">iqiqi", 0, 0, 30000, 0, 16) + bytes(17))
+ZOOKEEPER_ANSWER = prefixed(struct.pack(">iiqi", 0, 30000, 0x1000ABCDEF, 16) + bytes(17))
+ZOOKEEPER_GET = prefixed(struct.pack(">iii", 5, 4, 12) + b"/brokers/ids" + b"\x00")
+ZOOKEEPER_GET_ANSWER = prefixed(struct.pack(">iqi", 5, 99, 0) + struct.pack(">i", 3) + b"abc" + bytes(68))
+POSTGRES_STARTUP = struct.pack(">ii", 86, 196608) + b"user\0postgres\0database\0shop\0client_encoding\0UTF8\0".ljust(
+    78, b"\0"
+)
+MONGO = struct.pack("<iiii", 260, 1, 0, 2013) + bytes(244)
+OTHERS = {
+    "tls": (CLIENT_HELLO, SERVER_HELLO),
+    "http": (b"GET /topics HTTP/1.1\r\nHost: rest-proxy\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"),
+    "zookeeper": (ZOOKEEPER_CONNECT, ZOOKEEPER_ANSWER),
+    "zookeeper_midway": (ZOOKEEPER_GET * 3, ZOOKEEPER_GET_ANSWER * 3),
+    "postgres": (POSTGRES_STARTUP, b"R\0\0\0\x08\0\0\0\0"),
+    "mongodb": (MONGO, struct.pack("<iiii", 100, 7, 1, 2013) + bytes(84)),
+    "redis": (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n"),
+    "mysql": (b"", b"J\0\0\0\x0a8.0.36\0" + bytes(60)),
+    "thrift": (
+        prefixed(b"\x80\x01\x00\x01\x00\x00\x00\x04ping\x00\x00\x00\x01\x00"),
+        prefixed(b"\x80\x01\x00\x02" + bytes(12)),
+    ),
+    "zeros": (bytes(4000), bytes(4000)),
+    "nothing": (b"", b""),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_protocols_are_not_kafka(name):
+    client, server = OTHERS[name]
+    assert KAFKA.recognise(client, server) == 0
+    assert KAFKA.recognise(server, client) == 0
+    assert KAFKA.recognise(client, b"") == 0
+
+
+def test_random_bytes_are_not_kafka():
+    source = random.Random(20261121)
+    for _ in range(2000):
+        size = source.randrange(1, 3000)
+        assert KAFKA.recognise(source.randbytes(size), source.randbytes(size)) == 0
+
+
+def test_bytes_with_many_small_numbers_are_not_kafka():
+    """Binary protocols are full of zeros and small integers, as Kafka's header is."""
+    source = random.Random(7)
+    found = 0
+    for _ in range(2000):
+        data = bytes(source.choice((0, 0, 0, 0, 1, 2, 4, 8, 16, 255)) for _ in range(400))
+        found += KAFKA.recognise(data, b"") > 0
+    assert found == 0
+
+
+def test_a_request_and_its_answer_are_sure():
+    assert KAFKA.recognise(request(7), response(7)) == SURE
+
+
+@pytest.mark.parametrize("correlation_id", [0, -1, 2**31 - 1, -(2**31)])
+def test_any_correlation_id_is_recognised(correlation_id):
+    assert KAFKA.recognise(request(correlation_id), b"") == WHOLE
+
+
+@pytest.mark.parametrize("client_id", [None, b"", b"app (v1), eu", "größe".encode(), b"x" * 249])
+def test_any_client_id_is_recognised(client_id):
+    assert KAFKA.recognise(request(1, client_id=client_id), b"") == (WHOLE if client_id else BEGUN)
+
+
+@pytest.mark.parametrize(("key", "version"), [(18, 99), (999, 0)])
+def test_apis_and_versions_of_the_future_are_recognised_if_whole(key, version):
+    data = request(1, key=key, version=version, body=b"anything")
+    assert KAFKA.recognise(data, b"") == FUTURE
+    assert KAFKA.recognise(data[:-1], b"") == 0
+
+
+def test_the_beginning_of_a_large_request_is_recognised():
+    data = produce(1, acks=1, fill=20_000)
+    assert KAFKA.recognise(data[:1460], b"") == BEGUN
+
+
+def test_several_requests_at_once_are_recognised():
+    assert KAFKA.recognise(request(1) + request(2), b"") == WHOLE
+
+
+def test_joined_in_the_middle_of_a_request():
+    assert KAFKA.recognise(b"end of a request" + request(8) + request(9), b"") == MIDWAY
+
+
+def test_server_and_client_are_told_apart():
+    assert KAFKA.recognise(response(1), request(1)) == 0
+
+
+def test_too_little_to_tell():
+    assert KAFKA.recognise(request(1)[:10], b"") == 0
+
+
+def test_without_a_reader_the_header_decides():
+    assert KafkaProtocol().recognise(request(3, key=0, version=3, body=b"no such body"), b"") == WHOLE
+    assert KAFKA.recognise(request(3, key=0, version=3, body=b"no such body"), b"") == 0
+
+
+def test_tls_is_told():
+    assert looks_like_tls(CLIENT_HELLO)
+    assert looks_like_tls(b"\x17\x03\x03\x01\x00abc")
+    assert not looks_like_tls(b"\x16\x03")
+    assert not looks_like_tls(request(1))

@@ -1,0 +1,91 @@
+"""What does Kafka itself say of a frame? Random frames with the JSON that its own classes write of them.
+
+The Java project beside this file is built and run once for each Kafka release; its output is kept in the checkout's
+cache and made anew when a source changes. Run as a program it writes the frames to standard output.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.brokers.maven import CACHE, copy_dependencies
+
+RELEASES = ("4.4.0", "3.9.2")
+"""Newest, and the last one with the versions that KIP-896 removed."""
+
+SEEDS = 7
+"""Frames of each api, version and kind: one of each Shape of the Java project, and one more that is random."""
+
+_PROJECT = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A frame and what Kafka's classes say of it.
+
+    Attributes:
+        kind: ``request`` or ``response``.
+        shape: name of the Java project's Shape.
+        frame: header and body, without length prefix.
+        header, body: by Kafka's ``*JsonConverter``.
+        records: for each records field that is not null, in order: ``batches`` and ``partialBytes``.
+        header_tags, body_tags: unknown tagged fields: ``pointer`` of the struct, ``tag`` and ``content``.
+    """
+
+    api_key: int
+    api_name: str
+    version: int
+    kind: str
+    shape: str
+    seed: int
+    frame: bytes
+    header: dict[str, Any]
+    body: dict[str, Any]
+    records: list[dict[str, Any]]
+    header_tags: list[dict[str, Any]] = field(default_factory=list)
+    body_tags: list[dict[str, Any]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.api_name} v{self.version} {self.kind} {self.shape} (seed {self.seed})"
+
+
+def vectors(release: str) -> Iterator[Vector]:
+    """All frames of one Kafka release.
+
+    Raises:
+        MavenError: Maven is missing or fails.
+        RuntimeError: the Java program fails, with the end of its output.
+    """
+    with gzip.open(_output(release), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            values = json.loads(line)
+            yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
+
+
+def _output(release: str) -> Path:
+    """The Java program's output for one release; made on first use."""
+    home = CACHE / "oracle" / release
+    sources = sorted(_PROJECT.rglob("*.java"))
+    libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-P{release}", f"-Dhome={home}", "compile"], sources)
+    output = home / f"vectors-{SEEDS}.ndjson.gz"  # `home` is emptied when a source changes
+    if not output.exists():
+        unfinished = output.with_suffix(".part")
+        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", "oracle.Oracle"]
+        done = subprocess.run([*java, str(unfinished), str(SEEDS)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")
+        unfinished.rename(output)
+    return output
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or RELEASES:
+        with gzip.open(_output(chosen)) as text:
+            sys.stdout.buffer.writelines(text)

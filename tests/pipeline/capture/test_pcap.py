@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import sys
+
+import pytest
+import zstandard
+
+from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.sources import capture_files, read_packets
+from tests.pipeline.capture.wire import T0, block, enhanced, interface, pcap, pcapng, section
+
+PACKETS = [Packet(T0 + i * 1001, 1, bytes([i]) * (20 + i), 20 + i + (i % 2) * 100) for i in range(5)]
+
+
+def read(tmp_path, content: bytes) -> list[Packet]:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(content)
+    return list(read_packets(str(path)))
+
+
+def read_damaged(tmp_path, content: bytes) -> tuple[list[Packet], DamagedCaptureError]:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(content)
+    packets = []
+    with pytest.raises(DamagedCaptureError) as error:
+        packets.extend(read_packets(str(path)))
+    # extend keeps nothing of a failed generator: read again, one at a time
+    source = read_packets(str(path))
+    packets = []
+    with pytest.raises(DamagedCaptureError):
+        while True:
+            packets.append(next(source))
+    return packets, error.value
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nano", [False, True])
+def test_pcap_of_both_byte_orders_and_resolutions(tmp_path, order, nano):
+    assert read(tmp_path, pcap(PACKETS, order=order, nano=nano)) == PACKETS
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pcapng_of_both_byte_orders(tmp_path, order):
+    assert read(tmp_path, pcapng(PACKETS, order)) == PACKETS
+
+
+@pytest.mark.parametrize("write", [pcap, pcapng])
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress, lambda d: gzip.compress(d[:50]) + gzip.compress(d[50:])])
+def test_compressed(tmp_path, write, compress):
+    assert read(tmp_path, compress(write(PACKETS))) == PACKETS
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(pcap(PACKETS)))))
+    assert list(read_packets("-")) == PACKETS
+
+
+def test_a_capture_without_packets_is_good(tmp_path):
+    assert read(tmp_path, pcap([])) == []
+
+
+class TestPcapng:
+    def test_sections_and_interfaces(self, tmp_path):
+        first, second = PACKETS[0], PACKETS[1]
+        raw = second._replace(linktype=101)
+        content = (
+            section("<") + interface(1) + interface(101) + enhanced(raw, number=1) + enhanced(first)
+            + section(">") + interface(113, ">") + enhanced(second._replace(linktype=113), ">")
+        )  # fmt: skip
+        assert [(p.linktype, p.data) for p in read(tmp_path, content)] == [
+            (101, second.data), (1, first.data), (113, second.data)
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("tsresol", "ticks"), [(3, T0 // 1000), (6, T0), (9, T0 * 1000), (0x80 | 10, T0 * 1024 // 1_000_000)]
+    )
+    def test_timestamp_resolution(self, tmp_path, tsresol, ticks):
+        (packet,) = read(tmp_path, section() + interface(1, tsresol=tsresol) + enhanced(PACKETS[0], ticks=ticks))
+        assert packet.ts_us == T0
+
+    def test_timestamp_offset(self, tmp_path):
+        (packet,) = read(tmp_path, section() + interface(1, tsoffset=-3600) + enhanced(PACKETS[0]))
+        assert packet.ts_us == T0 - 3_600_000_000
+
+    def test_simple_and_old_packet_blocks_and_unknown_ones(self, tmp_path):
+        simple = block(3, struct.pack("<I", 50) + b"s" * 30)
+        old = block(2, struct.pack("<HHIIII", 0, 0, T0 >> 32, T0 & 0xFFFFFFFF, 4, 9) + b"oldp")
+        custom = block(0x0BAD, b"whatever!!!!")
+        packets = read(tmp_path, section() + interface(1, snaplen=30) + old + custom + simple)
+        assert packets == [Packet(T0, 1, b"oldp", 9), Packet(T0, 1, b"s" * 30, 50)]
+
+    @pytest.mark.parametrize("length", [0, 4, 11, 13, 2**31, 2**32 - 4])
+    def test_absurd_block_lengths_are_told_and_do_not_hang(self, tmp_path, length):
+        content = section() + interface(1) + enhanced(PACKETS[0])
+        packets, error = read_damaged(tmp_path, content + struct.pack("<II", 6, length) + bytes(64))
+        assert packets == [PACKETS[0]]
+        assert error.offset == len(content)
+        assert "damaged" in str(error)
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            enhanced(PACKETS[0], number=7),
+            block(6, struct.pack("<IIIII", 0, 0, 0, 5000, 5000) + b"short"),
+            block(6, b"tiny"),
+            block(1, b"tiny"),
+            enhanced(PACKETS[0])[:-4] + struct.pack("<I", 99),
+            struct.pack("<IIII", 0x0A0D0D0A, 28, 0xDEADBEEF, 0) + bytes(12),
+        ],
+        ids=["interface", "captured", "short", "short interface", "lengths differ", "byte order"],
+    )
+    def test_blocks_that_contradict_themselves(self, tmp_path, bad):
+        packets, error = read_damaged(tmp_path, section() + interface(1) + enhanced(PACKETS[1]) + bad)
+        assert packets == [PACKETS[1]]
+        assert error.packets == 1
+
+
+@pytest.mark.parametrize("write", [pcap, pcapng])
+def test_truncated_at_every_byte_gives_the_complete_packets(tmp_path, write):
+    content = write(PACKETS[:3])
+    for end in range(4, len(content)):
+        try:
+            packets = read(tmp_path, content[:end])
+        except DamagedCaptureError:
+            packets, error = read_damaged(tmp_path, content[:end])
+            assert "truncated at byte" in str(error)
+            assert "--allow-truncated" in str(error)
+            assert error.packets == len(packets)
+        assert packets == PACKETS[: len(packets)]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_truncated_compression(tmp_path, compress):
+    source = b"".join(bytes([i * 7 % 256, i % 251]) for i in range(40_000))
+    many = [Packet(T0 + i, 1, source[i * 40 : i * 40 + 40], 40) for i in range(2000)]
+    content = compress(pcap(many))
+    packets, error = read_damaged(tmp_path, content[: len(content) // 2])
+    assert packets == many[: len(packets)]
+    assert error.packets == len(packets)
+
+
+def test_a_packet_larger_than_any_is_damage(tmp_path):
+    content = pcap(PACKETS[:2])
+    packets, error = read_damaged(tmp_path, content + struct.pack("<IIII", 1, 1, 2**31, 2**31) + b"x" * 100)
+    assert packets == PACKETS[:2]
+    assert error.offset == len(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"", "is empty"), (b"just a text file\n", "is not a capture"), (b"PK\x03\x04", "is not a capture"), (b"ab", "is not")],
+)
+def test_what_is_no_capture(tmp_path, content, says):
+    with pytest.raises(CaptureError, match=says) as error:
+        read(tmp_path, content)
+    assert not isinstance(error.value, DamagedCaptureError)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(CaptureError, match="does not exist"):
+        list(read_packets(str(tmp_path / "no.pcap")))
+
+
+def test_a_directory_is_no_file(tmp_path):
+    with pytest.raises(CaptureError, match="cannot be"):
+        list(read_packets(str(tmp_path)))
+
+
+class TestCaptureFiles:
+    def test_a_directory_gives_its_captures_by_name(self, tmp_path):
+        for name in ("b.pcap", "a.pcapng.gz", "notes.txt", "c.PCAP.ZST"):
+            (tmp_path / name).touch()
+        assert [f.rpartition("/")[2] for f in capture_files([tmp_path])] == ["a.pcapng.gz", "b.pcap", "c.PCAP.ZST"]
+
+    def test_nothing_there(self, tmp_path):
+        with pytest.raises(CaptureError, match="does not exist"):
+            capture_files([tmp_path / "missing"])
+        with pytest.raises(CaptureError, match="without capture files"):
+            capture_files([tmp_path])
+
+    def test_files_and_standard_input_stay_as_given(self, tmp_path):
+        (tmp_path / "any.name").touch()
+        assert capture_files(["-", tmp_path / "any.name"]) == ["-", str(tmp_path / "any.name")]

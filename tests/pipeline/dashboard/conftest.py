@@ -1,0 +1,132 @@
+"""A small lake made by hand with delta-rs: what the views must answer can be read off its rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from pipeline.tables import (
+    EXCHANGES,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    OPEN_EXCHANGES,
+    RECORD_BATCHES,
+    TABLES,
+    Table,
+)
+from tests.pipeline.rows import T0, row
+
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
+    "array<string>": pa.list_(pa.string()),
+    "array<int>": pa.list_(pa.int32()),
+}
+
+
+def write(lake: Path, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Write one table, without a JVM."""
+    schema = pa.schema([pa.field(c.name, _ARROW[c.type], c.nullable) for c in table.columns])
+    data = pa.Table.from_pylist(rows, schema)
+    write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)
+
+
+def at(seconds: float) -> Any:
+    return T0 + timedelta(seconds=seconds)
+
+
+def _exchanges() -> list[dict[str, Any]]:
+    fetches = [
+        row(EXCHANGES, exchange_id=f"f{n}", api_name="Fetch", api_version=12, client_id="app", ts=at(n), latency_us=n)
+        for n in range(1, 101)
+    ]
+    commits = [
+        row(
+            EXCHANGES,
+            exchange_id=f"c{n}",
+            api_name="OffsetCommit",
+            api_version=8,
+            client_id="=cmd()",
+            ts=at(n),
+            latency_us=700,
+            error_codes=[22, 25],
+            error_names=["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"][: n % 2 + 1],
+        )
+        for n in range(3)
+    ]
+    lost = row(EXCHANGES, exchange_id="lost", api_name="Fetch", api_version=12, client_id="app", status="unanswered")
+    return [*fetches, *commits, lost]
+
+
+def _timeline() -> list[dict[str, Any]]:
+    def said(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
+        group = {"cluster": "k", "topic": "orders", "group_id": "", "exchange_id": f"e{seconds:03}"}
+        return row(OFFSET_TIMELINE, ts=at(seconds), partition=partition, **(group | values))
+
+    def commit(seconds: float, partition: int, offset: int, client: str, high: int) -> dict[str, Any]:
+        return said(
+            seconds, partition, kind="committed", group_id="g", client_id=client, event_offset=offset,
+            committed_offset=offset, high_watermark=high, fetch_position=high,
+        )  # fmt: skip
+
+    return [
+        # Partition 0: "old" says 3 over and over while "new" has gone on; the end is 60.
+        commit(1, 0, 2, "old", 10), commit(2, 0, 3, "old", 20), commit(3, 0, 3, "old", 30),
+        commit(4, 0, 40, "new", 40), commit(5, 0, 3, "old", 50),
+        said(9, 0, kind="produced", high_watermark=60, last_stable_offset=1),
+        # Partition 1: caught up, commits again and again what is the end: not stuck.
+        commit(1, 1, 7, "new", 7), commit(2, 1, 7, "new", 7), commit(3, 1, 7, "new", 7),
+        said(1, 1, kind="fetched", high_watermark=7, last_stable_offset=7),
+    ]  # fmt: skip
+
+
+def _offset_events() -> list[dict[str, Any]]:
+    def fetched(seconds: float, partition: int, stable: int, high: int) -> dict[str, Any]:
+        return row(
+            OFFSET_EVENTS, exchange_id=f"f{seconds}", ts=at(seconds), cluster="k", topic="orders", kind="fetched",
+            partition=partition, last_stable_offset=stable, high_watermark=high,
+        )  # fmt: skip
+
+    return [
+        fetched(1, 0, 5, 5), fetched(2, 0, 5, 8), fetched(3, 0, 5, 20),
+        fetched(1, 1, 5, 8), fetched(2, 1, 9, 9),
+    ]  # fmt: skip
+
+
+def _batches() -> list[dict[str, Any]]:
+    def batch(base: int, producer: int, *, transactional: bool) -> dict[str, Any]:
+        return row(
+            RECORD_BATCHES, exchange_id=f"b{base}", cluster="k", topic="orders", base_offset=base, last_offset=base,
+            producer_id=producer, is_transactional=transactional,
+        )  # fmt: skip
+
+    return [batch(4, 1, transactional=True), batch(5, 4711, transactional=True), batch(6, 2, transactional=False)]
+
+
+@pytest.fixture(scope="session")
+def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("lake")
+    filled = {
+        EXCHANGES.full_name: _exchanges(),
+        OFFSET_TIMELINE.full_name: _timeline(),
+        OFFSET_EVENTS.full_name: _offset_events(),
+        RECORD_BATCHES.full_name: _batches(),
+        OPEN_EXCHANGES.full_name: [
+            row(OPEN_EXCHANGES, exchange_id="waits", client_id="app", size=11, ts=at(200)),
+            row(OPEN_EXCHANGES, exchange_id="f1", ts=at(1)),
+        ],
+    }
+    for name, table in TABLES.items():
+        write(lake, table, filled.get(name, []))
+    return lake

@@ -1,0 +1,123 @@
+"""SQL without a JVM: what it answers, what it refuses, and how it prints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipeline.commands.sql import sql
+from pipeline.dashboard.sql import query
+from pipeline.errors import UserError
+from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES
+
+app = typer.Typer()
+app.command()(sql)
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+    if done.exception:
+        raise done.exception
+    return done.stdout
+
+
+def test_values_survive_not_only_counts(hand_made_lake: Path) -> None:
+    table = query(hand_made_lake, "SELECT exchange_id, ts, error_names FROM silver.exchanges WHERE exchange_id = 'c1'")
+    assert [str(f.type) for f in table.schema] == ["string", "timestamp[us, tz=UTC]", "list<l: string>"]
+    assert table.to_pylist()[0]["error_names"] == ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_can_be_read(hand_made_lake: Path, name: str) -> None:
+    assert query(hand_made_lake, f"FROM {name}").schema.names == list(TABLES[name].column_names)
+
+
+def test_json_is_one_object_a_row(hand_made_lake: Path) -> None:
+    out = run("SELECT client_id, ts, sum(latency_us) AS s, error_codes FROM silver.exchanges "
+              "WHERE exchange_id = 'c1' GROUP BY ALL", "--lake", str(hand_made_lake), "--json")  # fmt: skip
+    assert json.loads(out) == {
+        "client_id": "=cmd()",
+        "ts": "2026-03-01T12:00:01Z",
+        "s": 700,
+        "error_codes": [22, 25],
+    }
+
+
+def test_csv_does_not_carry_formulas(hand_made_lake: Path) -> None:
+    out = run(
+        "SELECT client_id, -1 AS n, client_id AS client_id, NULL AS nothing, error_codes "
+        "FROM silver.exchanges WHERE exchange_id = 'c1'",
+        "--lake", str(hand_made_lake), "--csv",
+    )  # fmt: skip
+    assert out == "client_id,n,client_id_2,nothing,error_codes\n'=cmd(),-1,'=cmd(),,\"[22,25]\"\n"
+
+
+def test_a_table_is_cut_and_says_so(hand_made_lake: Path) -> None:
+    out = run("SELECT range AS n FROM range(1000)", "--lake", str(hand_made_lake))
+    assert "199" in out
+    assert "200 rows, 800 more not shown" in out
+
+
+def test_the_wire_does_not_steer_the_terminal(hand_made_lake: Path) -> None:
+    out = run("SELECT 'a' || chr(27) || '[2Jb [red]c' AS x", "--lake", str(hand_made_lake))
+    assert "\x1b[2J" not in out
+    assert "a\\x1b[2Jb [red]c" in out
+
+
+def test_tables_are_listed_without_a_lake() -> None:
+    out = run("--tables")
+    assert all(name in out for name in (*TABLES, "consumer_lag"))
+    listed = [json.loads(line) for line in run("--tables", "--json").splitlines()]
+    assert [o["name"] for o in listed if o["kind"] == "table"] == list(TABLES)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM silver.exchanges",
+        "COPY silver.exchanges TO '/tmp/out.csv'",
+        "ATTACH '/tmp/other.db'",
+        "SET enable_external_access = true",
+        "SELECT 1; SELECT 2",
+        "",
+    ],
+)
+def test_only_one_query_is_taken(hand_made_lake: Path, statement: str) -> None:
+    with pytest.raises(UserError, match="give one query"):
+        query(hand_made_lake, statement)
+
+
+def test_a_query_reads_the_lake_only(hand_made_lake: Path) -> None:
+    with pytest.raises(UserError, match="disabled"):
+        query(hand_made_lake, "FROM read_text('/etc/hostname')")
+
+
+def test_an_error_names_tables_and_views(hand_made_lake: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        query(hand_made_lake, "FROM silver.exchange")
+    assert "silver.exchanges" in str(caught.value)
+    assert "views: consumer_lag, errors" in str(caught.value)
+    assert "delta_silver" not in str(caught.value)
+
+
+def test_no_lake_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no lake at"):
+        run("SELECT 1", "--lake", str(tmp_path))
+
+
+def test_a_young_lake_has_the_views_whose_tables_are_there(hand_made_lake: Path, tmp_path: Path) -> None:
+    shutil.copytree(hand_made_lake / EXCHANGES.path, tmp_path / EXCHANGES.path)
+    assert query(tmp_path, "FROM latency").num_rows == 2
+    with pytest.raises(UserError, match="views: errors, latency$"):
+        query(tmp_path, f"FROM {OFFSET_TIMELINE.full_name}")
+
+
+@pytest.mark.parametrize("arguments", [["SELECT 1"], ["--lake", "x"], ["SELECT 1", "--lake", "x", "--json", "--csv"]])
+def test_wrong_use_says_what_to_give(arguments: list[str]) -> None:
+    with pytest.raises(UserError, match="give "):
+        run(*arguments)

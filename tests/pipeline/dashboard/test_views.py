@@ -1,0 +1,104 @@
+"""What the views answer, and that Spark and DuckDB give the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.dashboard.sql import query
+from pipeline.dashboard.views import register_in_spark, views
+from pipeline.streaming.lake import Lake, register
+from pipeline.streaming.session import build_session
+from tests.pipeline.dashboard.conftest import at
+from tests.requirements import require_java
+
+NAMES = [view.name for view in views()]
+
+
+def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
+    return query(lake, sql).to_pylist()
+
+
+def test_the_six_views_say_what_they_answer() -> None:
+    assert NAMES == [
+        "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions", "stuck_partitions",
+    ]  # fmt: skip
+    assert [view.name for view in views() if len(view.question) < 30] == []
+
+
+def test_consumer_lag_is_that_of_now_for_both_isolation_levels(hand_made_lake: Path) -> None:
+    sql = "SELECT partition, group_id, committed_offset, lag, lag_read_committed FROM consumer_lag ORDER BY partition"
+    assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [(0, "g", 3, 57, 0), (1, "g", 7, 0, None)]
+
+
+def test_only_the_client_that_repeats_itself_behind_the_end_is_stuck(hand_made_lake: Path) -> None:
+    (stuck,) = rows(hand_made_lake, "FROM stuck_partitions")
+    assert (stuck["partition"], stuck["client_id"], stuck["stuck_offset"]) == (0, "old", 3)
+    assert (stuck["commits"], stuck["since"], stuck["last_commit"]) == (3, at(2), at(5))
+    assert (stuck["high_watermark"], stuck["records_behind"]) == (60, 57)
+
+
+def test_an_open_transaction_is_told_with_its_beginning_and_producer(hand_made_lake: Path) -> None:
+    (held,) = rows(hand_made_lake, "FROM open_transactions")
+    assert (held["partition"], held["last_stable_offset"], held["high_watermark"]) == (0, 5, 20)
+    assert (held["records_held_back"], held["since"], held["last_seen"]) == (15, at(2), at(3))
+    assert held["producer_id"] == 4711
+
+
+def test_errors_are_counted_by_api_name_and_client(hand_made_lake: Path) -> None:
+    found = rows(hand_made_lake, "FROM errors ORDER BY error_name")
+    assert [(r["error_name"], r["exchanges"], r["first_seen"], r["last_seen"]) for r in found] == [
+        ("ILLEGAL_GENERATION", 3, at(0), at(2)),
+        ("UNKNOWN_MEMBER_ID", 1, at(1), at(1)),
+    ]
+
+
+def test_percentiles_are_by_nearest_rank(hand_made_lake: Path) -> None:
+    found = rows(hand_made_lake, "FROM latency ORDER BY api_name")
+    assert [tuple(r.values())[1:] for r in found] == [
+        (12, "app", 100, 50, 95, 99, 100),
+        (8, "=cmd()", 3, 700, 700, 700, 700),
+    ]
+
+
+def test_open_halves_are_shown_once(hand_made_lake: Path) -> None:
+    sql = "SELECT status, count(*) AS n FROM exchanges_with_open GROUP BY ALL ORDER BY status"
+    assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [
+        ("paired", 103),
+        ("pending", 1),
+        ("unanswered", 1),
+    ]
+    (pending,) = rows(hand_made_lake, "FROM exchanges_with_open WHERE status = 'pending'")
+    assert (pending["exchange_id"], pending["request_ts"], pending["response_ts"]) == ("waits", at(200), None)
+    assert (pending["request_size"], pending["response_size"]) == (11, None)
+
+
+@pytest.fixture(scope="module")
+def spark(hand_made_lake: Path) -> Iterator[Any]:
+    require_java()
+    session = build_session("wirelake-tests")
+    register(session, Lake.at(hand_made_lake))
+    register_in_spark(session)
+    yield session
+    for name in NAMES:
+        session.catalog.dropTempView(name)
+
+
+def _comparable(table: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    def plain(value: Any) -> Any:
+        return value.timestamp() if isinstance(value, datetime) else value
+
+    return sorted((tuple((k, plain(v)) for k, v in r.items()) for r in table), key=repr)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", NAMES)
+def test_spark_and_duckdb_answer_alike(spark: Any, hand_made_lake: Path, name: str) -> None:
+    by_spark = spark.sql(f"SELECT * FROM {name}").toArrow().to_pylist()
+    by_duckdb = rows(hand_made_lake, f"FROM {name}")
+    assert by_duckdb
+    assert _comparable(by_spark) == _comparable(by_duckdb)

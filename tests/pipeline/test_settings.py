@@ -1,0 +1,102 @@
+"""Settings: precedence, and messages that name the key and what is allowed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.settings import FindingSettings, Settings, StreamSettings, load_settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Write a settings file; no WIRELAKE_ variable of the machine reaches the test."""
+    for name in list(os.environ):
+        if name.startswith("WIRELAKE_"):
+            monkeypatch.delenv(name)
+
+    def _write(text: str) -> Path:
+        path = tmp_path / "settings.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return _write
+
+
+def test_the_committed_file_holds_the_defaults(write) -> None:
+    assert load_settings(ROOT / "conf" / "local.yaml") == load_settings()
+
+
+def test_the_committed_file_shows_every_key() -> None:
+    text = (ROOT / "conf" / "local.yaml").read_text(encoding="utf-8")
+    names = list(Settings.model_fields)
+    names += [*StreamSettings.model_fields, *FindingSettings.model_fields]
+    assert [name for name in names if f"{name}:" not in text] == []
+
+
+def test_command_line_beats_environment_beats_file_beats_default(write, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = write(
+        "lake: /file\nagent_id: file\nlanding: /file\nstream: {max_files_per_trigger: 7, trigger_seconds: 3}\n"
+    )
+    monkeypatch.setenv("WIRELAKE_LAKE", "/env")
+    monkeypatch.setenv("WIRELAKE_AGENT_ID", "env")
+    monkeypatch.setenv("WIRELAKE_STREAM__TRIGGER_SECONDS", "1.5")
+    settings = load_settings(conf, lake="/option", landing=None)
+    assert (settings.lake, settings.agent_id, settings.landing) == ("/option", "env", "/file")
+    assert (settings.stream.trigger_seconds, settings.stream.max_files_per_trigger) == (1.5, 7)
+    assert settings.payload_policy == "lengths"
+
+
+def test_an_empty_file_is_all_defaults(write) -> None:
+    assert load_settings(write("# nothing\n")) == load_settings()
+
+
+def test_spark_settings_become_texts(write) -> None:
+    assert load_settings(write("spark: {spark.ui.enabled: true, spark.sql.shuffle.partitions: 8}\n")).spark == {
+        "spark.ui.enabled": "true",
+        "spark.sql.shuffle.partitions": "8",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "advice"),
+    [
+        ("strem: {}", "strem:", "did you mean `stream`?"),
+        ("stream: {triger_seconds: 1}", "stream.triger_seconds:", "allowed: trigger_seconds, max_files_per_trigger"),
+        ("stream: {trigger_seconds: 0}", "stream.trigger_seconds:", "greater than 0, not 0"),
+        ("stream: {trigger_seconds: .nan}", "stream.trigger_seconds:", "finite"),
+        ("stream: {max_files_per_trigger: many}", "stream.max_files_per_trigger:", "valid integer"),
+        ("stream: {findings: {competing_returns: 0}}", "stream.findings.competing_returns:", "greater than or equal to 1"),
+        ("payload_policy: everything", "payload_policy:", "'lengths' or 'full'"),
+        ("agent_id: ../etc", "agent_id:", "match pattern"),
+        ("spark: {shuffle: 2}", "spark:", "begin with 'spark.'"),
+        ("- a list", "name: value", "landing, lake, agent_id"),
+        ("a: [", "is not YAML", "line 1"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_is_allowed(write, text: str, key: str, advice: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_settings(write(text))
+    assert key in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_all_errors_are_told_at_once(write) -> None:
+    with pytest.raises(UserError) as caught:
+        load_settings(write("strem: {}\npayload_policy: everything\n"))
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read the settings file .*nowhere\.yaml"):
+        load_settings(tmp_path / "nowhere.yaml")
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().agent_id = "other"  # type: ignore[misc]
