@@ -195,6 +195,16 @@ class BodyReader:
         self._count(count, start)
         items: list[Any] = []
         into[name] = items
+        level = len(self._path)
+        try:
+            self._elements(count, target, items, depth)
+        except DecodeError:
+            del self._path[level:]
+            self._emit(op, start, content, count)  # a trace shows what the error stands in
+            raise
+        self._emit(op, start, content, count)
+
+    def _elements(self, count: int, target: int, items: list[Any], depth: int) -> None:
         is_primitive = self._code[target + WIDTH] == Op.END and self._names[self._code[target + 1]] == ""
         for index in range(count):
             self._path.append(index)
@@ -206,7 +216,6 @@ class BodyReader:
                 items.append(item)
                 self._struct(target, item, depth + 1)
             self._path.pop()
-        self._emit(op, start, content, count)
 
     def _count(self, values: int, start: int) -> None:
         self._values += values

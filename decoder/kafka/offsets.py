@@ -231,18 +231,22 @@ _EXTRACTORS: dict[int, Callable[[int, Json, Json | None], Iterator[OffsetEvent]]
 
 
 def produce_requests(body: Json) -> Iterator[tuple[At, Json]]:
+    """Partitions of a Produce request."""
     return _partitions(body, "topicData", "name", "partitionData", "index")
 
 
 def produce_responses(body: Json) -> Iterator[tuple[At, Json]]:
+    """Partitions of a Produce response."""
     return _partitions(body, "responses", "name", "partitionResponses", "index")
 
 
 def fetch_requests(body: Json) -> Iterator[tuple[At, Json]]:
+    """Partitions of a Fetch request."""
     return _partitions(body, "topics", "topic", "partitions", "partition")
 
 
 def fetch_responses(body: Json) -> Iterator[tuple[At, Json]]:
+    """Partitions of a Fetch response."""
     return _partitions(body, "responses", "topic", "partitions", "partitionIndex")
 
 
@@ -258,10 +262,12 @@ def _partitions(body: Json, topics: str, name: str, partitions: str, index: str)
 
 
 def items(body: Json | None, name: str) -> list[Json]:
+    """The structs of an array field; none if the field or the body is not there."""
     return (body or {}).get(name) or []
 
 
 def known(value: int | None) -> int | None:
+    """An offset or epoch, None where Kafka writes -1 for unknown."""
     return None if value is None or value < 0 else value
 
 

@@ -6,7 +6,6 @@ import base64
 import csv
 import sys
 from collections.abc import Iterator
-from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
@@ -85,39 +84,34 @@ def _distinct(names: list[str]) -> list[str]:
     return unique
 
 
-def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
+def _for_json(value: Any) -> Any:
+    """What JSON has no form for, and orjson therefore asks about."""
     match value:
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case date():
-            return value.isoformat()
         case bytes():
             return base64.b64encode(value).decode()
-        case Decimal():  # DuckDB's sum() of a bigint
-            return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else str(value)
-        case list():
-            return [_plain(item) for item in value]
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case None | bool() | int() | float() | str():
-            return value
+        case Decimal() if value == value.to_integral_value() and abs(value) < 2**63:  # DuckDB's sum() of a bigint
+            return int(value)
         case _:
             return str(value)
 
 
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, default=_for_json, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
+
+
 def _cell(value: Any) -> str:
     """A value as text, for CSV and tables."""
-    plain = _plain(value)
-    if isinstance(plain, (list, dict, bool)):
-        return orjson.dumps(plain).decode()
-    return "" if plain is None else str(plain)
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case _:
+            return _json(value).decode().strip('"')
 
 
 def _write_json(row: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(
-        orjson.dumps({key: _plain(value) for key, value in row.items()}, option=orjson.OPT_APPEND_NEWLINE)
-    )
+    sys.stdout.buffer.write(_json(row) + b"\n")
     sys.stdout.buffer.flush()
 
 

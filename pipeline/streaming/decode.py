@@ -65,7 +65,8 @@ def decode_batch(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
     for row in zip(*inputs, strict=True):
         for name, value in decode_row(codec, *row).items():
             columns[name].append(value)
-    return batch.assign(**{name: _series(values, batch) for name, values in columns.items()})
+    decoded: pd.DataFrame = batch.assign(**{name: _series(values, batch) for name, values in columns.items()})
+    return decoded
 
 
 def _series(values: list[object], batch: pd.DataFrame) -> pd.Series[Any]:

@@ -133,8 +133,9 @@ def run_stream(
     with job_lock(place):
         job = _Job(session, place, settings or StreamSettings(), once, progress, StreamSummary())
         if once:
-            for start in (lambda: job.gaps(zone), lambda: job.frames(zone), job.exchanges):
-                _finish([start()])
+            _finish([job.gaps(zone)])
+            _finish([job.frames(zone)])
+            _finish([job.exchanges()])
         else:
             _finish([job.gaps(zone), job.frames(zone), job.exchanges()])
     return job.summary

@@ -71,7 +71,11 @@ def test_spark_settings_become_texts(write) -> None:
         ("stream: {trigger_seconds: 0}", "stream.trigger_seconds:", "greater than 0, not 0"),
         ("stream: {trigger_seconds: .nan}", "stream.trigger_seconds:", "finite"),
         ("stream: {max_files_per_trigger: many}", "stream.max_files_per_trigger:", "valid integer"),
-        ("stream: {findings: {competing_returns: 0}}", "stream.findings.competing_returns:", "greater than or equal to 1"),
+        (
+            "stream: {findings: {competing_returns: 0}}",
+            "stream.findings.competing_returns:",
+            "greater than or equal to 1",
+        ),
         ("payload_policy: everything", "payload_policy:", "'lengths' or 'full'"),
         ("agent_id: ../etc", "agent_id:", "match pattern"),
         ("spark: {shuffle: 2}", "spark:", "begin with 'spark.'"),

@@ -141,13 +141,14 @@ def _starved(sources: Sources, stall: Row) -> list[Row]:
     groups = sources.timeline.where(_at(stall) & (F.col("kind") == "fetched") & (F.col("group_id") != "")).select(
         "exchange_id", F.col("group_id").alias("reader_group")
     )
-    return (
+    rows: list[Row] = (
         readers.join(groups, "exchange_id", "left")
         .groupBy("client_id", F.regexp_replace("client", r":\d+$", "").alias("host"), "reader_group")
         .agg(F.count("*").alias("fetches"), F.max("exchange_id").alias("exchange_id"))
         .orderBy("client_id", "host", "reader_group")
         .collect()
     )
+    return rows
 
 
 def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], settings: FindingSettings) -> Finding:

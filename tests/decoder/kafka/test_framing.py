@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import struct
 
 import pytest
@@ -24,7 +25,7 @@ def feed_all(framer: KafkaFramer, chunks: list[bytes]) -> list[RawFrame]:
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(c % (len(data) + 1) for c in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 class TestInStep:

@@ -332,7 +332,7 @@ class TestRecordsThatDoNotDecode:
 def _sorts_with_records() -> list[tuple[str, int, int]]:
     sorts = [("request", PRODUCE, version) for version in range(14)]
     sorts += [("response", FETCH, version) for version in range(19)]
-    return sorts + [("response", SHARE_FETCH, 1)]
+    return [*sorts, ("response", SHARE_FETCH, 1)]
 
 
 def _records_frame(kind: str, key: int, version: int, records: bytes) -> Frame:

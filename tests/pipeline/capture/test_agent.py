@@ -241,7 +241,13 @@ class TestGaps:
         assert [bool(f.flags & FrameFlags.AFTER_GAP) for f in asked] == [False, False, True]
         assert (asked[1].size, len(asked[1].frame)) == (len(big) - 4, 996)
         (gap,) = gaps
-        assert (gap.seq, gap.direction, gap.bytes_lost, gap.method, gap.confidence) == (2, "request", 1000, "length", 1.0)
+        assert (gap.seq, gap.direction, gap.bytes_lost, gap.method, gap.confidence) == (
+            2,
+            "request",
+            1000,
+            "length",
+            1.0,
+        )
 
     def test_whole_frames_lost(self, tmp_path):
         flow = Flow().open()
@@ -292,7 +298,9 @@ class TestRecognition:
         assert {(f.client_port, f.server_port) for f in frames} == {(80, 443)}
 
     def test_ipv6(self, tmp_path):
-        flow = Flow(client=("2001:db8::1", 5), server=("2001:db8::2", 6)).open().send(0, request(1)).send(1, response(1))
+        flow = (
+            Flow(client=("2001:db8::1", 5), server=("2001:db8::2", 6)).open().send(0, request(1)).send(1, response(1))
+        )
         frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
         assert {(f.client_ip, f.server_ip) for f in frames} == {("2001:db8::1", "2001:db8::2")}
 
@@ -348,7 +356,12 @@ class TestExchanges:
 
     def test_a_request_is_not_held_for_ever(self, tmp_path):
         slow = Flow().open().send(0, request(1))
-        other = Flow(client=("10.0.0.1", 40001), ts=slow.ts + HOLD_US + 1000).open().send(0, request(5)).send(1, response(5))
+        other = (
+            Flow(client=("10.0.0.1", 40001), ts=slow.ts + HOLD_US + 1000)
+            .open()
+            .send(0, request(5))
+            .send(1, response(5))
+        )
         path = tmp_path / "x.pcap"
         path.write_bytes(pcap([*slow.packets, *other.packets]))
         frames, _, _ = read(path)
@@ -357,7 +370,9 @@ class TestExchanges:
     def test_sasl_tokens_do_not_land(self, tmp_path):
         handshake = request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")
         flow = Flow().open().send(0, handshake).send(1, response(1, struct.pack(">hi", 0, 0)))
-        flow.send(0, prefixed(b"\0alice\0s3cret")).send(1, prefixed(b"")).send(0, request(2)).send(1, response(2)).close()
+        flow.send(0, prefixed(b"\0alice\0s3cret")).send(1, prefixed(b"")).send(0, request(2)).send(
+            1, response(2)
+        ).close()
         frames, _, _ = read(flow.write(tmp_path / "x.pcap"), payload_policy="full")
         assert len(frames) == 6
         assert not any(b"s3cret" in f.frame or b"alice" in f.frame for f in frames)
@@ -377,7 +392,9 @@ class TestExchanges:
         one, two = read(path, agent_id="one")[0], read(path, agent_id="two")[0]
         assert one[0].flow_id == two[0].flow_id
         assert one[0].connection_id != two[0].connection_id
-        later = Flow(ts=1_800_000_000_000_000).open().send(0, request(1)).send(1, response(1)).write(tmp_path / "y.pcap")
+        later = (
+            Flow(ts=1_800_000_000_000_000).open().send(0, request(1)).send(1, response(1)).write(tmp_path / "y.pcap")
+        )
         assert read(later)[0][0].flow_id == one[0].flow_id
 
 

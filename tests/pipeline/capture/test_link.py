@@ -133,6 +133,9 @@ def test_what_is_no_segment_is_counted_by_reason(data, linktype, reason):
 
 
 def test_every_prefix_of_a_packet_is_survived():
-    for data in (ethernet(tcp_ip(CLIENT, SERVER, 1, 1, ACK, b"abc")), ethernet(tcp_ip(CLIENT6, SERVER6, 1, 1, ACK, b"abc"))):
+    for data in (
+        ethernet(tcp_ip(CLIENT, SERVER, 1, 1, ACK, b"abc")),
+        ethernet(tcp_ip(CLIENT6, SERVER6, 1, 1, ACK, b"abc")),
+    ):
         for end in range(len(data)):
             Dissector().segment(packet(data[:end], original=len(data)))

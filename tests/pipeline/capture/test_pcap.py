@@ -48,7 +48,9 @@ def test_pcapng_of_both_byte_orders(tmp_path, order):
 
 
 @pytest.mark.parametrize("write", [pcap, pcapng])
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress, lambda d: gzip.compress(d[:50]) + gzip.compress(d[50:])])
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, zstandard.compress, lambda d: gzip.compress(d[:50]) + gzip.compress(d[50:])]
+)
 def test_compressed(tmp_path, write, compress):
     assert read(tmp_path, compress(write(PACKETS))) == PACKETS
 
@@ -151,7 +153,12 @@ def test_a_packet_larger_than_any_is_damage(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"", "is empty"), (b"just a text file\n", "is not a capture"), (b"PK\x03\x04", "is not a capture"), (b"ab", "is not")],
+    [
+        (b"", "is empty"),
+        (b"just a text file\n", "is not a capture"),
+        (b"PK\x03\x04", "is not a capture"),
+        (b"ab", "is not"),
+    ],
 )
 def test_what_is_no_capture(tmp_path, content, says):
     with pytest.raises(CaptureError, match=says) as error:

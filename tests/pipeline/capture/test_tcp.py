@@ -21,7 +21,9 @@ from pipeline.capture.tcp import (
 A, B = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)
 
 
-def seg(side: int, seq: int, payload: bytes = b"", *, ack: int | None = None, flags: int = 0, length: int | None = None):
+def seg(
+    side: int, seq: int, payload: bytes = b"", *, ack: int | None = None, flags: int = 0, length: int | None = None
+):
     ends = (A, B) if side == 0 else (B, A)
     flags |= ACK if ack is not None else 0
     return Segment(*ends, seq % 2**32, (ack or 0) % 2**32, flags, payload, len(payload) if length is None else length)
@@ -88,7 +90,11 @@ def test_conflicting_overlaps_out_of_order(seed):
     source = random.Random(seed)
     w = Watch().feed(*handshake())
     expected: dict[int, int] = {}
-    segments = [(0, 5)] + [(source.randrange(100), source.randrange(1, 20)) for _ in range(60)] + [(i, 7) for i in range(0, 110, 7)]
+    segments = (
+        [(0, 5)]
+        + [(source.randrange(100), source.randrange(1, 20)) for _ in range(60)]
+        + [(i, 7) for i in range(0, 110, 7)]
+    )
     source.shuffle(segments)
     for n, (start, length) in enumerate(segments):
         for position in range(start, start + length):
@@ -107,7 +113,9 @@ def test_a_hole_that_the_receiver_has_is_lost_after_a_grace():
 
 
 def test_a_hole_that_fills_in_time_is_none():
-    w = Watch().feed(*handshake(), seg(0, 103, b"cd", ack=501), seg(1, 501, b"answer", ack=105), seg(0, 101, b"ab", ack=501))
+    w = Watch().feed(
+        *handshake(), seg(0, 103, b"cd", ack=501), seg(1, 501, b"answer", ack=105), seg(0, 101, b"ab", ack=501)
+    )
     assert w.told() == [(0, b"ab"), (0, b"cd"), (1, b"answer")]
 
 

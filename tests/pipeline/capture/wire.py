@@ -27,10 +27,17 @@ def tcp_ip(
     return ip(source[0], destination[0], ports + numbers + payload, options=options)
 
 
-def ip(source: str, destination: str, payload: bytes, *, options: bytes = b"", fragment: int = 0, ident: int = 7) -> bytes:
+def ip(
+    source: str, destination: str, payload: bytes, *, options: bytes = b"", fragment: int = 0, ident: int = 7
+) -> bytes:
     if ":" in source:
         header = struct.pack("!IHBB", 6 << 28, len(payload), 6, 64)
-        return header + socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, destination) + payload
+        return (
+            header
+            + socket.inet_pton(socket.AF_INET6, source)
+            + socket.inet_pton(socket.AF_INET6, destination)
+            + payload
+        )
     words = 5 + len(options) // 4
     total = words * 4 + len(payload)
     header = struct.pack("!BBHHHBBH", 0x40 | words, 0, total, ident, fragment, 64, 6, 0)
@@ -83,7 +90,9 @@ def section(order: str = "<") -> bytes:
     return block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
 
 
-def interface(linktype: int, order: str = "<", *, snaplen: int = 0, tsresol: int | None = None, tsoffset: int = 0) -> bytes:
+def interface(
+    linktype: int, order: str = "<", *, snaplen: int = 0, tsresol: int | None = None, tsoffset: int = 0
+) -> bytes:
     body = struct.pack(order + "HHI", linktype, 0, snaplen)
     if tsresol is not None:
         body += struct.pack(order + "HHB3x", 9, 1, tsresol)

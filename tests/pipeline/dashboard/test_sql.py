@@ -113,7 +113,7 @@ def test_no_lake_is_wrong_use(tmp_path: Path) -> None:
 def test_a_young_lake_has_the_views_whose_tables_are_there(hand_made_lake: Path, tmp_path: Path) -> None:
     shutil.copytree(hand_made_lake / EXCHANGES.path, tmp_path / EXCHANGES.path)
     assert query(tmp_path, "FROM latency").num_rows == 2
-    with pytest.raises(UserError, match="views: errors, latency$"):
+    with pytest.raises(UserError, match=r"views: errors, latency$"):
         query(tmp_path, f"FROM {OFFSET_TIMELINE.full_name}")
 
 

@@ -98,7 +98,7 @@ def _comparable(table: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", NAMES)
 def test_spark_and_duckdb_answer_alike(spark: Any, hand_made_lake: Path, name: str) -> None:
-    by_spark = spark.sql(f"SELECT * FROM {name}").toArrow().to_pylist()
+    by_spark = spark.table(name).toArrow().to_pylist()
     by_duckdb = rows(hand_made_lake, f"FROM {name}")
     assert by_duckdb
     assert _comparable(by_spark) == _comparable(by_duckdb)

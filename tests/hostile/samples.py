@@ -1,0 +1,90 @@
+"""Which valid frames do the hostile tests start from? Made ones of every api, and recorded ones."""
+
+from __future__ import annotations
+
+import base64
+import random
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
+from decoder.model import Direction, FrameFlags
+from pipeline.capture.agent import frames_of
+from tests.decoder.kafka.batches import TRANSACTIONAL, batch, message, record, wrapper
+from tests.decoder.kafka.encode import find_layout, frame
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+RECORDS = [
+    batch([record(b"key", b"value")], base_offset=7, producer=(4711, 3, 0), attributes=TRANSACTIONAL),
+    message(b"key", b"value", offset=3) + wrapper([message(None, b"v")]),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A frame that decodes, and what its reader needs to know."""
+
+    data: bytes
+    direction: Direction
+    api_key: int
+    api_version: int
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.api_key} v{self.api_version}"
+
+
+@lru_cache(maxsize=1)
+def made() -> tuple[Sample, ...]:
+    """Of each api and kind the oldest and the newest version, every field filled, always the same."""
+    samples = []
+    for key, versions in api_versions().items():
+        for version in sorted(set(versions)):
+            for kind in ("request", "response"):
+                source = random.Random(f"{kind} {key} {version}")
+                body = _struct(find_layout(kind, key, version)[0], source)
+                samples.append(Sample(frame(kind, key, version, body), kind, key, version))
+    return tuple(samples)
+
+
+@lru_cache(maxsize=1)
+def recorded() -> tuple[Sample, ...]:
+    """Of each direction, api and version in the sample captures the smallest frame."""
+    smallest: dict[tuple[str, int, int], Sample] = {}
+    for path in sorted(CAPTURES.glob("*.pcap")):
+        for item in frames_of(str(path)):
+            key, version = getattr(item, "api_key", None), getattr(item, "api_version", None)
+            if key is None or version is None or item.flags & FrameFlags.TRUNCATED:
+                continue
+            if version > api_versions().get(key, (0, -1))[1]:
+                continue
+            sort = (item.direction, key, version)
+            if sort not in smallest or len(item.frame) < len(smallest[sort].data):
+                smallest[sort] = Sample(item.frame, item.direction, key, version)
+    return tuple(smallest[sort] for sort in sorted(smallest))
+
+
+def _struct(layout: StructLayout, source: random.Random, depth: int = 0) -> dict[str, Any]:
+    return {item.name: _value(item, source, depth) for item in layout.fields}
+
+
+def _value(item: FieldLayout, source: random.Random, depth: int) -> Any:
+    if not item.array:
+        return _element(item, source, depth)
+    count = source.choice([1, 2]) if depth == 0 else 1  # deep messages would grow without telling more
+    return [_element(item, source, depth) for _ in range(count)]
+
+
+def _element(item: FieldLayout, source: random.Random, depth: int) -> Any:
+    if item.struct is not None:
+        return _struct(item.struct, source, depth + 1)
+    values: dict[str, Any] = {
+        "bool": source.random() < 0.5,
+        "string": source.choice(["a", "topic-é", "consumer-group"]),
+        "bytes": source.randbytes(source.randrange(12)),
+        "records": source.choice(RECORDS),
+        "uuid": base64.urlsafe_b64encode(source.randbytes(16)).decode()[:22],
+        "float64": source.random(),
+    }
+    return values.get(item.type, source.choice([1, 7, 100]))
