@@ -71,5 +71,5 @@ lock: setup ## Resolve the newest allowed versions into both lock files
 
 clean: ## Remove the environments, caches and the demo lake
 	@rm -rf $(VENV) $(AIRFLOW_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
-	  demo-lake spark-warehouse metastore_db derby.log
+	  demo-lake demo-landing spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -51,7 +51,10 @@ class Framer(Protocol):
         """Take the next bytes in order (``ts``: capture time in µs) and return the frames that they complete."""
 
     def lost(self, count: int, ts: int) -> Framed:
-        """``count`` bytes are missing here. Returns the cut-off frame (shorter than its size), if one was open."""
+        """``count`` bytes are missing here. Returns the cut-off frame (shorter than its size), if one was open.
+
+        A count of 0 before any byte says that the stream was joined midway: it may begin anywhere in a frame.
+        """
 
     def close(self) -> Framed:
         """No more bytes. Returns the cut-off frame, if one was open."""
@@ -65,6 +68,9 @@ class Pairer(Protocol):
 
     def response(self, frame: RawFrame) -> FrameKey:
         """Take the next response in order; an orphan gets an exchange ordinal of its own."""
+
+    def expects(self, correlation_id: int) -> bool:
+        """Whether a request with this id waits for its response."""
 
     def unanswered(self) -> Sequence[int]:
         """Exchange ordinals of requests still waiting for their response."""
@@ -81,8 +87,11 @@ class WireProtocol(Protocol):
         Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell.
         """
 
-    def framer(self, direction: Direction) -> Framer:
-        """A new framer for one direction of a connection."""
-
     def pairer(self) -> Pairer:
         """A new pairer for a connection."""
+
+    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
+        """A new framer for one direction of the connection that ``pairer`` pairs.
+
+        Looking for a response in a stream that lost bytes, it may ask which ones are expected.
+        """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable
 
 from decoder import limits
 from decoder.kafka.resync import Found, Search
@@ -38,8 +39,9 @@ class KafkaFramer:
     is legal, two in a row are not: a SASL token may be empty (the answer to PLAIN after SaslHandshake v0).
     """
 
-    def __init__(self, direction: Direction) -> None:
-        self._requests = direction == "request"
+    def __init__(self, direction: Direction, expects: Callable[[int], bool] | None = None) -> None:
+        """``expects`` tells whether a response with this correlation id is awaited; by default any may be."""
+        self._expects = None if direction == "request" else expects or (lambda _: True)
         self._buffer = bytearray()  # an unfinished frame with its length prefix
         self._begin = 0  # capture time of the first byte in it
         self._last = 0
@@ -64,7 +66,7 @@ class KafkaFramer:
         outcome = _Outcome()
         if self._search is not None:
             outcome.skipped += self._search.skipped
-            self._search = Search(requests=self._requests)
+            self._search = Search(self._expects)
         elif self._to_skip or len(self._buffer) >= _PREFIX.size:
             if self._buffer:
                 self._to_skip = self._missing()
@@ -122,7 +124,7 @@ class KafkaFramer:
     def _fall_out_of_step(self) -> None:
         self._buffer.clear()
         self._to_skip = 0
-        self._search = Search(requests=self._requests)
+        self._search = Search(self._expects)
 
     def _cut(self, data: bytes, ts: int, outcome: _Outcome) -> bytes:
         """Cut the frames out of the next bytes in step; what is left from an impossible length prefix on."""

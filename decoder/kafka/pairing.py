@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,6 +38,7 @@ class KafkaPairer:
     def __init__(self) -> None:
         self._exchanges = 0
         self._outstanding: deque[_Request] = deque()
+        self._awaited: Counter[int | None] = Counter()  # correlation ids of those outstanding
         self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
         self._tokens_follow = False
         self._seen_header = False
@@ -66,11 +67,11 @@ class KafkaPairer:
         """See decoder.protocol.Pairer.response."""
         head = self._outstanding[0] if self._outstanding else None
         if head is not None and head.is_token:
-            self._outstanding.popleft()
+            self._pop()
             return FrameKey(head.ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
         if head is not None and _answers(head, correlation_id):
-            self._outstanding.popleft()
+            self._pop()
             return FrameKey(head.ordinal, head.api_key, head.api_version, correlation_id)
         flags = int(FrameFlags.CORRELATION_MISMATCH) if head is not None else 0
         request = self._find(correlation_id)
@@ -78,6 +79,10 @@ class KafkaPairer:
             return FrameKey(request.ordinal, request.api_key, request.api_version, correlation_id, flags=flags)
         flags |= FrameFlags.ORPHAN_RESPONSE
         return FrameKey(self._next_ordinal(), None, None, correlation_id, flags=flags)
+
+    def expects(self, correlation_id: int) -> bool:
+        """See decoder.protocol.Pairer.expects."""
+        return correlation_id in self._awaited
 
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
@@ -89,8 +94,16 @@ class KafkaPairer:
 
     def _wait(self, request: _Request) -> None:
         self._outstanding.append(request)
+        self._awaited[request.correlation_id] += 1
         if len(self._outstanding) > MAX_OUTSTANDING:
-            self._outstanding.popleft()
+            self._pop()
+
+    def _pop(self) -> _Request:
+        request = self._outstanding.popleft()
+        self._awaited[request.correlation_id] -= 1
+        if not self._awaited[request.correlation_id]:
+            del self._awaited[request.correlation_id]
+        return request
 
     def _is_token(self, frame: RawFrame, peek: RequestPeek | None) -> bool:
         """Whether a frame without a Kafka header may be a SASL token.
@@ -109,9 +122,9 @@ class KafkaPairer:
         for index, request in enumerate(self._outstanding):
             if request.correlation_id == correlation_id and not request.is_token:
                 for _ in range(index):
-                    passed = self._outstanding.popleft()
+                    passed = self._pop()
                     self._passed_over[passed.ordinal] = passed
-                self._outstanding.popleft()
+                self._pop()
                 while len(self._passed_over) > MAX_OUTSTANDING:
                     self._passed_over.popitem(last=False)
                 return request

@@ -22,7 +22,7 @@ BEGUN = 0.85
 FUTURE = 0.9
 """A whole request of an api or version that is not known, and nothing behind it."""
 MIDWAY = 0.6
-"""Not the first bytes, but a frame boundary with a chain of frames was found further on."""
+"""Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
 _PREFIX = struct.Struct(">i")
 
@@ -50,19 +50,19 @@ class KafkaProtocol:
         confidence, peek = first
         answer = _correlation_id(server)
         if answer is None and len(server) >= 8:
-            return 0.0
+            return min(confidence, MIDWAY)
         if answer == peek.correlation_id:
             # the id's echo speaks for itself, unless it may be one of many zeros
             return SURE if confidence else BEGUN * bool(peek.client_id)
         return confidence
 
-    def framer(self, direction: Direction) -> Framer:
-        """See decoder.protocol.WireProtocol.framer."""
-        return KafkaFramer(direction)
-
     def pairer(self) -> Pairer:
         """See decoder.protocol.WireProtocol.pairer."""
         return KafkaPairer()
+
+    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
+        """See decoder.protocol.WireProtocol.framer."""
+        return KafkaFramer(direction, pairer.expects)
 
     def _first_frame(self, data: bytes) -> tuple[float, RequestPeek] | None:
         """Confidence (0: its header only speaks for it) and header if the stream may begin with a request."""
@@ -84,7 +84,7 @@ class KafkaProtocol:
         return (WHOLE if peek.client_id else BEGUN) if peek.known else FUTURE, peek
 
     def _midway(self, client: bytes) -> float:
-        found = Search(requests=True).push(client, 0, is_segment_start=True)
+        found = Search().push(client, 0, is_segment_start=True)
         if found is None:
             return 0.0
         data = found.rest[0][0]

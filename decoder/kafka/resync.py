@@ -1,8 +1,9 @@
 """Where does the next frame begin, in a stream joined midway or after a loss?
 
 Any bytes may look like a length prefix, so a place is believed only if a chain hangs on it: a plausible frame that
-ends exactly where a TCP segment ends, or at whose end stands another plausible frame. Starts of segments are looked
-at first, since senders begin frames there.
+ends exactly where a TCP segment ends, or at whose end stands another plausible frame. A response shows nothing but
+its size and correlation id, and record batches look much the same, so one in its chain must carry the id of a request
+that waits. Starts of segments are looked at first, since senders begin frames there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import heapq
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from decoder import limits
@@ -23,17 +24,20 @@ MAX_SEARCH_BYTES = 8 * 1024 * 1024
 MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
 
+MAX_LINKS = 4
+"""How many responses further on the expected one may stand: those before it answer requests that were not captured."""
+
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to tell it from payload."""
 
 _RESPONSE_CANDIDATES = re.compile(rb"(?=\x00\x00(?:[^\x00].|\x00[\x04-\xff])....)", re.DOTALL)
-_RESPONSE_HEADER = struct.Struct(">iI")
+_RESPONSE_HEADER = struct.Struct(">ii")
 _LONGEST_PATTERN = HEADER_BYTES - 1
 
 
-def _is_next(correlation_id: int | None, next_id: int) -> bool:
-    """Whether a response may follow that with ``correlation_id`` (None: the first looked at)."""
-    return correlation_id is None or 0 < (next_id - correlation_id) % (1 << 32) <= MAX_CORRELATION_STEP
+def _may_follow(previous: int | None, correlation_id: int) -> bool:
+    """Whether a response may follow that with the id ``previous`` (None: it is the first looked at)."""
+    return previous is None or 0 < (correlation_id - previous) % (1 << 32) <= MAX_CORRELATION_STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,9 @@ _NO = _Verdict()
 class Search:
     """Takes the bytes of one direction until a frame boundary is found. Positions count from the search's begin."""
 
-    def __init__(self, *, requests: bool) -> None:
-        self._requests = requests
+    def __init__(self, expects: Callable[[int], bool] | None = None) -> None:
+        """``expects``: whether a response with this correlation id is awaited; None to look for requests."""
+        self._expects = expects
         self._data = bytearray()
         self._base = 0
         self._starts: list[int] = []
@@ -90,9 +95,7 @@ class Search:
         self._chunks.append((position, ts, is_segment_start))
         self._data += data
         if is_segment_start:
-            heapq.heappush(
-                self._candidates, (position + HEADER_BYTES if self._requests else position + 8, position, True)
-            )
+            heapq.heappush(self._candidates, (position, position, True))
         self._scan()
         found = self._best()
         if found is None:
@@ -101,7 +104,7 @@ class Search:
 
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
-        pattern = REQUEST_CANDIDATES if self._requests else _RESPONSE_CANDIDATES
+        pattern = REQUEST_CANDIDATES if self._expects is None else _RESPONSE_CANDIDATES
         for match in pattern.finditer(self._data, max(0, self._scanned - self._base)):
             position = self._base + match.start()
             heapq.heappush(self._candidates, (position, position, False))
@@ -110,13 +113,15 @@ class Search:
 
     def _best(self) -> Found | None:
         """Of the places that can be judged now the best: a segment's start before others, then the first."""
-        judge = self._judge_request if self._requests else self._judge_response
         believed: list[tuple[bool, int, float]] = []
         while self._candidates and self._candidates[0][0] <= self._end:
             _, position, is_start = heapq.heappop(self._candidates)
             if position < self._base:
                 continue
-            verdict = judge(position, is_start)
+            if self._expects is None:
+                verdict = self._judge_request(position, is_start)
+            else:
+                verdict = self._judge_response(position, is_start, self._expects)
             if verdict.needed is not None:
                 heapq.heappush(self._candidates, (verdict.needed, position, is_start))
             elif verdict.confidence:
@@ -148,22 +153,28 @@ class Search:
             return _NO
         return _Verdict(0.95 if header[1].client_id == client_id else 0.6)
 
-    def _judge_response(self, position: int, is_start: bool) -> _Verdict:
-        """A response shows its size and correlation id only; the next one's id must come soon after this one's."""
-        correlation_id: int | None = None
-        for link in range(3):
+    def _judge_response(self, position: int, is_start: bool, expects: Callable[[int], bool]) -> _Verdict:
+        """Follow the chain of responses up to one that is expected and ends well."""
+        previous: int | None = None
+        is_expected = False
+        for _ in range(MAX_LINKS):
             if self._end < position + 8:
                 return _Verdict(needed=position + 8)
-            size, next_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
-            largest = limits.MAX_FRAME_BYTES if is_start or link else SCANNED_RESPONSE_BYTES
-            if not limits.MIN_FRAME_BYTES <= size <= largest or not _is_next(correlation_id, next_id):
+            size, correlation_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
+            largest = limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES
+            if not limits.MIN_FRAME_BYTES <= size <= largest or not _may_follow(previous, correlation_id):
                 return _NO
-            correlation_id, position = next_id, position + 4 + size
+            if is_expected:
+                break
+            is_expected = expects(correlation_id)
+            previous, position = correlation_id, position + 4 + size
             if self._end < position:
                 return _Verdict(needed=position)
-            if (is_start or link) and self._ends_segment(position):
+            if is_expected and self._ends_segment(position):
                 break
-        return _Verdict(0.8 if is_start else 0.7)
+        if not is_expected:
+            return _NO
+        return _Verdict(0.9 if is_start else 0.7)
 
     def _ends_segment(self, position: int) -> bool:
         if position == self._end:

@@ -63,6 +63,7 @@ class HalfStream:
         self.acked = 0
         self.fin: int | None = None
         self.first: int | None = None
+        self._is_guessed = False  # whether next comes from an acknowledgement and no data was seen yet
         self._pending: list[_Pending] = []
         self._pending_bytes = 0
 
@@ -79,9 +80,10 @@ class HalfStream:
         return self.next + (seq - self.next + (_MODULUS >> 1)) % _MODULUS - (_MODULUS >> 1)
 
     def acknowledge(self, ack: int) -> None:
-        """The other side holds everything before ``ack`` (as on the wire)."""
+        """The other side holds everything before ``ack`` (as on the wire): of a stream joined midway, the begin."""
         if self.next is None:
-            return
+            self.next = self.first = self.position(ack)
+            self._is_guessed = True
         position = self.position(ack)
         if self.acked < position <= self.next + MAX_ACK_AHEAD:
             self.acked = position
@@ -95,6 +97,9 @@ class HalfStream:
         if self.next is None:
             self.next = self.first = start
         end = start + length
+        if self._is_guessed and start < self.next and length > 1:  # not a keepalive: the capture has it too late
+            self.next = self.first = start
+        self._is_guessed = False
         if end <= self.next:
             return []
         if start > self.next:

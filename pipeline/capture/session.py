@@ -162,7 +162,8 @@ class Session:
         self.recognised, self.verdict = True, protocol.name
         self._pairer = protocol.pairer()
         self._sides = {
-            d: _Side(protocol.framer(_DIRECTIONS[d != client]), _DIRECTIONS[d != client]) for d in (client, 1 - client)
+            d: _Side(protocol.framer(name, self._pairer), name)
+            for d, name in zip((client, 1 - client), _DIRECTIONS, strict=True)
         }
         ends = [_readable(connection.a), _readable(connection.b)]
         connection_id = _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)

@@ -104,7 +104,7 @@ class Connection:
         if segment.flags & SYN:
             self._synchronise(direction, segment)
             seq += 1
-        if segment.flags & ACK and other.next is not None:
+        if segment.flags & ACK:
             other.acknowledge(segment.ack)
             needs = min(other.position(segment.ack), other.acked)
         if segment.length:

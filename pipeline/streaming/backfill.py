@@ -10,13 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.exchanges import HALF_COLUMNS, connection_clocks, pair
+from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
-from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
-from pipeline.streaming.timeline import refresh_timeline
 from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES
 
 _DAY = timedelta(days=1)
@@ -32,9 +30,10 @@ def backfill_days(
     settings: StreamSettings,
     progress: Callable[[str], None],
 ) -> None:
-    """Derive the days from ``first`` to ``last`` (inclusive) anew from ``bronze.frames``.
+    """Derive silver of the days from ``first`` to ``last`` (inclusive) anew from ``bronze.frames``.
 
     The stream must have caught up with bronze before, and must not run meanwhile: it would write the same rows again.
+    Gold follows by the stream's own query, which sees the replaced days of ``silver.offset_events``.
 
     Args:
         spark: the session.
@@ -57,25 +56,17 @@ def backfill_days(
     facts = before.merged(collect_facts(around))
     replace_dates(event_rows(around, facts).where(days), lake, OFFSET_EVENTS, first, last)
     replace_dates(batch_rows(around, facts).where(days), lake, RECORD_BATCHES, first, last)
-    renamed = rename_earlier(spark, lake, facts, before)
-    progress("deriving the timeline and findings")
-    refresh_timeline(spark, lake, facts, min(first, renamed or first), settings.lag_lookback)
-    refresh_findings(spark, lake, settings.findings)
+    rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
 
 
 def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:
     days = F.col("date").between(F.lit(first), F.lit(last))
     since = read_table(spark, lake, FRAMES).where(F.col("date") >= F.lit(first - _DAY))
-    halves = since.where(F.col("date") <= F.lit(last + _DAY)).select(*HALF_COLUMNS)
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
-    paired = pair(
-        halves,
-        waiting.limit(0),
-        settings.answer_timeout,
-        settings.abandon_timeout,
-        connection_clocks(since),
-    )
+    grouped = group_halves(since.where(F.col("date") <= F.lit(last + _DAY)).select(*HALF_COLUMNS), waiting.limit(0))
+    clocks = since.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
+    paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
     replace_dates(paired.complete.where(days), lake, EXCHANGES, first, last)
     rest = waiting.where(~days).unionByName(paired.waiting.where(days)).persist()
     if not same_rows(rest, waiting):

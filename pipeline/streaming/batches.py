@@ -6,14 +6,15 @@ writes of the same batch are derived from is overwritten last: the halves that w
 
 from __future__ import annotations
 
-from datetime import date
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from decoder.kafka import facts as said
 from decoder.kafka.offsets import OFFSET_APIS
 from pipeline.settings import StreamSettings
-from pipeline.streaming.exchanges import pair
+from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.frames import Counted
@@ -24,51 +25,85 @@ from pipeline.streaming.sinks import Batch, append, overwrite
 from pipeline.streaming.timeline import refresh_timeline
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STREAM_PROGRESS
 
+_NEWS_FILES = 100_000
+"""Gold reads only the days of what is new: one refresh takes in all of it."""
+
 
 def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
-    """Pair a batch of ``bronze.frames`` and bring everything that follows from it up to date."""
+    """Pair a batch of ``bronze.frames`` and write what the completed exchanges say."""
     spark = frames.sparkSession
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     had_waiting = not waiting.isEmpty()
-    frames = frames.persist()
-    rows_in = frames.count()
-    if rows_in == 0:
-        return Counted(0, 0)
-    paired = pair(frames, waiting, settings.answer_timeout, settings.abandon_timeout)
-    complete, rest = paired.complete.persist(), paired.waiting.persist()
+    grouped = group_halves(frames, waiting).persist()
+    paired = settle(grouped, connection_clocks(grouped), settings.answer_timeout, settings.abandon_timeout)
+    complete = paired.complete.persist()
     try:
-        rows_out = complete.count()
-        if rows_out:
+        rows_in = grouped.agg(F.coalesce(F.sum("frames"), F.lit(0))).collect()[0][0]
+        if rows_in == 0:
+            return Counted(0, 0)
+        counts = _count(complete)
+        if counts.all:
             append(complete, lake, EXCHANGES, batch)
-            derive(complete, lake, batch, settings)
-        if had_waiting or not rest.isEmpty():
-            overwrite(rest, lake, OPEN_EXCHANGES, batch)
+            _derive(complete, counts, lake, batch)
+        if had_waiting or not paired.waiting.isEmpty():
+            overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
     finally:
-        for frame in (complete, rest, frames):
-            frame.unpersist()
-    return Counted(rows_in, rows_out)
+        complete.unpersist()
+        grouped.unpersist()
+    return Counted(rows_in, counts.all)
 
 
-def derive(complete: DataFrame, lake: Lake, batch: Batch, settings: StreamSettings) -> None:
-    """Bring the tables behind ``silver.exchanges`` up to date with newly completed exchanges."""
+class _Counts(NamedTuple):
+    """Completed exchanges of a batch, by what can be derived from them."""
+
+    all: int
+    offsets: int
+    batches: int
+    facts: int
+
+
+def _count(complete: DataFrame) -> _Counts:
+    apis = (OFFSET_APIS, said.BATCH_APIS, said.FACT_APIS)
+    of_kafka = F.col("protocol") == "kafka"
+    counts = [F.count_if(of_kafka & F.col("api_key").isin(*keys)) for keys in apis]
+    return _Counts(*complete.agg(F.count("*"), *counts).collect()[0])
+
+
+def _derive(complete: DataFrame, counts: _Counts, lake: Lake, batch: Batch) -> None:
     spark = complete.sparkSession
     before = load_facts(spark, lake)
-    facts = before.merged(collect_facts(complete))
-    append(event_rows(complete, facts), lake, OFFSET_EVENTS, batch)
-    append(batch_rows(complete, facts), lake, RECORD_BATCHES, batch)
-    renamed = rename_earlier(spark, lake, facts, before)
-    news = [day for day in (_first_day(complete), renamed) if day is not None]
-    if news:
-        refresh_timeline(spark, lake, facts, min(news), settings.lag_lookback)
-        refresh_findings(spark, lake, settings.findings)
+    facts = before.merged(collect_facts(complete)) if counts.facts else before
+    if counts.offsets:
+        append(event_rows(complete, facts), lake, OFFSET_EVENTS, batch)
+    if counts.batches:
+        append(batch_rows(complete, facts), lake, RECORD_BATCHES, batch)
+    rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
 
 
-def _first_day(exchanges: DataFrame) -> date | None:
-    """The first day on which the timeline has news; None if none of the exchanges concerns it."""
-    apis = {*OFFSET_APIS, *GROUP_APIS, END_TXN}
-    row = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(*apis)).agg(F.min("date")).head()
-    return None if row is None else row[0]
+def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
+    """A stream of the days on which gold has news: days of new exchanges, and of offset events new or renamed."""
+    exchanges = (
+        spark.readStream.format("delta").option("skipChangeCommits", "true").option("maxFilesPerTrigger", _NEWS_FILES)
+        .load(lake.path(EXCHANGES))
+    )  # fmt: skip
+    # A renamed row comes again, with all others of its file: just what must be computed anew.
+    events = (
+        spark.readStream.format("delta").option("ignoreChanges", "true").option("maxFilesPerTrigger", _NEWS_FILES)
+        .load(lake.path(OFFSET_EVENTS))
+    )  # fmt: skip
+    of_groups = (F.col("protocol") == "kafka") & F.col("api_key").isin(*GROUP_APIS, END_TXN)
+    return events.select("date").unionByName(exchanges.where(of_groups).select("date"))
+
+
+def write_gold(days: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
+    """Bring the timeline and findings up to date from the first of ``days`` on."""
+    spark = days.sparkSession
+    row = days.agg(F.count("*").alias("rows"), F.min("date").alias("first")).collect()[0]
+    if row["first"] is None:
+        return Counted(0, 0)
+    refresh_timeline(spark, lake, load_facts(spark, lake), row["first"], settings.lag_lookback)
+    return Counted(row["rows"], refresh_findings(spark, lake, settings.findings))
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:

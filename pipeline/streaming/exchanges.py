@@ -39,39 +39,55 @@ class Paired:
     waiting: DataFrame
 
 
-def pair(
-    frames: DataFrame,
-    waiting: DataFrame,
-    answer_timeout: timedelta,
-    abandon_timeout: timedelta,
-    clocks: DataFrame | None = None,
-) -> Paired:
-    """Pair a batch of frames with the halves that waited before it.
+def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
+    """One row an exchange: ``req`` and ``res``, structs of the halves or null, and ``frames``, how many are new.
+
+    Should an id repeat in one direction, the first frame wins.
 
     Args:
         frames: rows of ``bronze.frames`` (without the raw frame).
         waiting: rows of ``silver.open_exchanges``.
-        answer_timeout, abandon_timeout: see StreamSettings.
-        clocks: ``connection_id`` and ``connection_clock``, if more is known than ``frames`` and ``waiting`` tell.
     """
+    halves = frames.select(*HALF_COLUMNS, F.lit(1).alias("new")).unionByName(
+        waiting.select(*HALF_COLUMNS, F.lit(0).alias("new"))
+    )
     # A frame that the agent could not number stands for itself.
     own_id = F.concat_ws("/", "connection_id", "direction", "seq")
-    halves = frames.select(*HALF_COLUMNS).unionByName(waiting.select(*HALF_COLUMNS))
-    halves = halves.withColumn("exchange_id", F.coalesce("exchange_id", own_id))
-    grouped = _group(halves)
+    numbered = halves.withColumn("exchange_id", F.coalesce("exchange_id", own_id))
+    half = F.struct(*HALF_COLUMNS)
+
+    def first(direction: str) -> Column:
+        is_it = F.col("direction") == direction
+        return F.min_by(F.when(is_it, half), F.when(is_it, F.col("seq")))
+
+    return numbered.groupBy("exchange_id").agg(
+        first("request").alias("req"), first("response").alias("res"), F.sum("new").alias("frames")
+    )
+
+
+def connection_clocks(grouped: DataFrame) -> DataFrame:
+    """The newest ``ts`` of each connection, as ``connection_clock``."""
+    newest = F.max(F.greatest("req.ts", "res.ts")).alias("connection_clock")
+    return grouped.groupBy(F.coalesce("req.connection_id", "res.connection_id").alias("connection_id")).agg(newest)
+
+
+def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta) -> Paired:
+    """Tell what is complete or given up from what still waits.
+
+    Args:
+        grouped: as :func:`group_halves` gives it.
+        clocks: as :func:`connection_clocks` gives it.
+        answer_timeout, abandon_timeout: see StreamSettings.
+    """
     late = F.col("res.ts") > F.col("req.ts") + F.lit(answer_timeout)
     both = F.col("req").isNotNull() & F.col("res").isNotNull()
     paired = grouped.where(both & ~late)
-    single = grouped.where(~both | late)
-    given_up = _with_deadline(
-        single, connection_clocks(halves) if clocks is None else clocks, answer_timeout, abandon_timeout
-    )
-    requests = given_up.where("req IS NOT NULL").withColumn("res", F.lit(None).cast(grouped.schema["res"].dataType))
-    responses = given_up.where("res IS NOT NULL").withColumn("req", F.lit(None).cast(grouped.schema["req"].dataType))
-    requests = requests.withColumn("status", _request_status())
-    responses = responses.withColumn("status", _response_status())
+    single = _with_deadline(grouped.where(~both | late), clocks, answer_timeout, abandon_timeout)
+    nothing = F.lit(None).cast(grouped.schema["req"].dataType)
+    requests = single.where("req IS NOT NULL").withColumn("res", nothing).withColumn("status", _request_status())
+    responses = single.where("res IS NOT NULL").withColumn("req", nothing).withColumn("status", _response_status())
     done = (
-        paired.withColumn("status", F.lit("paired"))
+        paired.select("exchange_id", "req", "res", F.lit("paired").alias("status"))
         .unionByName(requests.where("status <> 'pending'").select("exchange_id", "req", "res", "status"))
         .unionByName(responses.where("status <> 'pending'").select(_orphan_id(), "req", "res", "status"))
     )
@@ -80,22 +96,6 @@ def pair(
         .unionByName(responses.where("status = 'pending'").select("res.*"))
     )  # fmt: skip
     return Paired(_exchange_rows(done), rest)
-
-
-def _group(halves: DataFrame) -> DataFrame:
-    """One row an exchange: ``req`` and ``res``, structs of the halves or null. The first wins, should an id repeat."""
-    half = F.struct(*HALF_COLUMNS)
-
-    def first(direction: str) -> Column:
-        is_it = F.col("direction") == direction
-        return F.min_by(F.when(is_it, half), F.when(is_it, F.col("seq")))
-
-    return halves.groupBy("exchange_id").agg(first("request").alias("req"), first("response").alias("res"))
-
-
-def connection_clocks(halves: DataFrame) -> DataFrame:
-    """The newest ``ts`` of each connection."""
-    return halves.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
 
 
 def _with_deadline(
@@ -107,7 +107,7 @@ def _with_deadline(
         F.col("connection_clock") - F.lit(answer_timeout), F.col("all_clock") - F.lit(abandon_timeout)
     )
     keyed = single.withColumn("connection_id", F.coalesce("req.connection_id", "res.connection_id"))
-    joined = keyed.join(clocks, "connection_id").crossJoin(F.broadcast(newest))
+    joined = keyed.join(F.broadcast(clocks), "connection_id").crossJoin(F.broadcast(newest))
     return joined.withColumn("expired_after", deadline).drop("connection_id", "connection_clock", "all_clock")
 
 

@@ -165,11 +165,14 @@ def _put(into: dict[tuple[str, str], Seen], key: tuple[str, str], seen: Seen) ->
 def load_facts(spark: SparkSession, lake: Lake) -> Facts:
     """The facts that ``silver.brokers`` and ``silver.topics`` hold."""
     times = (F.unix_micros("first_ts").alias("first_us"), F.unix_micros("last_ts").alias("last_us"))
-    brokers = read_table(spark, lake, BROKERS).select("server", "cluster", *times).collect()
-    topics = read_table(spark, lake, TOPICS).select("cluster", "topic_id", "topic", *times).collect()
+    brokers = read_table(spark, lake, BROKERS).select(
+        F.col("server").alias("a"), "cluster", F.lit(None).alias("topic"), *times
+    )
+    topics = read_table(spark, lake, TOPICS).select(F.col("topic_id").alias("a"), "cluster", "topic", *times)
+    rows = brokers.unionByName(topics).collect()
     return Facts(
-        {(r.server, r.cluster): Seen(r.cluster, r.first_us, r.last_us) for r in brokers},
-        {(r.cluster, r.topic_id): Seen(r.topic, r.first_us, r.last_us) for r in topics},
+        {(r.a, r.cluster): Seen(r.cluster, r.first_us, r.last_us) for r in rows if r.topic is None},
+        {(r.cluster, r.a): Seen(r.topic, r.first_us, r.last_us) for r in rows if r.topic is not None},
     )
 
 

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.backfill import backfill_days
-from pipeline.streaming.batches import record_progress, write_exchanges
+from pipeline.streaming.batches import gold_news, record_progress, write_exchanges, write_gold
 from pipeline.streaming.exchanges import HALF_COLUMNS
 from pipeline.streaming.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.lake import Lake, create_tables
@@ -92,7 +92,7 @@ class _Job:
         return self.start("gaps", source, lambda rows, batch: write_gaps(rows, self.lake, batch))
 
     def exchanges(self) -> StreamingQuery:
-        """``bronze.frames`` → silver and gold."""
+        """``bronze.frames`` → silver."""
         source = (
             self.spark.readStream.format("delta")
             .option("skipChangeCommits", "true")  # days decoded anew and days expired are no news
@@ -103,6 +103,11 @@ class _Job:
         return self.start(
             "exchanges", source, lambda rows, batch: write_exchanges(rows, self.lake, batch, self.settings)
         )
+
+    def gold(self) -> StreamingQuery:
+        """Silver → gold."""
+        source = gold_news(self.spark, self.lake)
+        return self.start("gold", source, lambda days, _: write_gold(days, self.lake, self.settings))
 
 
 def run_stream(
@@ -136,8 +141,9 @@ def run_stream(
             _finish([job.gaps(zone)])
             _finish([job.frames(zone)])
             _finish([job.exchanges()])
+            _finish([job.gold()])
         else:
-            _finish([job.gaps(zone), job.frames(zone), job.exchanges()])
+            _finish([job.gaps(zone), job.frames(zone), job.exchanges(), job.gold()])
     return job.summary
 
 
@@ -171,6 +177,7 @@ def run_backfill(
         job = _Job(session, place, chosen, True, progress, StreamSummary())
         _finish([job.exchanges()])  # bronze must not hold frames that the stream would pair a second time
         backfill_days(session, place, date_from, date_to, recode=recode, settings=chosen, progress=progress)
+        _finish([job.gold()])
 
 
 def _finish(queries: Sequence[StreamingQuery]) -> None:

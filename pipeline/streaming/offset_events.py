@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -157,30 +156,22 @@ def _in_span(server: Column, ts: Column) -> Column:
     return (server == F.col("span_server")) & (ts >= F.col("from_ts")) & (ts < F.col("until_ts"))
 
 
-def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts) -> date | None:
+def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts) -> None:
     """Give rows written earlier the cluster or topic name that was learned since.
 
     Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
-
-    Returns:
-        The first day with a row that is concerned (whether or not an earlier attempt renamed it), or None.
     """
     servers, names = facts.servers_changed(before), facts.names_learned(before)
-    days = []
     for table in (OFFSET_EVENTS, RECORD_BATCHES):
-        concerned = F.col("server").isin(servers) | F.col("topic_id").isin(list(names))
-        row = read_table(spark, lake, table).where(concerned).agg(F.min("date")).head() if servers or names else None
-        if row is None or row[0] is None:
-            continue
-        days.append(row[0])
-        _rename_topics(spark, lake, table, names)
-        _rename_clusters(spark, lake, table, facts.spans(spark, servers))
-    return min(days, default=None)
+        if names:
+            _rename_topics(spark, lake, table, names)
+        if servers:
+            _rename_clusters(spark, lake, table, facts.spans(spark, servers))
 
 
 def _rename_topics(spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str]) -> None:
     missing = F.col("topic").isNull() & F.col("topic_id").isin(list(names))
-    if names and not read_table(spark, lake, table).where(missing).isEmpty():
+    if not read_table(spark, lake, table).where(missing).isEmpty():
         pairs = [F.lit(text) for item in sorted(names.items()) for text in item]
         target = DeltaTable.forPath(spark, lake.path(table))
         target.update(missing, {"topic": F.try_element_at(F.create_map(*pairs), F.col("topic_id"))})

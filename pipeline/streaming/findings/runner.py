@@ -32,8 +32,10 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings) -> list
     return [finding for find in RULES.values() for finding in find(sources, settings)]
 
 
-def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings) -> bool:
-    """Bring ``gold.findings`` up to date. Returns whether it changed."""
-    rows = spark.createDataFrame([finding.row() for finding in find_all(spark, lake, settings)], ROW_SCHEMA)
+def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings) -> int:
+    """Bring ``gold.findings`` up to date; what is the same already is not written. Returns how many there are."""
+    found = find_all(spark, lake, settings)
+    rows = spark.createDataFrame([finding.row() for finding in found], ROW_SCHEMA)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
-    return overwrite_if_changed(rows.withColumns(times), lake, FINDINGS)
+    overwrite_if_changed(rows.withColumns(times), lake, FINDINGS)
+    return len(found)

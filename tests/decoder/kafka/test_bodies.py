@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from decoder import Codec, limits
 from decoder.errors import ErrorCode
-from decoder.kafka.bodies import FieldSpan
+from decoder.kafka.bodies import BodyReader, FieldSpan
 from decoder.kafka.program import compile_programs
-from decoder.kafka.schema.table import FieldLayout, StructLayout
-from tests.decoder.kafka.encode import find_layout, frame, request, response
+from decoder.kafka.schema.table import FieldLayout, StructLayout, layout, messages
+from decoder.reader import Cursor
+from tests.decoder.kafka.encode import encode, find_layout, frame, request, response
 
 CODEC = Codec()
 CREATE_TOPICS, DESCRIBE_GROUPS, METADATA, DESCRIBE_QUORUM, JOIN_GROUP, FETCH, HEARTBEAT = 19, 15, 3, 55, 11, 1, 12
@@ -29,12 +30,12 @@ _INTEGERS = {
 }  # fmt: skip
 
 
-def values(layout: StructLayout) -> st.SearchStrategy[dict]:
+def values(struct_: StructLayout) -> st.SearchStrategy[dict]:
     """Any JSON of a struct: what Kafka's converters may write."""
-    placed = {item.name: _value(item) for item in layout.fields if item.tag is None}
+    placed = {item.name: _value(item) for item in struct_.fields if item.tag is None}
     tagged = {
         item.name: _value(item).filter(lambda value, item=item: value != json.loads(item.default))
-        for item in layout.fields
+        for item in struct_.fields
         if item.tag is not None
     }
     return st.fixed_dictionaries(placed, optional=tagged)
@@ -81,8 +82,7 @@ def as_read(value):
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_decoding_is_the_inverse_of_encoding(data):
     kind, key, version = data.draw(st.sampled_from(SORTS))
-    layout, _ = find_layout(kind, key, version)
-    body = data.draw(values(layout))
+    body = data.draw(values(find_layout(kind, key, version)[0]))
     message = CODEC.decode(frame(kind, key, version, body), direction=kind, api_key=key, api_version=version)
     assert (message.status, message.error_detail) == ("ok", None)
     assert message.body == as_read(body)
@@ -96,6 +96,15 @@ class TestNull:
             message = CODEC.decode(raw, direction="response", api_key=CONSUMER_GROUP_HEARTBEAT, api_version=0)
             assert message.status == "ok"
             assert message.body["assignment"] == assignment
+
+    @pytest.mark.parametrize("classic", [None, {"sessionTimeoutMs": 9, "supportedProtocols": []}])
+    def test_a_nullable_struct_in_the_tagged_section_has_another_mark(self, classic):
+        name = "ConsumerGroupMemberMetadataValue"  # the only one, a record of __consumer_offsets
+        definition = next(m.definition for m in messages() if m.name == name)
+        raw = encode(layout(definition, 0), {"classicMemberMetadata": classic})
+        body: dict = {}
+        BodyReader(CODEC.programs, Cursor(raw)).read(CODEC.programs.data[name, 0].start, body)
+        assert body["classicMemberMetadata"] == classic
 
     def test_null_where_it_is_not_allowed(self):
         raw = struct.pack(">hhih", HEARTBEAT, 0, 7, -1) + struct.pack(">h", -1)

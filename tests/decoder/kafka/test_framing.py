@@ -141,6 +141,23 @@ class TestLoss:
         assert [f.data for f in outcome.frames] == [c[4:] for c in chain]
         assert outcome.bytes_skipped == len(tail)
 
+    def test_record_batches_are_not_taken_for_responses(self):
+        """Length, then a small number, at its end another length: only the ids that are awaited tell them apart."""
+        batch = struct.pack(">iii", 76, 0, 0) + bytes(68)
+        framer = KafkaFramer("response", {130, 131}.__contains__)
+        framer.lost(50, 0)
+        assert not framer.feed(batch, 1).frames
+        assert not framer.feed(batch * 3, 2).frames
+        outcome = framer.feed(response(131), 3)
+        assert [(f.data, f.after_gap) for f in outcome.frames] == [(response(131)[4:], True)]
+        assert outcome.bytes_skipped == 4 * len(batch)
+
+    def test_responses_to_requests_before_the_capture_hang_on_one_that_is_awaited(self):
+        framer = KafkaFramer("response", {9}.__contains__)
+        framer.lost(0, 0)
+        assert not framer.feed(response(7) + response(8), 1).frames
+        assert [f.ts for f in framer.feed(response(9), 2).frames] == [1, 1, 2]
+
     def test_a_large_response_is_believed_when_it_ends_with_a_segment(self):
         framer = KafkaFramer("response")
         framer.lost(0, 0)

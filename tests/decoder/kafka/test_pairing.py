@@ -131,3 +131,14 @@ def test_outstanding_requests_are_bounded():
         pairer.request(raw(request(i)))
     assert len(pairer.unanswered()) == MAX_OUTSTANDING
     assert pairer.response(raw(response(0))).flags & FrameFlags.ORPHAN_RESPONSE
+
+
+def test_expects_the_ids_of_outstanding_requests_only():
+    pairer = KafkaPairer()
+    for i in (5, 5, 6):
+        pairer.request(raw(request(i)))
+    assert (pairer.expects(5), pairer.expects(6), pairer.expects(7)) == (True, True, False)
+    pairer.response(raw(response(5)))
+    assert pairer.expects(5)
+    pairer.response(raw(response(5)))
+    assert not pairer.expects(5)

@@ -116,3 +116,7 @@ def test_tls_is_told():
     assert looks_like_tls(b"\x17\x03\x03\x01\x00abc")
     assert not looks_like_tls(b"\x16\x03")
     assert not looks_like_tls(request(1))
+
+
+def test_a_server_stream_that_begins_within_a_frame_lowers_the_confidence():
+    assert KAFKA.recognise(request(7), b"\xff" * 20) == MIDWAY

@@ -4,6 +4,7 @@ import gzip
 import io
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -21,18 +22,18 @@ def read(tmp_path, content: bytes) -> list[Packet]:
     return list(read_packets(str(path)))
 
 
+def _drain(path: Path, packets: list[Packet]) -> None:
+    """Unlike extend(), keep what came before the error."""
+    for packet in read_packets(str(path)):
+        packets.append(packet)  # noqa: PERF402
+
+
 def read_damaged(tmp_path, content: bytes) -> tuple[list[Packet], DamagedCaptureError]:
     path = tmp_path / "x.pcap"
     path.write_bytes(content)
-    packets = []
+    packets: list[Packet] = []
     with pytest.raises(DamagedCaptureError) as error:
-        packets.extend(read_packets(str(path)))
-    # extend keeps nothing of a failed generator: read again, one at a time
-    source = read_packets(str(path))
-    packets = []
-    with pytest.raises(DamagedCaptureError):
-        while True:
-            packets.append(next(source))
+        _drain(path, packets)
     return packets, error.value
 
 

@@ -243,3 +243,16 @@ def test_connections_are_bounded():
 def test_a_connection_is_known_by_identity():
     segment = seg(0, 1, b"x")
     assert Connection(segment, 0) != Connection(segment, 0)
+
+
+def test_joined_midway_with_the_first_packets_mixed_up():
+    """The first acknowledgement tells where the other stream begins, unless an earlier packet comes late."""
+    ask = seg(0, 101, b"ab", ack=501)
+    assert Watch().feed(ask, seg(1, 503, b"cd", ack=103), seg(1, 501, b"ab", ack=103)).told()[1:] == [
+        (1, b"ab"),
+        (1, b"cd"),
+    ]
+    assert (
+        Watch().feed(ask, seg(1, 490, b"late", ack=101, length=11), seg(1, 501, b"x", ack=103)).told()[1][1] == b"late"
+    )
+    assert Watch().feed(ask, seg(1, 500, b"\0", ack=101), seg(1, 501, b"x", ack=103)).told()[1:] == [(1, b"x")]

@@ -1,0 +1,85 @@
+"""The doctor: sound here, and for each lack the command that mends it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipeline.commands import doctor
+from pipeline.setup.jars import DELTA_JARS, JarError
+from pipeline.setup.java import Java
+
+app = typer.Typer()
+app.command()(doctor.doctor)
+
+
+def run() -> tuple[int, dict[str, dict[str, Any]]]:
+    done = CliRunner().invoke(app, ["--json"])
+    return done.exit_code, {c["name"]: c for c in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.fixture(autouse=True)
+def _sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_java", lambda: Java(Path("/jvm"), 17, has_vector=True, in_use=True))
+    monkeypatch.setattr(doctor, "install_command", lambda tool: f"get {tool.command}")
+
+
+def test_a_sound_machine() -> None:
+    code, checks = run()
+    assert code == 0
+    assert [name for name, check in checks.items() if check["required"] and not check["ok"]] == []
+    assert {"Python", "Java", "pyspark", "delta-spark", "Delta jars", "tcpdump", "memory", "disk"} <= set(checks)
+
+
+@pytest.mark.parametrize("java", [None, Java(Path("/jvm"), 11, has_vector=False, in_use=True)])
+def test_no_suitable_java(java: Java | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_java", lambda: java)
+    code, checks = run()
+    assert code == 2
+    assert (checks["Java"]["ok"], checks["Java"]["mend"]) == (False, "get java")
+
+
+def test_a_java_that_is_not_in_use_tells_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_java", lambda: Java(Path("/jvm"), 17, has_vector=True, in_use=False))
+    code, checks = run()
+    assert code == 0
+    assert "export JAVA_HOME=/jvm" in checks["Java"]["detail"]
+
+
+def test_versions_that_do_not_belong_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", lambda name: "4.2.1" if name == "pyspark" else "4.4.0")
+    code, checks = run()
+    assert code == 2
+    assert checks["pyspark"]["mend"] == "pip install pyspark==4.2.0"
+
+
+def test_damaged_or_missing_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "unfit_jars", lambda _: list(DELTA_JARS))
+    code, checks = run()
+    assert code == 2
+    assert DELTA_JARS[0].file_name in checks["Delta jars"]["detail"]
+    assert checks["Delta jars"]["mend"].endswith("-m pipeline.setup")
+
+    def absent() -> Path:
+        raise JarError("pyspark is not installed")
+
+    monkeypatch.setattr(doctor, "spark_jars_dir", absent)
+    assert run()[0] == 2
+
+
+def test_missing_test_tools_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
+    code, checks = run()
+    assert code == 0
+    assert (checks["tshark"]["ok"], checks["tshark"]["mend"]) == (False, "get tshark")
+
+
+def test_a_person_reads_a_table() -> None:
+    done = CliRunner().invoke(app, [], env={"COLUMNS": "160"})
+    assert done.exit_code == 0
+    assert "Everything that is required is here." in done.stdout

@@ -1,0 +1,87 @@
+"""``python -m pipeline.setup``: what it installs, what it only tells, and when it ends with 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.setup import __main__ as setup
+from pipeline.setup.jars import JarError
+from pipeline.setup.java import Java
+from pipeline.setup.system import OPTIONAL_TOOLS, Tool
+
+TOOLS = [tool.command for tool in OPTIONAL_TOOLS]
+GOOD = Java(Path("/jvm"), 17, has_vector=True, in_use=True)
+
+
+class Machine:
+    """What the machine has and may do."""
+
+    def __init__(self) -> None:
+        self.java: Java | None = GOOD
+        self.tools = set(TOOLS)
+        self.is_root = True
+        self.installed: list[list[str]] = []
+
+    def apt_install(self, tools: list[Tool]) -> bool:
+        self.installed.append([tool.command for tool in tools])
+        self.java = GOOD
+        self.tools = set(TOOLS)
+        return True
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    fake = Machine()
+    monkeypatch.setattr(setup, "find_java", lambda: fake.java)
+    monkeypatch.setattr(setup.shutil, "which", lambda command: command if command in fake.tools else None)
+    monkeypatch.setattr(setup, "may_install", lambda: fake.is_root)
+    monkeypatch.setattr(setup, "apt_install", fake.apt_install)
+    monkeypatch.setattr(setup, "install_jars", list)
+    return fake
+
+
+def test_nothing_to_do_is_silent(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert setup.main() == 0
+    assert capsys.readouterr().out == ""
+    assert machine.installed == []
+
+
+def test_root_on_debian_gets_what_is_missing(machine: Machine) -> None:
+    machine.java, machine.tools = None, {TOOLS[0]}
+    assert setup.main() == 0
+    assert machine.installed == [["java", *TOOLS[1:]]]
+
+
+def test_without_java_it_ends_with_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.java, machine.is_root = Java(Path("/jvm"), 11, has_vector=False, in_use=True), False
+    assert setup.main() == 2
+    assert "install" in capsys.readouterr().out.splitlines()[-1]
+    assert machine.installed == []
+
+
+def test_missing_test_tools_are_noted_only(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.tools, machine.is_root = set(), False
+    assert setup.main() == 0
+    assert [line.split(";")[0] for line in capsys.readouterr().out.splitlines()] == [
+        f"Note: no {command}" for command in TOOLS
+    ]
+
+
+def test_another_java_in_use_is_told(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.java = Java(Path("/jvm"), 17, has_vector=True, in_use=False)
+    assert setup.main() == 0
+    assert "export JAVA_HOME=/jvm" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("machine")
+def test_jars_that_cannot_be_had_end_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise JarError("cannot download it")
+
+    monkeypatch.setattr(setup, "install_jars", refuse)
+    assert setup.main() == 2
+    assert "cannot download it" in capsys.readouterr().out

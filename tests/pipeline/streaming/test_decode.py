@@ -1,0 +1,53 @@
+"""Decoding a pandas batch: one row in, one row out, whatever the frame."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from decoder import Codec
+from pipeline.streaming.decode import decode_batch
+
+CODEC = Codec()
+API_VERSIONS = bytes.fromhex("0012000000000007000464656d6f")
+
+
+def frames(*rows: dict[str, Any]) -> pd.DataFrame:
+    usual = {"protocol": "kafka", "direction": "request", "api_key": None, "api_version": None, "flags": 0}
+    return pd.DataFrame([usual | row for row in rows])
+
+
+def test_a_frame_becomes_header_and_body() -> None:
+    row = decode_batch(CODEC, frames({"frame": API_VERSIONS})).iloc[0]
+    assert (row.decode_status, row.api_name, row.client_id, row.error_code) == ("ok", "ApiVersions", "demo", None)
+    assert json.loads(row.header)["correlationId"] == 7
+    assert json.loads(row.body) == {}
+
+
+def test_a_response_is_read_by_the_key_that_pandas_made_a_float() -> None:
+    response = bytes.fromhex("00000007000000000001001200000003")
+    asked = {"frame": response, "direction": "response", "api_key": 18.0, "api_version": 0.0}
+    row = decode_batch(CODEC, frames({"frame": API_VERSIONS, "api_key": float("nan")}, asked)).iloc[1]
+    assert (row.decode_status, json.loads(row.body)["apiKeys"][0]["maxVersion"]) == ("ok", 3)
+
+
+def test_a_bad_frame_costs_one_row() -> None:
+    decoded = decode_batch(CODEC, frames({"frame": b"\x00"}, {"frame": API_VERSIONS}, {"frame": b""}))
+    assert list(decoded.decode_status) == ["malformed", "ok", "malformed"]
+    assert decoded.error_code.iloc[0] == "buffer_underflow"
+
+
+def test_a_protocol_that_this_codec_does_not_know_is_a_row_too() -> None:
+    row = decode_batch(CODEC, frames({"frame": b"\x00" * 16, "protocol": "gopher"})).iloc[0]
+    assert (row.decode_status, row.error_code) == ("unknown_api", "unknown_api")
+
+
+def test_a_fault_of_the_codec_is_a_row_that_says_so() -> None:
+    class Broken(Codec):
+        def decode(self, *_: Any, **__: Any) -> Any:
+            raise RuntimeError("fault")
+
+    row = decode_batch(Broken(), frames({"frame": API_VERSIONS})).iloc[0]
+    assert (row.decode_status, row.error_code, row.error_offset) == ("malformed", "internal", 0)

@@ -1,0 +1,38 @@
+"""The files of ``conf/`` and the Makefile say what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from pipeline.streaming import session
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_spark_defaults_are_those_of_the_session() -> None:
+    text = (ROOT / "conf" / "spark-defaults.conf").read_text(encoding="utf-8")
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    ours = session._FIXED | session._DEFAULTS
+    assert {key: value for key, value in lines if ours.get(key) != value} == {}
+    memory = "spark.driver.memory"  # with spark-submit the JVM runs already when the session is built
+    assert dict(lines)[memory] == ours[memory]
+
+
+def test_the_log_is_quiet() -> None:
+    text = (ROOT / "conf" / "log4j2.properties").read_text(encoding="utf-8")
+    levels = re.findall(r"^(\S+)\.level = (\w+)$", text, re.MULTILINE)
+    assert dict(levels)["rootLogger"] in ("warn", "error")
+    assert {level for _, level in levels} <= {"warn", "error", "off"}
+
+
+def test_make_help_lists_every_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    declared = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)[0].split()
+    listed = subprocess.run(
+        ["make", "--no-print-directory", "-C", str(ROOT)], capture_output=True, text=True, check=True
+    )
+    names = [line.split()[1] for line in listed.stdout.splitlines()]
+    assert names == re.findall(r"^([a-z-]+):.*## ", text, re.MULTILINE)
+    assert sorted(names) == sorted(declared)
