@@ -132,16 +132,11 @@ class _Suite:
         )
 
     def ordered(self, smaller: str, larger: str, severity: Severity = "critical") -> Check:
-        return self._check(
+        return self.holds(
             f"{smaller}_not_above_{larger}",
-            larger,
-            severity,
+            f"{smaller} <= {larger}",
             f"{smaller} is at most {larger} where both are known",
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB,
-            column_A=larger,
-            column_B=smaller,
-            or_equal=True,
-            ignore_row_if="either_value_is_missing",
+            severity,
         )
 
     def unique_key(self) -> Check:

@@ -105,15 +105,17 @@ class Facts:
         for fact in news:
             if fact.cluster is not None:
                 _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
-        known = Facts(brokers)
+        told = [(cluster, topic_id, seen) for (cluster, topic_id), seen in self.topics.items()]
+        told += [
+            (fact.cluster or fact.server, fact.topic_id, Seen(fact.topic, fact.first_us, fact.last_us))
+            for fact in news
+            if fact.topic_id is not None and fact.topic is not None
+        ]
+        # CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
+        home = {topic_id: cluster for cluster, topic_id, _ in sorted(told, key=str) if not _is_address(cluster)}
         topics: dict[tuple[str, str], Seen] = {}
-        for (cluster, topic_id), seen in self.topics.items():
-            # A cluster that was not known then is written as the server: it may be known now.
-            _put(topics, (known.cluster_at(cluster, seen.first_us), topic_id), seen)
-        for fact in news:
-            if fact.topic_id is not None and fact.topic is not None:
-                cluster = fact.cluster or known.cluster_at(fact.server, fact.first_us)
-                _put(topics, (cluster, fact.topic_id), Seen(fact.topic, fact.first_us, fact.last_us))
+        for cluster, topic_id, seen in told:
+            _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
         return Facts(brokers, topics)
 
     def servers_changed(self, before: Facts) -> list[str]:
@@ -156,6 +158,11 @@ def _cluster_at(sightings: list[Seen], ts_us: int) -> str:
     if before:
         return max(before, key=lambda s: (s.last_us, s.value)).value
     return min(sightings, key=lambda s: (s.first_us, s.value)).value
+
+
+def _is_address(cluster: str) -> bool:
+    """Whether a server stands for its cluster: cluster ids are base64 and have no colon."""
+    return ":" in cluster
 
 
 def _put(into: dict[tuple[str, str], Seen], key: tuple[str, str], seen: Seen) -> None:

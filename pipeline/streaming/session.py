@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,6 +40,8 @@ _DEFAULTS = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Tables lie in the lake, none here; Spark makes the folder all the same, and not where the user stands.
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "wirelake-warehouse"),
     # Each batch runs the same few hundred generated classes; the default of 100 compiles most of them every time.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime, timezone
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
 
 from pipeline.tables import Table
 
@@ -42,3 +47,24 @@ def row(table: Table, **values: Any) -> dict[str, Any]:
         for column in table.columns
     }
     return filled | values
+
+
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
+    "array<string>": pa.list_(pa.string()),
+    "array<int>": pa.list_(pa.int32()),
+}
+
+
+def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Write one table without a JVM and without its constraints, so that it can be unsound."""
+    schema = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in table.columns])
+    data = pa.Table.from_pylist(list(rows), schema)
+    write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)

@@ -6,9 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from pipeline.tables import (
     EXCHANGES,
@@ -17,29 +15,8 @@ from pipeline.tables import (
     OPEN_EXCHANGES,
     RECORD_BATCHES,
     TABLES,
-    Table,
 )
-from tests.pipeline.rows import T0, row
-
-_ARROW: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "date": pa.date32(),
-    "array<string>": pa.list_(pa.string()),
-    "array<int>": pa.list_(pa.int32()),
-}
-
-
-def write(lake: Path, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Write one table, without a JVM."""
-    schema = pa.schema([pa.field(c.name, _ARROW[c.type], c.nullable) for c in table.columns])
-    data = pa.Table.from_pylist(rows, schema)
-    write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)
+from tests.pipeline.rows import T0, row, write
 
 
 def at(seconds: float) -> Any:
