@@ -1,0 +1,268 @@
+"""The whole job over recorded captures: run again, cut into pieces, crashed, replayed, backfilled: the same tables."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from pipeline.capture.agent import read_capture
+from pipeline.settings import StreamSettings
+from pipeline.streaming import batches, job
+from pipeline.streaming.job import StreamError, run_backfill, run_stream
+from pipeline.streaming.lake import Lake, LakeError, create_tables, register
+from pipeline.streaming.landing import LandingError
+from pipeline.streaming.lock import job_lock
+from pipeline.tables import FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES, Table
+from tests.requirements import ROOT
+
+pytestmark = pytest.mark.spark
+
+CAPTURES = ROOT / "tests" / "captures"
+DATA = [table for name, table in TABLES.items() if not name.startswith("ops.")]
+PIECEWISE = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
+
+
+def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(str(lake / table.path)).to_pyarrow_table().to_pylist()
+    return sorted(found, key=repr)
+
+
+def versions(lake: Path, tables: list[Table] | None = None) -> dict[str, int]:
+    return {t.full_name: DeltaTable(str(lake / t.path)).version() for t in tables or TABLES.values()}
+
+
+def assert_same(left: Path, right: Path) -> None:
+    for table in DATA:
+        assert rows(left, table) == rows(right, table), table.full_name
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("landing")
+    for sample in ("healthy", "stuck_commit", "stalled_lso"):
+        read_capture([CAPTURES / f"{sample}.pcap"], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of one undisturbed run; tests copy it before they change it."""
+    lake = tmp_path_factory.mktemp("whole") / "lake"
+    run_stream(landing, lake, once=True, spark=spark)
+    return lake
+
+
+@pytest.fixture
+def lake(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the whole lake, to change."""
+    return Path(shutil.copytree(whole, tmp_path / "lake"))
+
+
+def test_every_landed_frame_is_in_bronze_once(landing: Path, whole: Path) -> None:
+    landed = pq.read_table(landing, partitioning=None).select(list(FRAMES.key)).to_pylist()
+    held = [{name: r[name] for name in FRAMES.key} for r in rows(whole, FRAMES)]
+    assert sorted(held, key=repr) == sorted(landed, key=repr)
+    assert {r["decode_status"] for r in rows(whole, FRAMES)} <= {"ok", "truncated"}
+
+
+def test_the_incidents_are_found_with_their_names_and_healthy_traffic_is_left_in_peace(whole: Path) -> None:
+    found = {(r["rule"], r["subject"]): json.loads(r["details"]) for r in rows(whole, FINDINGS)}
+    assert set(found) == {
+        ("stuck_commit", "billing/payments-2"),
+        ("competing_committers", "billing/payments-2"),
+        ("lso_stalled", "orders-0"),
+    }
+    stuck = found["stuck_commit", "billing/payments-2"]
+    assert (stuck["committer"]["client_id"], stuck["other_committer"]["client_id"]) == ("billing-1", "billing-2")
+    stalled = found["lso_stalled", "orders-0"]
+    assert (stalled["client_id"], stalled["transactional_id"]) == ("orders-batch", "orders-tx-1")
+    assert [r["group_id"] for r in stalled["starved_consumers"]] == ["reports"]
+
+
+def test_tables_carry_their_comments_constraints_and_no_feature_that_other_readers_lack(whole: Path) -> None:
+    for table in TABLES.values():
+        delta = DeltaTable(str(whole / table.path))
+        fields = {f.name: f for f in delta.schema().fields}
+        assert {c.name: c.comment for c in table.columns} == {n: f.metadata["comment"] for n, f in fields.items()}
+        assert {c.name: c.nullable for c in table.columns} == {n: f.nullable for n, f in fields.items()}
+        configuration = delta.metadata().configuration
+        assert {configuration[f"delta.constraints.{name}"] for name in table.checks} == set(table.checks.values())
+        assert delta.protocol().min_reader_version == 1
+
+
+def test_tables_are_known_to_sql_by_name(spark: SparkSession, whole: Path) -> None:
+    register(spark, Lake.at(whole))
+    assert spark.sql("SELECT count(*) FROM gold.offset_timeline").collect()[0][0] == len(rows(whole, OFFSET_TIMELINE))
+
+
+def test_a_constraint_refuses_what_breaks_it(spark: SparkSession, lake: Path) -> None:
+    path = lake / OFFSET_TIMELINE.path
+    with pytest.raises(Exception, match="lag_not_negative"):
+        spark.sql(f"UPDATE delta.`{path}` SET lag = -1")
+
+
+def test_running_again_changes_nothing(spark: SparkSession, landing: Path, lake: Path) -> None:
+    before = versions(lake)
+    summary = run_stream(landing, lake, once=True, spark=spark)
+    assert versions(lake) == before
+    assert summary.rows_in == {}
+
+
+def test_the_same_frames_landed_again_under_other_names_are_kept_once(
+    spark: SparkSession, landing: Path, lake: Path, tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    for number, file in enumerate(sorted(landing.glob("date=*/*.parquet"))):
+        for copy in "ab":
+            target = again / file.parent.name / f"other-{number}-{copy}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    before = versions(lake, DATA)
+    summary = run_stream(again, lake, once=True, spark=spark)
+    assert summary.rows_in["frames"] == 2 * len(rows(lake, FRAMES))
+    assert summary.rows_out["frames"] == 0
+    assert versions(lake, DATA) == before
+
+
+@pytest.mark.parametrize("query", ["frames", "exchanges", "gold"])
+def test_a_batch_whose_end_was_not_noted_is_replayed_without_a_trace(
+    spark: SparkSession, landing: Path, lake: Path, whole: Path, query: str
+) -> None:
+    commits = lake / "_checkpoints" / query / "commits"
+    last = max((p for p in commits.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+    last.unlink()
+    (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    run_stream(landing, lake, once=True, spark=spark)
+    assert last.exists()
+    assert_same(lake, whole)
+
+
+@pytest.fixture(scope="module")
+def pieces(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same frames in twice as many files, cut between requests and their responses."""
+    folder = tmp_path_factory.mktemp("pieces")
+    for file in sorted(landing.glob("date=*/*.parquet")):
+        table = pq.ParquetFile(file).read()
+        middle = table.num_rows // 2
+        (folder / file.parent.name).mkdir(exist_ok=True)
+        for number, part in enumerate((table.slice(0, middle), table.slice(middle))):
+            pq.write_table(part, folder / file.parent.name / f"{file.stem}-{number}.parquet")
+    return folder
+
+
+def failing(real: Callable[..., Any], at_call: int) -> Callable[..., Any]:
+    """``real``, but its call number ``at_call`` does its work and then fails."""
+    calls = 0
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        result = real(*args, **kwargs)
+        if calls == at_call:
+            raise OSError("pulled the plug")
+        return result
+
+    return run
+
+
+def test_pieces_and_crashes_after_any_write_give_the_same_tables(
+    spark: SparkSession, pieces: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    # append: exchanges, offset events, record batches, progress of each batch; the others once a batch.
+    crashes = [("append", 1), ("append", 2), ("append", 3), ("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1)]
+    run = lambda: run_stream(pieces, lake, once=True, spark=spark, settings=PIECEWISE)  # noqa: E731
+    monkeypatch.setattr(job, "write_frames", failing(job.write_frames, 2))
+    with pytest.raises(StreamError, match=r"`frames` stopped: .*pulled the plug"):
+        run()
+    monkeypatch.undo()
+    for name, call in crashes:
+        with monkeypatch.context() as patch:
+            # The frames query has nothing left after the first of these, so that calls are those of exchanges.
+            patch.setattr(
+                batches, name, failing(getattr(batches, name), call + (4 if name == "append" and call == 1 else 0))
+            )
+            with pytest.raises(StreamError, match="pulled the plug"):
+                run()
+    run()
+    assert_same(lake, whole)
+
+
+def test_a_backfill_gives_what_the_stream_gave(spark: SparkSession, landing: Path, lake: Path, whole: Path) -> None:
+    days = sorted({r["date"] for r in rows(whole, FRAMES)})
+    run_backfill(lake, days[0], days[-1], recode=True, spark=spark)
+    assert_same(lake, whole)
+    done = versions(lake, DATA)
+    run_stream(landing, lake, once=True, spark=spark)
+    assert versions(lake, DATA) == done
+
+
+def test_a_backfill_mends_what_was_damaged(spark: SparkSession, lake: Path, whole: Path) -> None:
+    for path, change in (
+        ("silver/offset_events", "UPDATE delta.`{}` SET offset = 0 WHERE kind = 'committed'"),
+        ("bronze/frames", "UPDATE delta.`{}` SET body = NULL WHERE api_key = 8"),
+        ("silver/exchanges", "DELETE FROM delta.`{}` WHERE api_key = 1"),
+    ):
+        spark.sql(change.format(lake / path))
+    days = sorted({r["date"] for r in rows(whole, FRAMES)})
+    run_backfill(lake, days[0], days[-1], recode=True, spark=spark)
+    assert_same(lake, whole)
+
+
+def test_a_missing_landing_zone_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(LandingError, match="wirelake capture read"):
+        run_stream(tmp_path / "nowhere", tmp_path / "lake", once=True, spark=spark)
+
+
+def test_a_lake_that_cannot_be_written_is_told(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(LakeError, match="cannot write to the lake"):
+        run_stream(landing, tmp_path / "file" / "lake", once=True, spark=spark)
+
+
+def test_a_range_that_ends_before_it_begins_is_told(spark: SparkSession, whole: Path) -> None:
+    with pytest.raises(job.UserError, match="before it begins"):
+        run_backfill(whole, date(2026, 2, 1), date(2026, 1, 1), spark=spark)
+
+
+def _hold(root: str, held: Any, done: Any) -> None:
+    with job_lock(Lake.at(root)):
+        held.set()
+        done.wait()
+
+
+@pytest.fixture
+def locked(whole: Path) -> Iterator[int]:
+    """The id of another process that holds the lake's lock."""
+    fresh = multiprocessing.get_context("spawn")
+    held, done = fresh.Event(), fresh.Event()
+    other = fresh.Process(target=_hold, args=(str(whole), held, done))
+    other.start()
+    assert held.wait(60)
+    yield other.pid or 0
+    done.set()
+    other.join()
+
+
+def test_a_second_job_on_one_lake_is_refused(spark: SparkSession, landing: Path, whole: Path, locked: int) -> None:
+    with pytest.raises(LakeError, match=f"another job works on .*process {locked}"):
+        run_stream(landing, whole, once=True, spark=spark)
+
+
+def test_an_interrupted_creation_of_tables_is_completed(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake.at(tmp_path)
+    create_tables(spark, lake, [OPEN_EXCHANGES])
+    first = versions(tmp_path, [OPEN_EXCHANGES])
+    create_tables(spark, lake, [OPEN_EXCHANGES, FINDINGS])
+    assert versions(tmp_path, [OPEN_EXCHANGES]) == first
+    assert rows(tmp_path, FINDINGS) == []

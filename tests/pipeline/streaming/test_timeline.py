@@ -1,0 +1,250 @@
+"""The timeline: what is carried forward, what a commit moves, how lag is counted, and refreshing by day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.streaming.facts import Fact, Facts
+from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
+from pipeline.streaming.sinks import append
+from pipeline.streaming.timeline import refresh_timeline
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
+from tests.pipeline.rows import T0, row
+
+pytestmark = pytest.mark.spark
+
+WEEK = timedelta(days=7)
+SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
+Row = dict[str, Any]
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def event(seconds: float, kind: str, **more: Any) -> Row:
+    common = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "kind": kind}
+    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0, "error_code": 0}
+    return row(OFFSET_EVENTS, **common | place | more)
+
+
+def produced(seconds: float, first: int, end: int) -> Row:
+    return event(seconds, "produced", offset=first, next_offset=end, client=APP, client_id="app", records=end - first)
+
+
+def fetched(seconds: float, offset: int, end: int | None, high: int | None, **more: Any) -> Row:
+    values = {"offset": offset, "next_offset": end, "high_watermark": high, "client": READER, "client_id": "reader"}
+    return event(seconds, "fetched", **values | {"isolation_level": "read_uncommitted"} | more)
+
+
+def committed(seconds: float, offset: int, kind: str = "committed", **more: Any) -> Row:
+    values = {"offset": offset, "group_id": "g", "member_id": "m", "client": READER, "client_id": "reader"}
+    return event(seconds, kind, **values | more)
+
+
+def exchange(seconds: float, api_key: int, request: Row, **more: Any) -> Row:
+    times = {"ts": at(seconds), "request_ts": at(seconds), "response_ts": at(seconds), "date": at(seconds).date()}
+    client = {"client_ip": "10.0.0.9", "client_port": 2001, "server_ip": "10.0.0.1", "server_port": 9092}
+    told = {"exchange_id": f"x{seconds:09.1f}", "api_key": api_key, "request_body": orjson.dumps(request).decode()}
+    return row(EXCHANGES, **times | client | told | {"client_id": "reader", "error_codes": []} | more)
+
+
+def marker(seconds: float, offset: int) -> Row:
+    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0}
+    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "source": "fetch"}
+    return row(RECORD_BATCHES, **place | when, is_control=True, base_offset=offset, last_offset=offset)
+
+
+def put(spark: SparkSession, lake: Lake, table: Table, rows: Sequence[Row]) -> None:
+    if rows:
+        append(spark.createDataFrame(list(rows), struct_type(table.columns)), lake, table, None)
+
+
+def content(spark: SparkSession, lake: Lake) -> list[Any]:
+    return read_table(spark, lake, OFFSET_TIMELINE).orderBy("ts", "exchange_id", "group_id", "ordinal").collect()
+
+
+HEARTBEAT = exchange(0, 12, {"groupId": "g"})
+_TRANSACTION = {"transactional_id": "tx", "producer_id": 7, "client": APP, "client_id": "app"}
+_END = {"transactionalId": "tx", "producerId": 7}
+_LISTED = {"kind": "listed", "client": READER, "client_id": "reader"}
+
+SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
+    "group": (
+        [
+            produced(1, 0, 10),
+            fetched(2, 0, 10, 10, last_stable_offset=10, log_start_offset=0),
+            committed(3, 4),
+            produced(4, 10, 20),
+            committed(5, 3, "commit_rejected", error_code=22, error_name="ILLEGAL_GENERATION"),
+            fetched(6, 10, None, None),
+            committed(7, 20),
+        ],
+        [HEARTBEAT],
+        [],
+    ),
+    "ahead": ([fetched(1, 0, 5, 5), committed(2, 8)], [HEARTBEAT], []),
+    "two groups": ([fetched(1, 0, 5, 5)], [HEARTBEAT, exchange(1, 12, {"groupId": "other"})], []),
+    "connection": (
+        [fetched(1, 0, 5, 5)],
+        [exchange(0, 8, {"groupId": "g"}, client_port=2000), exchange(1, 8, {"groupId": "h"})],
+        [],
+    ),
+    "follower": ([fetched(1, 3, None, 5, isolation_level=None)], [HEARTBEAT], []),
+    "listed": (
+        [
+            event(1, offset=9, list_timestamp=-1, isolation_level="read_uncommitted", **_LISTED),
+            event(2, offset=7, list_timestamp=-1, isolation_level="read_committed", **_LISTED),
+            event(3, offset=2, list_timestamp=-2, isolation_level="read_uncommitted", **_LISTED),
+            event(4, offset=5, list_timestamp=1234, isolation_level="read_uncommitted", **_LISTED),
+        ],
+        [],
+        [],
+    ),
+    "transaction": (
+        [
+            committed(1, 5),
+            committed(2, 8, "txn_committed", **_TRANSACTION),
+            committed(4, 9, "txn_committed", **_TRANSACTION),
+            fetched(6, 0, 10, 10, group_id="g"),
+        ],
+        [exchange(3, 26, {**_END, "committed": True}), exchange(5, 26, {**_END, "committed": False})],
+        [],
+    ),
+    "markers": (
+        [
+            produced(1, 0, 4),
+            fetched(2, 0, 5, 5, last_stable_offset=5),
+            produced(3, 5, 9),
+            committed(4, 4),
+            committed(5, 2),
+        ],
+        [HEARTBEAT],
+        [marker(2, 4)],
+    ),
+}
+"""Each plays in a cluster, and on hosts, of its own."""
+
+
+def moved(rows: Sequence[Row], name: str) -> list[Row]:
+    """The rows in the cluster ``name``."""
+    host = f"10.1.{list(SCENARIOS).index(name)}."
+
+    def value(key: str, old: Any) -> Any:
+        if key == "cluster":
+            return name
+        if key == "exchange_id":
+            return f"{name}/{old}"
+        return old.replace("10.0.0.", host) if isinstance(old, str) else old
+
+    return [{key: value(key, old) for key, old in one.items()} for one in rows]
+
+
+def new_lake(spark: SparkSession, folder: Path) -> Lake:
+    lake = Lake.at(folder)
+    create_tables(spark, lake, [EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE])
+    return lake
+
+
+@pytest.fixture(scope="module")
+def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """The timeline of each scenario, all refreshed at once."""
+    lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
+    facts = Facts()
+    for name, (events, exchanges, batches) in SCENARIOS.items():
+        put(spark, lake, OFFSET_EVENTS, moved(events, name))
+        put(spark, lake, EXCHANGES, moved(exchanges, name))
+        put(spark, lake, RECORD_BATCHES, moved(batches, name))
+        server = moved([{"server": SERVER}], name)[0]["server"]
+        facts = facts.merged([Fact(server, name, None, None, 1, 1)])
+    refresh_timeline(spark, lake, facts, T0.date(), WEEK)
+    rows = content(spark, lake)
+    return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
+
+
+def test_a_group_over_time(lines: dict[str, list[Any]]) -> None:
+    rows = lines["group"]
+    said = [
+        (r.kind, r.group_id, r.high_watermark, r.committed_offset, r.fetch_position, r.lag, r.lag_seconds) for r in rows
+    ]
+    assert said == [
+        ("produced", "", 10, None, None, None, None),
+        ("fetched", "g", 10, None, 10, None, None),
+        ("committed", "g", 10, 4, 10, 6, 2.0),  # the oldest record not committed was produced at 1
+        ("produced", "", 20, None, None, None, None),
+        ("commit_rejected", "g", 20, 4, 10, 16, 4.0),  # what is refused moves nothing
+        ("fetched", "g", 20, 4, 10, 16, 5.0),
+        ("committed", "g", 20, 20, 10, 0, 0.0),
+    ]
+    assert [r.log_start_offset for r in rows] == [None, 0, 0, 0, 0, 0, 0]
+    assert rows[2].lag_read_committed == 6
+
+
+def test_lag_is_never_negative(lines: dict[str, list[Any]]) -> None:
+    assert [r.lag for r in lines["ahead"]] == [None, 0]
+
+
+def test_a_client_of_two_groups_fetches_for_none(lines: dict[str, list[Any]]) -> None:
+    assert [r.group_id for r in lines["two groups"]] == [""]
+
+
+def test_the_connection_tells_the_group_where_the_client_id_does_not(lines: dict[str, list[Any]]) -> None:
+    assert [r.group_id for r in lines["connection"]] == ["g"]
+
+
+def test_a_follower_is_no_reader(lines: dict[str, list[Any]]) -> None:
+    (only,) = lines["follower"]
+    assert (only.group_id, only.fetch_position, only.high_watermark) == ("", None, 5)
+
+
+def test_listed_offsets_tell_the_log(lines: dict[str, list[Any]]) -> None:
+    last = lines["listed"][-1]
+    assert (last.high_watermark, last.last_stable_offset, last.log_start_offset) == (9, 7, 2)
+
+
+def test_a_transaction_commits_its_offsets_when_it_ends(lines: dict[str, list[Any]]) -> None:
+    assert [(r.kind, r.committed_offset) for r in lines["transaction"]] == [
+        ("committed", 5),
+        ("txn_committed", 5),
+        ("txn_applied", 8),
+        ("txn_committed", 8),  # aborted after this
+        ("fetched", 8),
+    ]
+
+
+def test_markers_are_no_lag(lines: dict[str, list[Any]]) -> None:
+    assert [(r.lag, r.lag_read_committed, r.lag_seconds) for r in lines["markers"] if r.kind == "committed"] == [
+        (4, 0, 1.0),  # 5..8; the marker at 4 is no record
+        (6, 2, 4.0),
+    ]
+
+
+def test_days_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake, whole = new_lake(spark, tmp_path / "days"), new_lake(spark, tmp_path / "whole")
+    day = 86_400.0
+    events = [
+        [produced(1, 0, 10), fetched(2, 0, 10, 10), committed(3, 4), produced(4, 10, 12)],
+        [committed(day + 1, 6), fetched(day + 2, 10, None, None), committed(day + 3, 5, "commit_rejected")],
+        [fetched(2 * day + 1, 10, 13, 13), committed(2 * day + 2, 12)],
+    ]
+    beats = [exchange(n * day, 12, {"groupId": "g"}) for n in range(3)]
+    markers = [marker(2 * day + 1, 12)]
+    for number, of_day in enumerate(events):
+        put(spark, lake, OFFSET_EVENTS, of_day)
+        put(spark, lake, EXCHANGES, [beats[number]])
+        put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
+        refresh_timeline(spark, lake, Facts(), T0.date() + timedelta(days=number), WEEK)
+    put(spark, whole, OFFSET_EVENTS, [e for of_day in events for e in of_day])
+    put(spark, whole, EXCHANGES, beats)
+    put(spark, whole, RECORD_BATCHES, markers)
+    refresh_timeline(spark, whole, Facts(), date(2026, 1, 1), WEEK)
+    assert content(spark, lake) == content(spark, whole)
+    last = content(spark, lake)[-1]
+    assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
