@@ -1,0 +1,140 @@
+"""Decodes many frames in one go: by the kernel what it can, and says which ones are left for the plain reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from decoder.kafka import kernel
+from decoder.kafka.messages import BATCHES_AT
+from decoder.kafka.program import compile_programs
+from decoder.kafka.schema.table import request_header_version, response_header_version
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+_NONE = -1
+"""No api key or version: those of a response whose request was not seen."""
+_ROLES = {
+    "name": kernel.TOPIC,
+    "topic": kernel.TOPIC,
+    "topicId": kernel.TOPIC_ID,
+    "index": kernel.PARTITION,
+    "partitionIndex": kernel.PARTITION,
+    "clientId": kernel.CLIENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of UTF-8 texts end to end, as Arrow holds it: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    data: Bytes
+    offsets: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBatch:
+    """What the kernel made of a batch of frames; one entry a frame.
+
+    Attributes:
+        outcomes: kernel.DECODED, NO_CLIENT_ID or GIVEN_BACK.
+        api_keys, api_versions: of a request as its header says, else as given; -1 is none.
+        header, body: Kafka's JSON, as ``orjson.dumps`` would write what Codec.decode gives.
+        batches: JSON list of the batch summaries, empty if there are none.
+        client_id: raw text.
+    """
+
+    outcomes: Bytes
+    api_keys: Ints
+    api_versions: Ints
+    header: Texts
+    body: Texts
+    batches: Texts
+    client_id: Texts
+
+
+def read_batch(
+    frames: Sequence[bytes],
+    is_response: Sequence[bool],
+    api_keys: Sequence[int | None],
+    api_versions: Sequence[int | None],
+    flags: Sequence[int],
+) -> ReadBatch:
+    """Read frames by the kernel. Never raises on a frame's account: what it cannot read, it gives back.
+
+    Args:
+        frames: bytes without Kafka's length prefix.
+        is_response, api_keys, api_versions, flags: of each frame, as for Codec.decode.
+    """
+    count = len(frames)
+    sizes = np.fromiter(map(len, frames), np.int64, count)
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    total = int(starts[-1])
+    data = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
+    columns = [
+        np.empty(size, np.uint8)
+        for size in (192 * count + 1024, 3 * total + 512 * count + 4096, total // 2 + 4096, 32 * count + 1024)
+    ]
+    ends = np.zeros((max(count, 1), kernel.COLUMNS), np.int64)
+    outcomes = np.empty(count, np.uint8)
+    keys, versions = np.empty(count, np.int64), np.empty(count, np.int64)
+    given = (
+        np.array(is_response, np.uint8),
+        np.array([_NONE if key is None else key for key in api_keys], np.int64),
+        np.array([_NONE if version is None else version for version in api_versions], np.int64),
+        np.array(flags, np.int64),
+    )
+    tables = _tables()
+    done = 0
+    while done < count:
+        done = kernel.read_frames(*tables, data, starts, *given, done, *columns, ends, outcomes, keys, versions)
+        if done < count:
+            columns = [np.concatenate((column, np.empty_like(column))) for column in columns]
+    texts = [
+        Texts(column, np.concatenate(([0], ends[:count, number])))
+        for number, column in enumerate(columns)
+    ]  # fmt: skip
+    return ReadBatch(outcomes, keys, versions, *texts)
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[np.ndarray[Any, Any], ...]:
+    """The programs as the kernel takes them, in the order of its arguments."""
+    programs = compile_programs()
+    names, name_at = _end_to_end([name.encode() for name in programs.names])
+    defaults, default_at = _end_to_end(
+        [json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() for value in programs.constants]
+    )
+    roles = np.array([_ROLES.get(name, 0) for name in programs.names], np.uint8)
+    shape = (2, 1 + max(key for key, _ in programs.requests), 1 + max(v for _, v in programs.requests))
+    bodies, headers = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
+    for (key, version), entry in programs.requests.items():
+        bodies[0, key, version] = entry.start
+        header_version = request_header_version(key, version, entry.flexible)
+        headers[0, key, version] = programs.headers["RequestHeader", header_version].start
+    for (key, version), entry in programs.responses.items():
+        bodies[1, key, version] = entry.start
+        header_version = response_header_version(key, entry.flexible)
+        headers[1, key, version] = programs.headers["ResponseHeader", header_version].start
+    is_batch_api = np.zeros(shape[:2], np.uint8)
+    for direction, key in BATCHES_AT:
+        is_batch_api[int(direction == "response"), key] = 1
+    tables = (
+        np.array(programs.code, np.int32), names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api,
+    )  # fmt: skip
+    for table in tables:
+        table.setflags(write=False)
+    return tables
+
+
+def _end_to_end(texts: list[bytes]) -> tuple[Bytes, Ints]:
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return np.frombuffer(b"".join(texts), np.uint8).copy(), offsets

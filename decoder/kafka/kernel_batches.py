@@ -1,0 +1,267 @@
+"""How does the kernel summarise record batches? As :mod:`decoder.kafka.records` does, text for text."""
+
+# mypy: disable-error-code="no-untyped-def,no-any-return"
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from decoder import limits
+from decoder.kafka import kernel_text as t
+from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, FULL, PAIR, compiled, copy, put, put_int, signed
+from decoder.kafka.kernel_text import unsigned
+from decoder.kafka.records import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
+from decoder.model import FrameFlags
+
+TABLES = nb.types.Array(nb.uint32, 2, "C", readonly=True)
+WHERE = nb.int64[:, ::1]
+
+_CRC_CHECKED, _CRC_MISMATCH = int(FrameFlags.CRC_CHECKED), int(FrameFlags.CRC_MISMATCH)
+_PAYLOAD_REMOVED = int(FrameFlags.PAYLOAD_REMOVED)
+_MAX_BATCHES, _MAX_VARLONG = limits.MAX_BATCHES_PER_FIELD, limits.MAX_VARLONG_BYTES
+_LOG_OVERHEAD, _MAGIC_AT, _V2_HEADER = LOG_OVERHEAD, MAGIC_AT, V2_HEADER
+_SUMMARY_ROOM = 1024
+"""More than the text of any one batch summary without its topic."""
+
+
+def _crc_tables(polynomial: int) -> np.ndarray[Any, Any]:
+    """Eight tables, to take eight bytes at a step (Kounavis and Berry, "slicing-by-8")."""
+    tables = np.zeros((8, 256), np.uint32)
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (polynomial if crc & 1 else 0)
+        tables[0, byte] = crc
+    for number in range(1, 8):
+        tables[number] = tables[0][tables[number - 1] & 0xFF] ^ (tables[number - 1] >> 8)
+    return tables
+
+
+_CRC32C, _CRC32 = _crc_tables(0x82F63B78), _crc_tables(0xEDB88320)
+
+
+@compiled(nb.int64, TABLES, BYTES_IN, nb.int64, nb.int64)
+def _crc(tables, data, pos, end):
+    crc = np.uint32(0xFFFFFFFF)
+    while end - pos >= 8:
+        low = crc ^ (
+            np.uint32(data[pos])
+            | (np.uint32(data[pos + 1]) << np.uint32(8))
+            | (np.uint32(data[pos + 2]) << np.uint32(16))
+            | (np.uint32(data[pos + 3]) << np.uint32(24))
+        )
+        crc = (
+            tables[7, low & np.uint32(0xFF)]
+            ^ tables[6, (low >> np.uint32(8)) & np.uint32(0xFF)]
+            ^ tables[5, (low >> np.uint32(16)) & np.uint32(0xFF)]
+            ^ tables[4, low >> np.uint32(24)]
+            ^ tables[3, data[pos + 4]]
+            ^ tables[2, data[pos + 5]]
+            ^ tables[1, data[pos + 6]]
+            ^ tables[0, data[pos + 7]]
+        )
+        pos += 8
+    while pos < end:
+        crc = tables[0, (crc ^ np.uint32(data[pos])) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+        pos += 1
+    return np.int64(crc ^ np.uint32(0xFFFFFFFF))
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def _skip_varlong(data, pos, end):
+    for _ in range(_MAX_VARLONG):
+        if pos >= end:
+            return FAIL
+        pos += 1
+        if data[pos - 1] < 0x80:
+            return pos
+    return FAIL
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
+def _put_member(out, at, key, value):
+    return put_int(out, put(out, at, key), value)
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
+def _put_flag(out, at, key, value):
+    return put(out, put(out, at, key), t.TRUE if value else t.FALSE)
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.boolean, nb.int64)
+def _put_verdict(out, at, is_valid, flags):
+    """The checksum's verdict; what the payload policy overwrote cannot match, so the agent's verdict counts then."""
+    word = t.TRUE if is_valid else t.FALSE
+    if not is_valid and flags & _PAYLOAD_REMOVED:
+        word = t.NULL if not flags & _CRC_CHECKED else t.FALSE if flags & _CRC_MISMATCH else t.TRUE
+    return put(out, put(out, at, t.CRC_VALID), word)
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+def _put_control(data, start, end, out, at):
+    """Type and coordinator epoch of a control batch's record, see decoder.kafka.records._control_record."""
+    pos = _skip_varlong(data, start + _V2_HEADER, end)
+    if pos < 0 or pos >= end:
+        return FAIL
+    pos += 1
+    for _ in range(3):
+        pos = _skip_varlong(data, pos, end)
+        if pos < 0:
+            return FAIL
+    if end - pos < 4:
+        return FAIL
+    kind = signed(data, pos + 2, 2)
+    pos += 4
+    if not 0 <= kind < t.CONTROLS:
+        return FAIL
+    at = put(out, put(out, at, t.CONTROL_TYPE), t.FIRST_CONTROL + kind)
+    if kind <= 1:
+        pos = _skip_varlong(data, pos, end)
+        if pos < 0 or end - pos < 6:
+            return FAIL
+        at = _put_member(out, at, t.COORDINATOR_EPOCH, signed(data, pos + 2, 4))
+    return at
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean, nb.int64, BYTES_OUT, nb.int64)
+def _put_v2(data, start, end, is_whole, flags, out, at):
+    """Summary of a v2 batch, see decoder.kafka.records._summary_v2."""
+    base_offset, size = signed(data, start, 8), signed(data, start + 8, 4)
+    crc, attributes = unsigned(data, start + 17, 4), unsigned(data, start + 21, 2)
+    last_delta = signed(data, start + 23, 4)
+    last_offset = base_offset + last_delta
+    if (last_offset < base_offset) != (last_delta < 0):
+        return FAIL  # beyond 64 bits
+    at = put(out, at, t.STATUS_OK if is_whole else t.STATUS_PARTIAL)
+    at = _put_member(out, at, t.BASE_OFFSET, base_offset)
+    at = _put_member(out, at, t.LAST_OFFSET, last_offset)
+    at = _put_member(out, at, t.BATCH_LENGTH, size)
+    at = _put_member(out, at, t.TOTAL_SIZE, size + _LOG_OVERHEAD)
+    at = _put_member(out, at, t.LEADER_EPOCH, signed(data, start + 12, 4))
+    at = _put_member(out, at, t.MAGIC, 2)
+    at = _put_member(out, at, t.CRC, crc)
+    if is_whole:
+        at = _put_verdict(out, at, _crc(_CRC32C, data, start + 21, end) == crc, flags)
+    else:
+        at = put(out, put(out, at, t.CRC_VALID), t.NULL)
+    at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC + (attributes & 7))
+    at = put(out, put(out, at, t.TIMESTAMP_TYPE), t.CREATE_TIME + ((attributes >> 3) & 1))
+    at = _put_flag(out, at, t.IS_TRANSACTIONAL, attributes & 0x10)
+    at = _put_flag(out, at, t.IS_CONTROL, attributes & 0x20)
+    at = _put_flag(out, at, t.HAS_DELETE_HORIZON, attributes & 0x40)
+    at = _put_member(out, at, t.LAST_OFFSET_DELTA, last_delta)
+    at = _put_member(out, at, t.BASE_TIMESTAMP, signed(data, start + 27, 8))
+    at = _put_member(out, at, t.MAX_TIMESTAMP, signed(data, start + 35, 8))
+    at = _put_member(out, at, t.PRODUCER_ID, signed(data, start + 43, 8))
+    at = _put_member(out, at, t.PRODUCER_EPOCH, signed(data, start + 51, 2))
+    at = _put_member(out, at, t.BASE_SEQUENCE, signed(data, start + 53, 4))
+    at = _put_member(out, at, t.RECORDS_COUNT, signed(data, start + 57, 4))
+    if attributes & 0x20 and is_whole:
+        at = _put_control(data, start, end, out, at)
+        if at < 0:
+            return FAIL
+    out[at] = 125
+    return at + 1
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+def _put_legacy(data, start, end, magic, flags, out, at):
+    """Summary of a v0 or v1 message that is not compressed, see decoder.kafka.records._summary_legacy."""
+    offset, size = signed(data, start, 8), signed(data, start + 8, 4)
+    crc, attributes = unsigned(data, start + 12, 4), np.int64(data[start + 17])
+    if attributes & 7:
+        return FAIL
+    timestamp, timestamp_type = np.int64(-1), np.int64(2)
+    if magic == 1:
+        timestamp, timestamp_type = signed(data, start + 18, 8), (attributes >> 3) & 1
+    at = put(out, at, t.STATUS_OK)
+    at = _put_member(out, at, t.BASE_OFFSET, offset)
+    at = _put_member(out, at, t.LAST_OFFSET, offset)
+    at = _put_member(out, at, t.BATCH_LENGTH, size)
+    at = _put_member(out, at, t.TOTAL_SIZE, size + _LOG_OVERHEAD)
+    at = _put_member(out, at, t.MAGIC, magic)
+    at = _put_member(out, at, t.CRC, crc)
+    at = _put_verdict(out, at, _crc(_CRC32, data, start + 16, end) == crc, flags)
+    at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC)
+    at = put(out, put(out, at, t.TIMESTAMP_TYPE), t.CREATE_TIME + timestamp_type)
+    at = _put_flag(out, at, t.IS_TRANSACTIONAL, 0)
+    at = _put_flag(out, at, t.IS_CONTROL, 0)
+    at = _put_member(out, at, t.BASE_TIMESTAMP, timestamp)
+    at = _put_member(out, at, t.MAX_TIMESTAMP, timestamp)
+    at = _put_member(out, at, t.PRODUCER_ID, -1)
+    at = _put_member(out, at, t.PRODUCER_EPOCH, -1)
+    at = _put_member(out, at, t.BASE_SEQUENCE, -1)
+    at = _put_member(out, at, t.RECORDS_COUNT, 1)
+    out[at] = 125
+    return at + 1
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+def _put_short(data, start, end, magic, out, at):
+    """Summary of what is too little for a batch header: only at the end of a fetch, where that is legal."""
+    at = put(out, at, t.STATUS_PARTIAL)
+    at = put(out, at, t.MAGIC)
+    at = put(out, at, t.NULL) if magic < 0 else put_int(out, at, magic)
+    at = _put_member(out, at, t.TOTAL_SIZE, end - start)
+    out[at] = 125
+    return at + 1
+
+
+@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+def _put_batch(data, start, end, flags, out, at):
+    """Summary of the batch at ``start``: where the text ends, and where the batch does. See records.batch_spans."""
+    left = end - start
+    if left < _MAGIC_AT + 1:
+        return _put_short(data, start, end, np.int64(-1), out, at), end
+    size, magic = signed(data, start + 8, 4), signed(data, start + _MAGIC_AT, 1)
+    smallest = 49 if magic == 2 else 22 if magic == 1 else 14
+    if magic < 0 or magic > 2 or size < smallest:
+        return FAIL, end
+    if size > left - _LOG_OVERHEAD:
+        if magic == 2 and left >= _V2_HEADER:
+            return _put_v2(data, start, end, False, flags, out, at), end
+        return _put_short(data, start, end, magic, out, at), end
+    stop = start + _LOG_OVERHEAD + size
+    if magic == 2:
+        return _put_v2(data, start, stop, True, flags, out, at), stop
+    return _put_legacy(data, start, stop, magic, flags, out, at), stop
+
+
+@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, WHERE, BYTES_OUT, nb.int64, BYTES_OUT, nb.int64)
+def put_batches(data, start, end, flags, where, body, at, batches, b_at):
+    """All batches of a records field, into the body and, each with its topic, into the column of batches.
+
+    ``where`` holds begin and end of the texts of topic, topic id and partition in ``body``; negative if the message
+    is none whose batches stand in the column.
+    """
+    pos = start
+    count = 0
+    while pos < end:
+        if count == _MAX_BATCHES:
+            return FAIL, b_at
+        room = _SUMMARY_ROOM + where[0, 1] - where[0, 0] + where[1, 1] - where[1, 0]
+        if body.shape[0] - at < room or batches.shape[0] - b_at < room:
+            return FULL, b_at
+        if count:
+            body[at] = 44
+            at += 1
+        begin = at
+        at, pos = _put_batch(data, pos, end, flags, body, at)
+        if at < 0:
+            return FAIL, b_at
+        if where[2, 0] >= 0:
+            batches[b_at] = 91 if b_at == where[3, 0] else 44
+            b_at = put(batches, b_at + 1, t.TOPIC_KEY)
+            for part in range(2):
+                if where[part, 0] < 0:
+                    b_at = put(batches, b_at, t.NULL)
+                else:
+                    b_at = copy(batches, b_at, body, where[part, 0], where[part, 1])
+                b_at = put(batches, b_at, t.TOPIC_ID_KEY + part)
+            b_at = copy(batches, b_at, body, where[2, 0], where[2, 1])
+            batches[b_at] = 44
+            b_at = copy(batches, b_at + 1, body, begin + 1, at)
+        count += 1
+    return at, b_at

@@ -1,0 +1,247 @@
+"""How does the kernel write JSON text? Byte by byte what orjson and base64 write, compiled by numba.
+
+Every function writes into ``out`` from ``at`` on and returns where it ended; its caller has made the room.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from decoder import limits
+from decoder.kafka.records import COMPRESSION, CONTROL_TYPES
+
+BYTES_IN = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+"""A frame's bytes, or other text that is only read."""
+BYTES_OUT = nb.uint8[::1]
+PAIR = nb.types.UniTuple(nb.int64, 2)
+
+FAIL = -1
+"""Instead of a position: the bytes do not fit."""
+FULL = -2
+"""Instead of a position: there is no room for the text."""
+
+
+def compiled(*signature: Any) -> Any:
+    """Decorate a function of the kernel: return type first; kept in numba's cache from one process to the next.
+
+    Without its types numba would compile a function anew for each constant that it is called with.
+    """
+    return nb.njit(signature[0](*signature[1:]), cache=True, nogil=True)
+
+
+def _end_to_end(parts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """All texts in one array, and where each begins (with the end of the last)."""
+    raw = [part.encode() for part in parts]
+    return np.frombuffer(b"".join(raw), np.uint8), np.cumsum([0, *map(len, raw)]).astype(np.int64)
+
+
+_CODEC_NAMES = [f'"{name}"' for name in COMPRESSION] + ['"unknown 5"', '"unknown 6"', '"unknown 7"']
+_CONTROL_NAMES = [f'"{CONTROL_TYPES[number]}"' for number in range(len(CONTROL_TYPES))]
+_TEXTS = [
+    "null", "true", "false", "SizeInBytes", ',"recordBatches":[', '{"status":"ok"', '{"status":"partial"',
+    ',"baseOffset":', ',"lastOffset":', ',"batchLength":', ',"sizeInBytes":', ',"partitionLeaderEpoch":', ',"magic":',
+    ',"crc":', ',"crcValid":', ',"compressionType":', ',"timestampType":', ',"isTransactional":', ',"isControlBatch":',
+    ',"hasDeleteHorizonMs":', ',"lastOffsetDelta":', ',"baseTimestamp":', ',"maxTimestamp":', ',"producerId":',
+    ',"producerEpoch":', ',"baseSequence":', ',"recordsCount":', ',"controlType":', ',"coordinatorEpoch":',
+    '{"topic":', ',"topicId":', ',"partition":', '"CreateTime"', '"LogAppendTime"', '"NoTimestampType"',
+]  # fmt: skip
+(
+    NULL, TRUE, FALSE, SIZE_IN_BYTES, RECORD_BATCHES, STATUS_OK, STATUS_PARTIAL,
+    BASE_OFFSET, LAST_OFFSET, BATCH_LENGTH, TOTAL_SIZE, LEADER_EPOCH, MAGIC,
+    CRC, CRC_VALID, COMPRESSION_TYPE, TIMESTAMP_TYPE, IS_TRANSACTIONAL, IS_CONTROL,
+    HAS_DELETE_HORIZON, LAST_OFFSET_DELTA, BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID,
+    PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CONTROL_TYPE, COORDINATOR_EPOCH,
+    TOPIC_KEY, TOPIC_ID_KEY, PARTITION_KEY, CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP,
+) = range(len(_TEXTS))  # fmt: skip
+FIRST_CODEC = len(_TEXTS)
+FIRST_CONTROL = FIRST_CODEC + len(_CODEC_NAMES)
+CONTROLS = len(_CONTROL_NAMES)
+_TEXT, _TEXT_AT = _end_to_end(_TEXTS + _CODEC_NAMES + _CONTROL_NAMES)
+
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+_URL_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+_MAX_VARINT = limits.MAX_VARINT_BYTES
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+def copy(out, at, source, begin, end):
+    """Copy ``source[begin:end]``."""
+    for index in range(begin, end):
+        out[at] = source[index]
+        at += 1
+    return at
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+def put(out, at, index):
+    """Write one of the constant texts above."""
+    for position in range(_TEXT_AT[index], _TEXT_AT[index + 1]):
+        out[at] = _TEXT[position]
+        at += 1
+    return at
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def signed(data, at, size):
+    """A big-endian signed integer of ``size`` bytes."""
+    value = np.int64(data[at])
+    if value > 127:
+        value -= 256
+    for index in range(1, size):
+        value = (value << 8) | np.int64(data[at + index])
+    return value
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def unsigned(data, at, size):
+    """A big-endian unsigned integer of up to four bytes."""
+    value = np.int64(0)
+    for index in range(size):
+        value = (value << 8) | np.int64(data[at + index])
+    return value
+
+
+@compiled(PAIR, BYTES_IN, nb.int64, nb.int64)
+def varint(data, pos, end):
+    """An unsigned 32-bit varint: value and where it ends; the end is negative if it does not fit."""
+    value = np.int64(0)
+    for index in range(_MAX_VARINT):
+        if pos >= end:
+            return value, FAIL
+        byte = np.int64(data[pos])
+        pos += 1
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, pos if value <= 0xFFFFFFFF else FAIL
+    return value, FAIL
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+def put_int(out, at, value):
+    rest = np.uint64(value)
+    if value < 0:
+        out[at] = 45
+        at += 1
+        rest = np.uint64(0) - rest
+    digits = 1
+    bound = np.uint64(10)
+    while digits < 19 and rest >= bound:
+        digits += 1
+        bound *= np.uint64(10)
+    for index in range(digits - 1, -1, -1):
+        quotient = rest // np.uint64(10)
+        out[at + index] = np.uint8(48 + (rest - quotient * np.uint64(10)))
+        rest = quotient
+    return at + digits
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def _sequence_end(data, at, end):
+    """Where the UTF-8 sequence of a byte above 127 ends; negative if it is none (Unicode, table 3-7)."""
+    first = data[at]
+    low, high = np.uint8(0x80), np.uint8(0xBF)
+    if 0xC2 <= first <= 0xDF:
+        more = 1
+    elif 0xE0 <= first <= 0xEF:
+        more = 2
+        if first == 0xE0:
+            low = np.uint8(0xA0)
+        elif first == 0xED:
+            high = np.uint8(0x9F)
+    elif 0xF0 <= first <= 0xF4:
+        more = 3
+        if first == 0xF0:
+            low = np.uint8(0x90)
+        elif first == 0xF4:
+            high = np.uint8(0x8F)
+    else:
+        return FAIL
+    if end - at <= more or not low <= data[at + 1] <= high:
+        return FAIL
+    for index in range(2, more + 1):
+        if not 0x80 <= data[at + index] <= 0xBF:
+            return FAIL
+    return at + more + 1
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+def put_string(out, at, data, pos, end):
+    """A JSON string with the escapes of orjson; negative if the bytes are not UTF-8. Needs room for 6 times as many."""
+    out[at] = 34
+    at += 1
+    while pos < end:
+        byte = data[pos]
+        if byte >= 0x80:
+            stop = _sequence_end(data, pos, end)
+            if stop < 0:
+                return FAIL
+            while pos < stop:
+                out[at] = data[pos]
+                at += 1
+                pos += 1
+            continue
+        pos += 1
+        if byte >= 0x20 and byte != 34 and byte != 92:
+            out[at] = byte
+            at += 1
+            continue
+        out[at] = 92
+        at += 2
+        if byte == 34 or byte == 92:
+            out[at - 1] = byte
+        elif byte == 8:
+            out[at - 1] = 98
+        elif byte == 9:
+            out[at - 1] = 116
+        elif byte == 10:
+            out[at - 1] = 110
+        elif byte == 12:
+            out[at - 1] = 102
+        elif byte == 13:
+            out[at - 1] = 114
+        else:
+            out[at - 1] = 117
+            out[at] = 48
+            out[at + 1] = 48
+            out[at + 2] = _HEX[byte >> 4]
+            out[at + 3] = _HEX[byte & 15]
+            at += 4
+    out[at] = 34
+    return at + 1
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean)
+def put_base64(out, at, data, pos, end, is_url):
+    """A JSON string of base64; as Kafka's Uuid.toString writes it (URL-safe, no padding) if ``is_url``."""
+    alphabet = _URL_ALPHABET if is_url else _ALPHABET
+    out[at] = 34
+    at += 1
+    while end - pos >= 3:
+        bits = (np.int64(data[pos]) << 16) | (np.int64(data[pos + 1]) << 8) | np.int64(data[pos + 2])
+        out[at] = alphabet[bits >> 18]
+        out[at + 1] = alphabet[(bits >> 12) & 63]
+        out[at + 2] = alphabet[(bits >> 6) & 63]
+        out[at + 3] = alphabet[bits & 63]
+        pos += 3
+        at += 4
+    left = end - pos
+    if left:
+        bits = np.int64(data[pos]) << 16
+        if left == 2:
+            bits |= np.int64(data[pos + 1]) << 8
+        out[at] = alphabet[bits >> 18]
+        out[at + 1] = alphabet[(bits >> 12) & 63]
+        at += 2
+        if left == 2:
+            out[at] = alphabet[(bits >> 6) & 63]
+            at += 1
+        for _ in range(0 if is_url else 3 - left):
+            out[at] = 61
+            at += 1
+    out[at] = 34
+    return at + 1
