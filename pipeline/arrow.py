@@ -26,10 +26,11 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     Raises:
         KeyError: a column of a type that has no Arrow counterpart here.
     """
-    return pa.schema([pa.field(c.name, _arrow_type(c.type), nullable=c.nullable) for c in columns])
+    return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in columns])
 
 
-def _arrow_type(name: str) -> pa.DataType:
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of a registry type."""
     if name.startswith("array<"):
-        return pa.list_(_arrow_type(name.removeprefix("array<").removesuffix(">")))
+        return pa.list_(arrow_type(name.removeprefix("array<").removesuffix(">")))
     return _TYPES[name]

@@ -59,6 +59,10 @@ class StreamSettings(BaseModel):
     max_frames_files_per_trigger: Count = Field(
         default=1000, description="Files of bronze.frames that one batch of the second query reads at most"
     )
+    kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
+        default=20_000,
+        description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds",
+    )
     answer_timeout: Span = Field(
         default=timedelta(minutes=10),
         description="A request is given up when its own connection went on for longer than this without the answer",

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from decoder.kafka import kernel
+from decoder.kafka.kernel_text import end_to_end
 from decoder.kafka.messages import BATCHES_AT
 from decoder.kafka.program import compile_programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-_NONE = -1
-"""No api key or version: those of a response whose request was not seen."""
+NONE = -1
+"""Instead of an api key or version: those of a response whose request was not seen."""
 _ROLES = {
     "name": kernel.TOPIC,
     "topic": kernel.TOPIC,
@@ -27,6 +29,7 @@ _ROLES = {
     "index": kernel.PARTITION,
     "partitionIndex": kernel.PARTITION,
     "clientId": kernel.CLIENT,
+    "": kernel.ELEMENT,
 }
 
 
@@ -60,17 +63,14 @@ class ReadBatch:
 
 
 def read_batch(
-    frames: Sequence[bytes],
-    is_response: Sequence[bool],
-    api_keys: Sequence[int | None],
-    api_versions: Sequence[int | None],
-    flags: Sequence[int],
+    frames: Sequence[bytes], is_response: Bools, api_keys: Ints, api_versions: Ints, flags: Ints
 ) -> ReadBatch:
     """Read frames by the kernel. Never raises on a frame's account: what it cannot read, it gives back.
 
     Args:
         frames: bytes without Kafka's length prefix.
-        is_response, api_keys, api_versions, flags: of each frame, as for Codec.decode.
+        is_response, flags: of each frame, as for Codec.decode.
+        api_keys, api_versions: of the request, NONE if it was not seen.
     """
     count = len(frames)
     sizes = np.fromiter(map(len, frames), np.int64, count)
@@ -80,21 +80,19 @@ def read_batch(
     data = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
     columns = [
         np.empty(size, np.uint8)
-        for size in (192 * count + 1024, 3 * total + 512 * count + 4096, total // 2 + 4096, 32 * count + 1024)
+        for size in (192 * count + 4096, 3 * total + 512 * count + 4096, total + 256 * count + 4096, 32 * count + 4096)
     ]
     ends = np.zeros((max(count, 1), kernel.COLUMNS), np.int64)
     outcomes = np.empty(count, np.uint8)
     keys, versions = np.empty(count, np.int64), np.empty(count, np.int64)
-    given = (
-        np.array(is_response, np.uint8),
-        np.array([_NONE if key is None else key for key in api_keys], np.int64),
-        np.array([_NONE if version is None else version for version in api_versions], np.int64),
-        np.array(flags, np.int64),
-    )
+    given = (is_response.view(np.uint8), api_keys, api_versions, flags)
     tables = _tables()
+    stack, where = np.zeros(kernel.STACK, np.int64), np.zeros((4, 2), np.int64)
     done = 0
     while done < count:
-        done = kernel.read_frames(*tables, data, starts, *given, done, *columns, ends, outcomes, keys, versions)
+        done = kernel.read_frames(
+            tables, stack, where, data, starts, *given, done, *columns, ends, outcomes, keys, versions
+        )
         if done < count:
             columns = [np.concatenate((column, np.empty_like(column))) for column in columns]
     texts = [
@@ -105,12 +103,14 @@ def read_batch(
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[np.ndarray[Any, Any], ...]:
-    """The programs as the kernel takes them, in the order of its arguments."""
+def _tables() -> kernel.Tables:
+    """The programs as the kernel takes them."""
     programs = compile_programs()
-    names, name_at = _end_to_end([name.encode() for name in programs.names])
-    defaults, default_at = _end_to_end(
-        [json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() for value in programs.constants]
+    names, name_at = end_to_end(
+        [f'"{name}":' for name in programs.names] + [f'"{name}SizeInBytes":' for name in programs.names]
+    )
+    defaults, default_at = end_to_end(
+        [json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in programs.constants]
     )
     roles = np.array([_ROLES.get(name, 0) for name in programs.names], np.uint8)
     shape = (2, 1 + max(key for key, _ in programs.requests), 1 + max(v for _, v in programs.requests))
@@ -126,15 +126,8 @@ def _tables() -> tuple[np.ndarray[Any, Any], ...]:
     is_batch_api = np.zeros(shape[:2], np.uint8)
     for direction, key in BATCHES_AT:
         is_batch_api[int(direction == "response"), key] = 1
-    tables = (
-        np.array(programs.code, np.int32), names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api,
-    )  # fmt: skip
+    code = np.array(programs.code, np.int32)
+    tables = kernel.Tables(code, names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api)
     for table in tables:
         table.setflags(write=False)
     return tables
-
-
-def _end_to_end(texts: list[bytes]) -> tuple[Bytes, Ints]:
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
-    return np.frombuffer(b"".join(texts), np.uint8).copy(), offsets

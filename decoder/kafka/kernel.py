@@ -11,8 +11,10 @@ Importing this module compiles it (some ten seconds), or loads what an earlier p
 
 # One function is the whole interpreter, with all its state in local variables: machine registers, not objects.
 # ruff: noqa: C901, PLR0911, PLR0912, PLR0915
-# mypy: disable-error-code="no-untyped-def,no-any-return"
+# mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -21,7 +23,20 @@ from decoder import limits
 from decoder.kafka import kernel_text as t
 from decoder.kafka.kernel_batches import put_batches
 from decoder.kafka.kernel_text import (
-    BYTES_IN, BYTES_OUT, FAIL, FULL, PAIR, compiled, copy, put, put_base64, put_int, put_string, signed, unsigned,
+    BYTES_IN,
+    BYTES_OUT,
+    FAIL,
+    FULL,
+    PAIR,
+    compiled,
+    copy,
+    put,
+    put_base64,
+    put_int,
+    put_string,
+    put_text,
+    signed,
+    unsigned,
     varint,
 )  # fmt: skip
 from decoder.kafka.program import WIDTH, Op
@@ -38,8 +53,11 @@ HEADER, BODY, BATCHES, CLIENT_ID = 0, 1, 2, 3
 """Columns of text that the kernel writes."""
 COLUMNS = 4
 
-TOPIC, TOPIC_ID, PARTITION, CLIENT = 1, 2, 3, 4
-"""Roles of field names: what is repeated beside each batch summary, and the client id."""
+TOPIC, TOPIC_ID, PARTITION, CLIENT, ELEMENT = 1, 2, 3, 4, 5
+"""Roles of field names: what is repeated beside each batch summary, the client id, and the
+name, empty, of elements that are no structs."""
+ROOM = 256
+"""Bytes of text that a field may need, its name and a fixed-size value, with what put_text writes too much."""
 
 # Instruction codes as plain integers: numba knows no IntEnum.
 _END, _BOOL, _INT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _FLOAT64, _UUID = (int(Op(n)) for n in range(10))
@@ -49,12 +67,36 @@ _W = WIDTH
 
 _LEFT_TO_PLAIN = int(FrameFlags.TRUNCATED | FrameFlags.REDACTED | FrameFlags.SASL_TOKEN)
 _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
-_STACK = 64
+STACK = (64, 9)
 
 # What a stack row holds: kind of container, then for a struct the instruction to go on with; for an array elements
 # left and the element's program; for a tagged section see the assignments.
-_KIND, _PC, _LEFT, _PREVIOUS, _FIELD_END, _OUTER_END, _SAVED, _VALUE_AT, _DEFAULT = range(9)
+_KIND, _PC, _LEFT, _PREVIOUS, _UNKNOWN, _OUTER_END, _SAVED, _VALUE_AT, _DEFAULT = range(9)
 _IN_STRUCT, _IN_ARRAY, _IN_TAGS = 1, 2, 3
+
+
+class Tables(NamedTuple):
+    """The compiled programs as arrays.
+
+    Attributes:
+        code: instructions, see decoder.kafka.program.
+        names, name_at: texts (see kernel_text.end_to_end) of all names with quotes and colon, then the same again with
+            ``SizeInBytes`` behind them.
+        roles: of each name, see TOPIC.
+        defaults, default_at: texts of the defaults of tagged fields.
+        headers, bodies: where the program begins, by direction (0 request), api key and version; -1 is none.
+        is_batch_api: by direction and api key: whether batches go to the column BATCHES.
+    """
+
+    code: Any
+    names: Any
+    name_at: Any
+    roles: Any
+    defaults: Any
+    default_at: Any
+    headers: Any
+    bodies: Any
+    is_batch_api: Any
 
 
 _CODE = nb.types.Array(nb.int32, 1, "C", readonly=True)
@@ -62,6 +104,15 @@ _INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.uint8, 2, "C", readonly=True)
 _ROWS = nb.int64[:, ::1]
+_TABLES = nb.types.NamedTuple(
+    [_CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, _PROGRAMS, _PROGRAMS, _FLAGS], Tables
+)
+
+
+@compiled(nb.void, _ROWS)
+def _forget(where):
+    for row in range(where.shape[0]):
+        where[row, 0] = where[row, 1] = -1
 
 
 @compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
@@ -133,15 +184,16 @@ def _put_scalar(op, nullable, data, pos, end, out, at):
 
 
 @compiled(
-    nb.types.UniTuple(nb.int64, 3), nb.int64, _CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, BYTES_IN,
-    nb.int64, nb.int64, nb.int64, _ROWS, BYTES_OUT, nb.int64, BYTES_OUT, nb.int64, _ROWS,
+    nb.types.UniTuple(nb.int64, 3), nb.int64, _TABLES, BYTES_IN, nb.int64, nb.int64, nb.int64, _ROWS, _ROWS,
+    BYTES_OUT, nb.int64, BYTES_OUT, nb.int64,
 )  # fmt: skip
-def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, pos, end, flags, where, out, at,
-                 batches, b_at, stack):  # fmt: skip
+def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batches, b_at):
     """A header or body by its program: where it ends in the frame, in ``out`` and in ``batches``.
 
     The first is negative if something does not fit (FAIL), or the room does not suffice (FULL).
     """
+    code, names, name_at, roles = tables.code, tables.names, tables.name_at, tables.roles
+    defaults, default_at = tables.defaults, tables.default_at
     values = 0
     depth = 0
     stack[0, _KIND] = _IN_STRUCT
@@ -168,27 +220,24 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                 stack[depth, _LEFT] = count
                 stack[depth, _PREVIOUS] = -1
                 stack[depth, _DEFAULT] = -1
+                stack[depth, _UNKNOWN] = 0
         else:
             # One field: its name, then its value.
             name = code[pc + 1]
-            if out.shape[0] - at < name_at[name + 1] - name_at[name] + 96:
+            if out.shape[0] - at < ROOM:
                 return FULL, at, b_at
             if stack[depth, _KIND] == _IN_TAGS:
                 stack[depth, _SAVED] = at
             if out[at - 1] != 123:
                 out[at] = 44
                 at += 1
-            out[at] = 34
-            at = copy(out, at + 1, names, name_at[name], name_at[name + 1])
-            if op == _RECORDS or op == _C_RECORDS:
+            if op in (_RECORDS, _C_RECORDS):
                 size, pos = _length(data, pos, end, op, code[pc + 2])
                 if pos < 0:
                     return FAIL, at, b_at
                 if size >= 0:
-                    at = put(out, at, t.SIZE_IN_BYTES)
-                out[at] = 34
-                out[at + 1] = 58
-                at += 2
+                    name += roles.shape[0]
+                at = put_text(out, at, names, name_at[name], name_at[name + 1])
                 if size < 0:
                     at = put(out, at, t.NULL)
                 else:
@@ -201,9 +250,7 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                     at += 1
                     pos += size
             else:
-                out[at] = 34
-                out[at + 1] = 58
-                at += 2
+                at = put_text(out, at, names, name_at[name], name_at[name + 1])
                 if stack[depth, _KIND] == _IN_TAGS:
                     stack[depth, _VALUE_AT] = at
                 if op == _STRUCT:
@@ -223,7 +270,7 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                         if stack[depth, _KIND] == _IN_STRUCT:
                             stack[depth, _PC] = pc + _W
                         depth += 1
-                        if depth == _STACK - 2:
+                        if depth == STACK[0] - 2:
                             return FAIL, at, b_at
                         stack[depth, _KIND] = _IN_STRUCT
                         out[at] = 123
@@ -231,7 +278,7 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                         pc = code[pc + 3]
                         continue
                     at = put(out, at, t.NULL)
-                elif op == _ARRAY or op == _C_ARRAY:
+                elif op in (_ARRAY, _C_ARRAY):
                     count, pos = _length(data, pos, end, op, code[pc + 2])
                     if pos < 0:
                         return FAIL, at, b_at
@@ -244,13 +291,9 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                         out[at] = 91
                         at += 1
                         target = code[pc + 3]
-                        if (
-                            code[target] != _TAGS
-                            and code[target + _W] == _END
-                            and (name_at[code[target + 1] + 1] == name_at[code[target + 1]])
-                        ):
+                        if code[target] != _TAGS and code[target + _W] == _END and roles[code[target + 1]] == ELEMENT:
                             for index in range(count):
-                                if out.shape[0] - at < 96:
+                                if out.shape[0] - at < ROOM:
                                     return FULL, at, b_at
                                 if index:
                                     out[at] = 44
@@ -270,7 +313,7 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                             stack[depth + 1, _PC] = target
                             stack[depth + 1, _LEFT] = count - 1
                             depth += 2
-                            if depth >= _STACK - 2:
+                            if depth >= STACK[0] - 2:
                                 return FAIL, at, b_at
                             stack[depth, _KIND] = _IN_STRUCT
                             out[at] = 123
@@ -303,7 +346,7 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                 if stack[depth, _KIND] == _IN_STRUCT:
                     pc = stack[depth, _PC]
                     break
-            if out.shape[0] - at < 96:
+            if out.shape[0] - at < ROOM:
                 return FULL, at, b_at
             if stack[depth, _KIND] == _IN_ARRAY:
                 if stack[depth, _LEFT]:
@@ -338,6 +381,9 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                         at = stack[depth, _SAVED]
                 stack[depth, _DEFAULT] = -1
             if stack[depth, _LEFT] == 0:
+                if stack[depth, _UNKNOWN]:
+                    out[at] = 125
+                    at += 1
                 depth -= 1
                 is_complete = True
                 continue
@@ -355,7 +401,23 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
                 if code[section + _W * (1 + 2 * index) + 2] == tag:
                     pc = section + _W * (2 + 2 * index)
             if pc < 0:
-                return FAIL, at, b_at  # a tag that no schema knows
+                if out.shape[0] - at < 2 * size + ROOM:
+                    return FULL, at, b_at
+                if out[at - 1] != 123:
+                    out[at] = 44
+                    at += 1
+                if not stack[depth, _UNKNOWN]:
+                    stack[depth, _UNKNOWN] = 1
+                    at = put(out, at, t.UNKNOWN_TAGS)
+                out[at] = 34
+                at = put_int(out, at + 1, tag)
+                out[at] = 34
+                out[at + 1] = 58
+                at = put_base64(out, at + 2, data, pos, pos + size, False)
+                pos += size
+                continue
+            if stack[depth, _UNKNOWN]:
+                return FAIL, at, b_at  # a known tag behind an unknown one: the plain reader's dict has it elsewhere
             stack[depth, _DEFAULT] = code[pc - _W + 3]
             stack[depth, _OUTER_END] = end
             end = pos + size
@@ -363,16 +425,13 @@ def _put_message(pc, code, names, name_at, roles, defaults, default_at, data, po
 
 
 @compiled(
-    nb.int64, _CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, _PROGRAMS, _PROGRAMS, _FLAGS, BYTES_IN, _INTS_IN,
-    BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64, BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT,
-    nb.int64[::1], nb.int64[::1],
+    nb.int64, _TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
+    BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT, nb.int64[::1], nb.int64[::1],
 )  # fmt: skip
-def read_frames(code, names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api, data, starts,
-                is_response, api_keys, api_versions, flags, first, header, body, batches, client_id, ends, outcomes, keys,
-                versions):  # fmt: skip
+def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_versions, flags, first, header, body,
+                batches, client_id, ends, outcomes, keys, versions):  # fmt: skip
     """Read frames from number ``first`` on until all are read or a column is full; returns the next number."""
-    stack = np.zeros((_STACK, 9), np.int64)
-    where = np.zeros((4, 2), np.int64)
+    bodies = tables.bodies
     for number in range(first, outcomes.shape[0]):
         pos, end = starts[number], starts[number + 1]
         h_at = b_at = r_at = c_at = np.int64(0)
@@ -397,21 +456,34 @@ def read_frames(code, names, name_at, roles, defaults, default_at, headers, bodi
             continue
         if header.shape[0] - h_at < 256 or body.shape[0] - b_at < 256:
             return number
-        where[:] = -1
-        pos, h_at, _ = _put_message(headers[side, key, version], code, names, name_at, roles, defaults, default_at,
-                                    data, pos, end, flags[number], where, header, h_at, batches, r_at, stack)  # fmt: skip
+        _forget(where)
+        pos, h_at, _ = _put_message(
+            tables.headers[side, key, version],
+            tables,
+            data,
+            pos,
+            end,
+            flags[number],
+            where,
+            stack,
+            header,
+            h_at,
+            batches,
+            r_at,
+        )
         if pos == FULL:
             return number
         if pos < 0:
             continue
         client_begin, client_end = where[3, 0], where[3, 1]
-        where[:] = -1
-        if is_batch_api[side, key]:
+        _forget(where)
+        if tables.is_batch_api[side, key]:
             where[2, 1] = 0
         where[3, 0] = r_at
         batches_begin = r_at
-        pos, b_at, r_at = _put_message(bodies[side, key, version], code, names, name_at, roles, defaults, default_at,
-                                       data, pos, end, flags[number], where, body, b_at, batches, r_at, stack)  # fmt: skip
+        pos, b_at, r_at = _put_message(
+            bodies[side, key, version], tables, data, pos, end, flags[number], where, stack, body, b_at, batches, r_at
+        )
         if pos == FULL:
             return number
         if pos != end:

@@ -1,6 +1,6 @@
 """How does the kernel summarise record batches? As :mod:`decoder.kafka.records` does, text for text."""
 
-# mypy: disable-error-code="no-untyped-def,no-any-return"
+# mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +10,19 @@ import numpy as np
 
 from decoder import limits
 from decoder.kafka import kernel_text as t
-from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, FULL, PAIR, compiled, copy, put, put_int, signed
-from decoder.kafka.kernel_text import unsigned
+from decoder.kafka.kernel_text import (
+    BYTES_IN,
+    BYTES_OUT,
+    FAIL,
+    FULL,
+    PAIR,
+    compiled,
+    copy,
+    put,
+    put_int,
+    signed,
+    unsigned,
+)
 from decoder.kafka.records import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 from decoder.model import FrameFlags
 

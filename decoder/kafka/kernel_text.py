@@ -23,44 +23,49 @@ FAIL = -1
 """Instead of a position: the bytes do not fit."""
 FULL = -2
 """Instead of a position: there is no room for the text."""
+STRIDE = 16
+"""Bytes copied at once where a text is short and a loop over its bytes would cost more than they do."""
 
 
 def compiled(*signature: Any) -> Any:
     """Decorate a function of the kernel: return type first; kept in numba's cache from one process to the next.
 
-    Without its types numba would compile a function anew for each constant that it is called with.
+    Without its types numba would compile a function anew for each constant that it is called with. No function makes
+    or keeps an array, so that numba need not count references to those passed (a third of the time otherwise).
     """
-    return nb.njit(signature[0](*signature[1:]), cache=True, nogil=True)
+    return nb.njit(signature[0](*signature[1:]), cache=True, nogil=True, _nrt=False, error_model="numpy")
 
 
-def _end_to_end(parts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """All texts in one array, and where each begins (with the end of the last)."""
+def end_to_end(parts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """All texts in one array, with room for a stride behind them, and where each begins (and the last ends)."""
     raw = [part.encode() for part in parts]
-    return np.frombuffer(b"".join(raw), np.uint8), np.cumsum([0, *map(len, raw)]).astype(np.int64)
+    return np.frombuffer(b"".join(raw) + bytes(STRIDE), np.uint8), np.cumsum([0, *map(len, raw)]).astype(np.int64)
 
 
 _CODEC_NAMES = [f'"{name}"' for name in COMPRESSION] + ['"unknown 5"', '"unknown 6"', '"unknown 7"']
 _CONTROL_NAMES = [f'"{CONTROL_TYPES[number]}"' for number in range(len(CONTROL_TYPES))]
 _TEXTS = [
-    "null", "true", "false", "SizeInBytes", ',"recordBatches":[', '{"status":"ok"', '{"status":"partial"',
+    "null", "true", "false", ',"recordBatches":[', '{"status":"ok"', '{"status":"partial"',
     ',"baseOffset":', ',"lastOffset":', ',"batchLength":', ',"sizeInBytes":', ',"partitionLeaderEpoch":', ',"magic":',
     ',"crc":', ',"crcValid":', ',"compressionType":', ',"timestampType":', ',"isTransactional":', ',"isControlBatch":',
     ',"hasDeleteHorizonMs":', ',"lastOffsetDelta":', ',"baseTimestamp":', ',"maxTimestamp":', ',"producerId":',
     ',"producerEpoch":', ',"baseSequence":', ',"recordsCount":', ',"controlType":', ',"coordinatorEpoch":',
     '{"topic":', ',"topicId":', ',"partition":', '"CreateTime"', '"LogAppendTime"', '"NoTimestampType"',
+    '"unknownTaggedFields":{',
 ]  # fmt: skip
 (
-    NULL, TRUE, FALSE, SIZE_IN_BYTES, RECORD_BATCHES, STATUS_OK, STATUS_PARTIAL,
+    NULL, TRUE, FALSE, RECORD_BATCHES, STATUS_OK, STATUS_PARTIAL,
     BASE_OFFSET, LAST_OFFSET, BATCH_LENGTH, TOTAL_SIZE, LEADER_EPOCH, MAGIC,
     CRC, CRC_VALID, COMPRESSION_TYPE, TIMESTAMP_TYPE, IS_TRANSACTIONAL, IS_CONTROL,
     HAS_DELETE_HORIZON, LAST_OFFSET_DELTA, BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID,
     PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CONTROL_TYPE, COORDINATOR_EPOCH,
     TOPIC_KEY, TOPIC_ID_KEY, PARTITION_KEY, CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP,
+    UNKNOWN_TAGS,
 ) = range(len(_TEXTS))  # fmt: skip
 FIRST_CODEC = len(_TEXTS)
 FIRST_CONTROL = FIRST_CODEC + len(_CODEC_NAMES)
 CONTROLS = len(_CONTROL_NAMES)
-_TEXT, _TEXT_AT = _end_to_end(_TEXTS + _CODEC_NAMES + _CONTROL_NAMES)
+_TEXT, _TEXT_AT = end_to_end(_TEXTS + _CODEC_NAMES + _CONTROL_NAMES)
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
@@ -77,13 +82,19 @@ def copy(out, at, source, begin, end):
     return at
 
 
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+def put_text(out, at, texts, begin, end):
+    """Write a short text of ``end_to_end``, a machine word of STRIDE bytes at a time: up to that many too much."""
+    for position in range(0, end - begin, STRIDE):
+        for index in range(STRIDE):
+            out[at + position + index] = texts[begin + position + index]
+    return at + end - begin
+
+
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
 def put(out, at, index):
     """Write one of the constant texts above."""
-    for position in range(_TEXT_AT[index], _TEXT_AT[index + 1]):
-        out[at] = _TEXT[position]
-        at += 1
-    return at
+    return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])
 
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
@@ -123,6 +134,10 @@ def varint(data, pos, end):
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
 def put_int(out, at, value):
+    """Write an integer in decimal."""
+    if 0 <= value < 10:
+        out[at] = 48 + value
+        return at + 1
     rest = np.uint64(value)
     if value < 0:
         out[at] = 45
@@ -186,13 +201,13 @@ def put_string(out, at, data, pos, end):
                 pos += 1
             continue
         pos += 1
-        if byte >= 0x20 and byte != 34 and byte != 92:
+        if byte >= 0x20 and byte not in (34, 92):
             out[at] = byte
             at += 1
             continue
         out[at] = 92
         at += 2
-        if byte == 34 or byte == 92:
+        if byte in (34, 92):
             out[at - 1] = byte
         elif byte == 8:
             out[at - 1] = 98

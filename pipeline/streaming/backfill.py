@@ -46,7 +46,9 @@ def backfill_days(
     days = F.col("date").between(F.lit(first), F.lit(last))
     if recode:
         progress(f"decoding the frames of {first} to {last} again")
-        replace_dates(decode_frames(read_table(spark, lake, FRAMES).where(days)), lake, FRAMES, first, last)
+        raw = read_table(spark, lake, FRAMES).where(days)
+        decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
+        replace_dates(decoded, lake, FRAMES, first, last)
     progress("pairing requests and responses")
     _exchanges(spark, lake, first, last, settings)
     progress("deriving offset events")

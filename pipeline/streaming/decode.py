@@ -15,6 +15,7 @@ from decoder import Codec
 from decoder.codec import CODEC_VERSION
 from decoder.errors import ErrorCode
 from decoder.model import Direction, Message
+from pipeline.settings import StreamSettings
 from pipeline.streaming.lake import struct_type
 from pipeline.tables import FRAMES, LANDING_COLUMNS, Column
 
@@ -22,24 +23,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TIMES = ("ts", "ts_end")
-_DECODED = [c for c in FRAMES.columns if c.name != "date" and c.name not in {k.name for k in LANDING_COLUMNS}]
+DECODED_COLUMNS = [c for c in FRAMES.columns if c.name != "date" and c.name not in {k.name for k in LANDING_COLUMNS}]
 _OUTPUT = [
     # Times travel as integers: pandas' nanoseconds end in 2262, a damaged capture's clock may not.
     *(Column(c.name, "bigint", c.comment) if c.name in _TIMES else c for c in LANDING_COLUMNS),
-    *_DECODED,
+    *DECODED_COLUMNS,
 ]
 
 
-def decode_frames(landed: DataFrame, codec: Codec | None = None) -> DataFrame:
+def decode_frames(
+    landed: DataFrame, codec: Codec | None = None, *, kernel_after: int = StreamSettings().kernel_after_frames
+) -> DataFrame:
     """Decode landed rows into rows of ``bronze.frames``; a pure function of each row.
 
     Args:
         landed: the landing zone's columns (others are dropped).
         codec: to use instead of a new one.
+        kernel_after: see StreamSettings.kernel_after_frames.
     """
     spark = landed.sparkSession
     rows = landed.select(*(_as_micros(c) for c in LANDING_COLUMNS))
-    decoded = rows.mapInPandas(_decoder(spark, codec or Codec()), struct_type(_OUTPUT))
+    decoded = rows.mapInPandas(_decoder(spark, codec or Codec(), kernel_after), struct_type(_OUTPUT))
     timed = decoded.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
     return timed.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
 
@@ -48,31 +52,54 @@ def _as_micros(column: Column) -> SparkColumn:
     return F.unix_micros(column.name).alias(column.name) if column.name in _TIMES else F.col(column.name)
 
 
-def _decoder(spark: SparkSession, codec: Codec) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+def _decoder(
+    spark: SparkSession, codec: Codec, kernel_after: int
+) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
     shared = spark.sparkContext.broadcast(codec)
 
     def decode_batches(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
-            yield decode_batch(shared.value, batch)
+            by_kernel = _Worker.frames_read >= kernel_after
+            yield decode_batch(shared.value, batch, by_kernel=by_kernel)
+            _Worker.frames_read += len(batch)
 
     return decode_batches
 
 
-def decode_batch(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
-    """Add the decoded columns to a pandas batch of landed rows. Never raises on a frame's account."""
-    inputs = (batch[name] for name in ("frame", "protocol", "direction", "api_key", "api_version", "flags"))
-    columns: dict[str, list[object]] = {c.name: [] for c in _DECODED}
-    for row in zip(*inputs, strict=True):
-        for name, value in decode_row(codec, *row).items():
-            columns[name].append(value)
-    decoded: pd.DataFrame = batch.assign(**{name: _series(values, batch) for name, values in columns.items()})
+class _Worker:
+    """What a Python worker remembers from one task to the next."""
+
+    frames_read = 0
+
+
+def decode_batch(codec: Codec, batch: pd.DataFrame, *, by_kernel: bool = False) -> pd.DataFrame:
+    """Add the decoded columns to a pandas batch of landed rows. Never raises on a frame's account.
+
+    Args:
+        codec: the plain reader.
+        batch: rows of the landing zone.
+        by_kernel: let the kernel read what it can; the same result, sooner once it is loaded.
+    """
+    if by_kernel:
+        from pipeline.streaming.decode_kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
+
+        return decode_by_kernel(codec, batch)
+    import pandas as pd  # noqa: PLC0415 - on the worker only
+
+    columns = decode_rows(codec, batch)
+    series = {name: pd.Series(values, index=batch.index, dtype=object) for name, values in columns.items()}
+    decoded: pd.DataFrame = batch.assign(**series)
     return decoded
 
 
-def _series(values: list[object], batch: pd.DataFrame) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 - on the worker only
-
-    return pd.Series(values, index=batch.index, dtype=object)
+def decode_rows(codec: Codec, batch: pd.DataFrame) -> dict[str, list[object]]:
+    """The decoded columns of a batch by the plain reader."""
+    inputs = (batch[name] for name in ("frame", "protocol", "direction", "api_key", "api_version", "flags"))
+    columns: dict[str, list[object]] = {c.name: [] for c in DECODED_COLUMNS}
+    for row in zip(*inputs, strict=True):
+        for name, value in decode_row(codec, *row).items():
+            columns[name].append(value)
+    return columns
 
 
 def decode_row(

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
+from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import Batch, append
@@ -37,14 +38,16 @@ class _Extent:
     dates: tuple[date, ...]
 
 
-def write_frames(landed: DataFrame, lake: Lake, batch: Batch | None, codec: Codec | None = None) -> Counted:
+def write_frames(
+    landed: DataFrame, lake: Lake, batch: Batch | None, settings: StreamSettings, codec: Codec | None = None
+) -> Counted:
     """Decode a batch of landed rows and append those that bronze does not hold yet."""
     fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, FRAMES)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh
     if new:
-        append(decode_frames(rows, codec), lake, FRAMES, batch)
+        append(decode_frames(rows, codec, kernel_after=settings.kernel_after_frames), lake, FRAMES, batch)
     return Counted(extent.rows, new)
 
 

@@ -84,7 +84,7 @@ class _Job:
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
-        return self.start("frames", source, lambda rows, batch: write_frames(rows, self.lake, batch))
+        return self.start("frames", source, lambda rows, batch: write_frames(rows, self.lake, batch, self.settings))
 
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""

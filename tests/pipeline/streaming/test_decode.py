@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pytest
 
 from decoder import Codec
+from pipeline.streaming import decode_kernel
 from pipeline.streaming.decode import decode_batch
+from tests.hostile.samples import made, recorded
 
 CODEC = Codec()
 API_VERSIONS = bytes.fromhex("0012000000000007000464656d6f")
@@ -51,3 +55,27 @@ def test_a_fault_of_the_codec_is_a_row_that_says_so() -> None:
 
     row = decode_batch(Broken(), frames({"frame": API_VERSIONS})).iloc[0]
     assert (row.decode_status, row.error_code, row.error_offset) == ("malformed", "internal", 0)
+
+
+def test_the_kernel_gives_the_same_columns() -> None:
+    rows = [
+        {"frame": s.data, "direction": s.direction, "api_key": s.api_key, "api_version": s.api_version}
+        for s in (*recorded(), *made())
+    ]
+    rows += [
+        {"frame": b"\0"},
+        {"frame": b"\0" * 16, "protocol": "gopher"},
+        {"frame": b"\0\0\0\7", "direction": "response"},
+    ]
+    batch = frames(*rows)
+    plain, compiled = decode_batch(CODEC, batch), decode_batch(CODEC, batch, by_kernel=True)
+    for name in plain.columns:
+        assert pa.array(compiled[name]).to_pylist() == pa.array(plain[name]).to_pylist(), name
+
+
+def test_a_batch_larger_than_the_kernel_takes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_kernel, "_BYTES_AT_ONCE", 40)
+    batch = frames(*[{"frame": API_VERSIONS}] * 7, {"frame": b"\0"}, {"frame": API_VERSIONS + b"\0" * 50})
+    compiled = decode_batch(CODEC, batch, by_kernel=True)
+    assert compiled.decode_status.tolist() == ["ok"] * 7 + ["malformed"] * 2
+    assert decode_batch(CODEC, batch.iloc[:0], by_kernel=True).empty

@@ -1,0 +1,65 @@
+"""How is the kernel compared with the plain reader? Frame by frame, text by text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from decoder import Codec, Message
+from decoder.kafka import kernel
+from decoder.kafka.batch import NONE, ReadBatch, Texts, read_batch
+
+CODEC = Codec()
+
+
+class Asked(NamedTuple):
+    """A frame, and what its reader needs to know."""
+
+    data: bytes
+    direction: Any
+    api_key: int | None
+    api_version: int | None
+    flags: int = 0
+
+
+def text(column: Texts, index: int) -> bytes:
+    return column.data[column.offsets[index] : column.offsets[index + 1]].tobytes()
+
+
+def read(frames: Sequence[Asked]) -> ReadBatch:
+    return read_batch(
+        [one.data for one in frames],
+        np.array([one.direction == "response" for one in frames], np.bool_),
+        np.array([NONE if one.api_key is None else one.api_key for one in frames], np.int64),
+        np.array([NONE if one.api_version is None else one.api_version for one in frames], np.int64),
+        np.array([one.flags for one in frames], np.int64),
+    )
+
+
+def plainly(one: Asked) -> Message:
+    return CODEC.decode(
+        one.data, direction=one.direction, api_key=one.api_key, api_version=one.api_version, flags=one.flags
+    )
+
+
+def differences(frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Message] | None = None) -> list[str]:
+    """What the kernel says otherwise than the plain reader, of the frames that it did not give back."""
+    found = []
+    for index, one in enumerate(frames):
+        if batch.outcomes[index] == kernel.GIVEN_BACK:
+            continue
+        message = messages[index] if messages else plainly(one)
+        ours = (text(batch.header, index), text(batch.body, index), text(batch.batches, index))
+        client_id = text(batch.client_id, index).decode() if batch.outcomes[index] == kernel.DECODED else None
+        batches = orjson.dumps(message.record_batches) if message.record_batches else b""
+        if (
+            message.status != "ok"
+            or ours != (orjson.dumps(message.header), orjson.dumps(message.body), batches)
+            or (batch.api_keys[index], batch.api_versions[index]) != (message.api_key, message.api_version)
+            or client_id != message.client_id
+        ):
+            found.append(f"{one.direction} {one.api_key} v{one.api_version} {one.data.hex()}: {message.status}")
+    return found
