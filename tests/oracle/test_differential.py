@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from decoder import Codec, Message
+from decoder.kafka import kernel
 from decoder.kafka.program import compile_programs
+from tests.decoder.kafka.kernel import Asked, differences, read
 from tests.oracle.oracle import RELEASES, SEEDS, Vector, vectors
 from tests.requirements import require_java, require_maven
 
@@ -62,6 +64,9 @@ class Outcome:
     tags: int = 0
     batches: Counter[str] = field(default_factory=Counter)
     frames: Counter[tuple[int, int, str]] = field(default_factory=Counter)
+    by_kernel: int = 0
+    left_to_plain: Counter[str] = field(default_factory=Counter)
+    kernel_differences: list[str] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)
 
 
@@ -150,6 +155,17 @@ def check(vector: Vector, message: Message, names: Renames, outcome: Outcome) ->
             outcome.wrong_batches.append(f"{vector}: {difference}")
 
 
+def check_kernel(vector: Vector, message: Message, outcome: Outcome) -> None:
+    """The kernel's text must be that of the plain reader, which in turn is compared with Kafka's."""
+    asked = [Asked(vector.frame, vector.kind, vector.api_key, vector.version)]
+    batch = read(asked)
+    if batch.outcomes[0] == kernel.GIVEN_BACK:
+        outcome.left_to_plain[message.api_name or ""] += 1
+    else:
+        outcome.by_kernel += 1
+        outcome.kernel_differences += differences(asked, batch, [message])
+
+
 def check_redefined(vector: Vector, message: Message, outcome: Outcome) -> None:
     """Equal as long as the changed struct does not occur; else the decoder must not claim to have understood."""
     if message.status == "ok" and without_additions(message.body) == vector.body:
@@ -166,6 +182,7 @@ def run(release: str) -> Outcome:
     gc.disable()  # so many small dicts make the collector the slowest part
     for vector in vectors(release):
         message = codec.decode(vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version)
+        check_kernel(vector, message, found)
         sort = (vector.api_key, vector.version, vector.kind)
         found.total += 1
         found.frames[sort] += 1
@@ -203,6 +220,15 @@ def test_every_header_and_body_equals_kafkas_json(
     assert not outcome.different
     assert outcome.equal + outcome.redefined == outcome.total
     assert outcome.redefined <= SEEDS * len(REDEFINED_SINCE[release])
+
+
+def test_the_kernel_gives_the_same(release: str, outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
+    equal = outcome.by_kernel - len(outcome.kernel_differences)
+    with capsys.disabled():
+        print(f"\nKafka {release}, kernel: {equal}/{outcome.by_kernel} equal, left to the plain reader: ", end="")
+        print(", ".join(f"{name} {count}" for name, count in outcome.left_to_plain.most_common()))
+    assert not outcome.kernel_differences
+    assert outcome.by_kernel > 0.95 * outcome.total
 
 
 def test_unknown_tagged_fields_are_kept_raw_where_they_stood(outcome: Outcome) -> None:
