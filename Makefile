@@ -17,7 +17,7 @@ TESTS ?=
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMPS)/system ## Install everything into .venv; quick when there is nothing to do
+setup: $(STAMPS)/kernel ## Install everything into .venv; quick when there is nothing to do
 
 $(STAMPS)/venv: pipeline/setup/venv.sh
 	@pipeline/setup/venv.sh $(VENV)
@@ -34,6 +34,11 @@ $(STAMPS)/project: pyproject.toml $(STAMPS)/packages
 
 $(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
 	@$(PYTHON_IN) -m pipeline.setup
+	@touch $@
+
+$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/kafka/kernel*.py)
+	@echo "Compiling the decoder's kernel …"
+	@$(PYTHON_IN) -c "import decoder.kafka.kernel"
 	@touch $@
 
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake
