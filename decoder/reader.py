@@ -15,6 +15,11 @@ _INT64 = struct.Struct(">q")
 _FLOAT64 = struct.Struct(">d")
 
 
+def as_int64(value: int) -> int:
+    """A sum as Java's long arithmetic gives it: it wraps around."""
+    return (value + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
 class Cursor:
     """A position in a frame. Every method raises DecodeError instead of reading past the end.
 
@@ -86,6 +91,11 @@ class Cursor:
                     break
                 return value
         raise DecodeError(ErrorCode.VARINT_TOO_LONG, start, "an unsigned varint has at most 5 bytes and 32 bits")
+
+    def varint(self) -> int:
+        """A zigzag-encoded signed 32-bit varint (ByteUtils.readVarint), as records use."""
+        value = self.unsigned_varint()
+        return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
         """A zigzag-encoded signed 64-bit varint (ByteUtils.readVarlong), as records use."""
