@@ -82,6 +82,9 @@ class Cursor:
     def unsigned_varint(self) -> int:
         """An unsigned 32-bit varint (ByteUtils.readUnsignedVarint): 7 bits a byte, lowest first."""
         start = self.pos
+        if start < self.end and (byte := self.data[start]) < 0x80:  # most are this short
+            self.pos = start + 1
+            return byte
         value = 0
         for index in range(limits.MAX_VARINT_BYTES):
             byte = self.data[self.take(1, "unsigned varint")]
@@ -100,6 +103,9 @@ class Cursor:
     def varlong(self) -> int:
         """A zigzag-encoded signed 64-bit varint (ByteUtils.readVarlong), as records use."""
         start = self.pos
+        if start < self.end and (byte := self.data[start]) < 0x80:  # most are this short
+            self.pos = start + 1
+            return (byte >> 1) ^ -(byte & 1)
         value = 0
         for index in range(limits.MAX_VARLONG_BYTES):
             byte = self.data[self.take(1, "varint")]

@@ -57,6 +57,12 @@ class Budget:
             raise DecodeError(ErrorCode.TOO_MANY_RECORDS, start, detail)
         self.headers -= count
 
+    def copy(self) -> Budget:
+        """The same, to go on from there."""
+        other = Budget(self.size)
+        other.records, other.headers = self.records, self.headers
+        return other
+
     def allowed(self, compressed: int) -> int:
         """The most bytes that ``compressed`` bytes may become."""
         by_ratio = max(limits.DECOMPRESSION_FLOOR, limits.MAX_DECOMPRESSION_RATIO * compressed)
