@@ -15,7 +15,7 @@ from decoder.reader import Cursor
 
 API_VERSIONS = 18
 
-_BATCHES_AT = {
+BATCHES_AT = {
     ("request", 0): ("topicData", "partitionData", "index"),
     ("response", 1): ("responses", "partitions", "partitionIndex"),
     ("response", 78): ("responses", "partitions", "partitionIndex"),
@@ -77,7 +77,7 @@ class _Frame:
 
     def batches(self) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
         """Topic, partition index and summary of each batch in the body."""
-        where = _BATCHES_AT.get((self.direction, -1 if self.api_key is None else self.api_key))
+        where = BATCHES_AT.get((self.direction, -1 if self.api_key is None else self.api_key))
         if where is None:
             return
         topics_name, partitions_name, index_name = where
