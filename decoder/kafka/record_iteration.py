@@ -17,7 +17,7 @@ from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import NONE, Budget, decompress
 from decoder.kafka.message_sets import read_message_set, timestamp_type
-from decoder.kafka.records import CONTROL_TYPES, V2_HEADER, BatchSpan, batch_spans
+from decoder.kafka.records import CONTROL_TYPES, MAGIC_AT, V2_HEADER, BatchSpan, batch_spans
 from decoder.reader import Cursor, as_int64
 
 MAX_SEQUENCE = 0x7FFFFFFF
@@ -165,13 +165,14 @@ def check_span(data: bytes, span: BatchSpan, *, removed: bool) -> None:
     if span.status == "skipped":
         detail = f"more than {limits.MAX_BATCHES_PER_FIELD} batches"
         raise DecodeError(ErrorCode.TOO_MANY_RECORDS, span.start, detail)
+    overwritten = span.status == "corrupt" and not any(data[span.start : span.start + MAGIC_AT])
+    if removed and (overwritten or (span.status == "ok" and not _checksum_matches(data, span))):
+        detail = "the payload policy removed the records before the frame was stored"
+        raise DecodeError(ErrorCode.PAYLOAD_REMOVED, span.start, detail)
     if span.status == "corrupt" and span.magic not in (0, 1, 2):
         raise DecodeError(ErrorCode.UNKNOWN_MAGIC, span.start + 16, f"a batch of format {span.magic}")
     if span.status == "corrupt":
         raise DecodeError(ErrorCode.BATCH_CORRUPT, span.start + 8, "a batch too small for its own header")
-    if removed and span.status == "ok" and not _checksum_matches(data, span):
-        detail = "the payload policy removed the records before the frame was stored"
-        raise DecodeError(ErrorCode.PAYLOAD_REMOVED, span.start, detail)
 
 
 def read_header(data: bytes, start: int) -> BatchHeader:

@@ -280,3 +280,9 @@ def test_what_the_policy_removed_is_not_read_as_records():
     found = read_both(data, removed=True)
     assert [p.error_code for p in found.problems] == ["payload_removed"] * 2
     assert [r.control_type for r in found.records] == ["COMMIT", None]  # those are as they were on the wire
+
+
+@pytest.mark.parametrize(("removed", "code"), [(True, "payload_removed"), (False, "unknown_magic")])
+def test_a_batch_of_which_the_policy_left_only_the_format(removed, code):
+    data = bytes(16) + b"\x05" + bytes(60)
+    assert [p.error_code for p in read_both(data, removed=removed).problems] == [code]
