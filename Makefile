@@ -36,9 +36,9 @@ $(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
 	@$(PYTHON_IN) -m pipeline.setup
 	@touch $@
 
-$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/kafka/kernel*.py)
+$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py)
 	@echo "Compiling the decoder's kernel …"
-	@$(PYTHON_IN) -c "import decoder.kafka.kernel"
+	@$(PYTHON_IN) -c "import decoder.kafka.kernel, decoder.kafka.record_kernel"
 	@touch $@
 
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake

@@ -5,11 +5,12 @@ from __future__ import annotations
 from decoder import limits
 from decoder.errors import ErrorCode
 from decoder.kafka.bodies import Trace
+from decoder.kafka.frame_records import FrameRecords, read_frame_records
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
 
-CODEC_VERSION = "1"
+CODEC_VERSION = "2"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
 PROTOCOLS = ("kafka",)
@@ -61,10 +62,7 @@ class Codec:
         Raises:
             ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.
         """
-        if protocol not in PROTOCOLS:
-            raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
-        if direction not in ("request", "response"):
-            raise ValueError(f"direction is 'request' or 'response', not {direction!r}")
+        _check_arguments(protocol, direction)
         if len(frame) > limits.MAX_FRAME_BYTES:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return Message({}, {}, "malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, api_key, api_version)
@@ -73,3 +71,45 @@ class Codec:
         except Exception as error:  # a fault of ours must cost one row, not the whole stream
             detail = f"{type(error).__name__}: {error}"
             return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)
+
+    def records(
+        self,
+        frame: bytes,
+        *,
+        protocol: str = "kafka",
+        direction: Direction = "request",
+        api_key: int | None = None,
+        api_version: int | None = None,
+        flags: int = 0,
+        payload: bool = False,
+    ) -> FrameRecords:
+        """Read the records of one frame, decompressed. Never raises on any frame: what does not fit is told.
+
+        Produce requests, Fetch and ShareFetch responses carry records; every other frame has no partitions. Memory is
+        bounded by decoder.limits. Where the payload policy overwrote the records (flag PAYLOAD_REMOVED) they are not
+        read: their batches have the problem ``payload_removed``.
+
+        Args:
+            frame, protocol, direction, api_key, api_version, flags: as for :meth:`decode`.
+            payload: keep the bytes of keys, values and headers, not only their sizes and the names of the headers.
+
+        Raises:
+            ValueError: as :meth:`decode`.
+        """
+        _check_arguments(protocol, direction)
+        if len(frame) > limits.MAX_FRAME_BYTES:
+            detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
+            return FrameRecords("malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, [])
+        try:
+            data = bytes(frame)
+            return read_frame_records(self._programs, data, direction, api_key, api_version, flags, payload=payload)
+        except Exception as error:  # as in decode
+            detail = f"{type(error).__name__}: {error}"
+            return FrameRecords("malformed", ErrorCode.INTERNAL.value, 0, detail, [])
+
+
+def _check_arguments(protocol: str, direction: str) -> None:
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
+    if direction not in ("request", "response"):
+        raise ValueError(f"direction is 'request' or 'response', not {direction!r}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from decoder.codec import Codec
 from decoder.kafka.bodies import LENGTH, TAGGED_SECTION, FieldSpan
+from decoder.kafka.compression import Budget
 from decoder.kafka.records import batch_spans, summarise
 from decoder.model import Direction, Message
 
@@ -59,9 +60,10 @@ def explain(
         frame, direction=direction, api_key=api_key, api_version=api_version, flags=flags, trace=spans.append
     )
     lines = [_line(frame, span) for span in spans if span.type != TAGGED_SECTION or span.value]
+    budget = Budget()
     for span in spans:
         if span.type.endswith("records") and span.value:
-            lines += _batch_lines(frame, span)
+            lines += _batch_lines(frame, span, budget)
     lines.sort(key=lambda line: (line.start, line.depth, -line.end))
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
@@ -110,10 +112,10 @@ def _line(frame: bytes, span: FieldSpan) -> Line:
     )
 
 
-def _batch_lines(frame: bytes, span: FieldSpan) -> Iterator[Line]:
+def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget) -> Iterator[Line]:
     """The record batches within a records field."""
     spans = batch_spans(frame, span.content_start, span.end)
-    for place, batch in zip(spans, summarise(frame, span.content_start, span.end), strict=True):
+    for place, batch in zip(spans, summarise(frame, span.content_start, span.end, budget), strict=True):
         facts = [f"{batch['sizeInBytes']} bytes"]
         if "lastOffset" in batch:
             first = batch["lastOffset"] if batch["baseOffset"] is None else batch["baseOffset"]

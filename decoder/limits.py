@@ -24,3 +24,26 @@ MAX_VARLONG_BYTES = 10
 
 MAX_BATCHES_PER_FIELD = 100_000
 """A records field full of 12-byte headers would give one summary each."""
+
+MAX_DECOMPRESSED_BATCH_BYTES = 64 * 1024 * 1024
+"""A record batch of a few kilobytes can inflate without end. Brokers take 1 MiB a batch by default (max.message.bytes,
+of the compressed bytes)."""
+
+MAX_DECOMPRESSION_RATIO = 256
+"""A batch may not give more bytes than this for each compressed one: gzip reaches 1032:1, lz4 255:1 and zstd more
+than 10,000:1 only with bytes that repeat themselves without end. Not asked of the first DECOMPRESSION_FLOOR bytes."""
+
+DECOMPRESSION_FLOOR = 8 * 1024 * 1024
+"""Bytes that any batch may decompress to, whatever the ratio: small batches of very equal records are honest."""
+
+MAX_DECOMPRESSED_FRAME_BYTES = 256 * 1024 * 1024
+"""Of all batches of a frame together: a hundred thousand batches, each within its own limits, would be the same bomb in
+small pieces."""
+
+MAX_RECORDS_PER_FRAME = 2_000_000
+"""A record takes 7 bytes at least, and about 200 once it is a Python object. A full fetch of 50 MB (fetch.max.bytes)
+has this many only if its records have less than 25 bytes."""
+
+MAX_ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
+"""A zstd frame names the memory that its reader must keep, up to 3.75 TiB. This is what Kafka's own reader (zstd-jni)
+allows, and what level 22 asks for."""

@@ -15,6 +15,11 @@ _INT64 = struct.Struct(">q")
 _FLOAT64 = struct.Struct(">d")
 
 
+def as_int64(value: int) -> int:
+    """A sum as Java's long arithmetic gives it: it wraps around."""
+    return (value + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
 class Cursor:
     """A position in a frame. Every method raises DecodeError instead of reading past the end.
 
@@ -77,6 +82,9 @@ class Cursor:
     def unsigned_varint(self) -> int:
         """An unsigned 32-bit varint (ByteUtils.readUnsignedVarint): 7 bits a byte, lowest first."""
         start = self.pos
+        if start < self.end and (byte := self.data[start]) < 0x80:  # most are this short
+            self.pos = start + 1
+            return byte
         value = 0
         for index in range(limits.MAX_VARINT_BYTES):
             byte = self.data[self.take(1, "unsigned varint")]
@@ -87,9 +95,17 @@ class Cursor:
                 return value
         raise DecodeError(ErrorCode.VARINT_TOO_LONG, start, "an unsigned varint has at most 5 bytes and 32 bits")
 
+    def varint(self) -> int:
+        """A zigzag-encoded signed 32-bit varint (ByteUtils.readVarint), as records use."""
+        value = self.unsigned_varint()
+        return (value >> 1) ^ -(value & 1)
+
     def varlong(self) -> int:
         """A zigzag-encoded signed 64-bit varint (ByteUtils.readVarlong), as records use."""
         start = self.pos
+        if start < self.end and (byte := self.data[start]) < 0x80:  # most are this short
+            self.pos = start + 1
+            return (byte >> 1) ^ -(byte & 1)
         value = 0
         for index in range(limits.MAX_VARLONG_BYTES):
             byte = self.data[self.take(1, "varint")]

@@ -273,7 +273,7 @@ RECORD_BATCHES = Table(
         _r("ordinal", "int", "Position in the records field of this partition"),
         _c("base_offset", "bigint", "First offset; of Produce as the response tells it, null if it does not"),
         _c("last_offset", "bigint", "Last offset, inclusive"),
-        _c("records", "int", "Number of records; null if it cannot be told without decompressing"),
+        _c("records", "int", "Number of records; null if a compressed v0/v1 message cannot be opened"),
         _c("size", "int", "Bytes of the batch with its header"),
         _c("magic", "int", "Message format: 0, 1 or 2"),
         _c("compression", "string", "none, gzip, snappy, lz4 or zstd"),

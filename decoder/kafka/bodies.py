@@ -12,6 +12,7 @@ from typing import Any
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
+from decoder.kafka.compression import Budget
 from decoder.kafka.program import WIDTH, Op, Programs
 from decoder.kafka.records import summarise
 from decoder.reader import Cursor
@@ -90,6 +91,7 @@ class BodyReader:
         self._trace = trace
         self._path: list[str | int] = []
         self._values = 0
+        self._budget = Budget()
 
     def read(self, start: int, into: dict[str, Any]) -> None:
         """Read a struct into ``into``, which keeps what was read when this raises.
@@ -300,5 +302,5 @@ class BodyReader:
             return
         cursor.pos = content + size
         into[f"{name}SizeInBytes"] = size
-        into["recordBatches"] = summarise(cursor.data, content, content + size)
+        into["recordBatches"] = summarise(cursor.data, content, content + size, self._budget)
         self._emit(op, start, content, size)

@@ -10,13 +10,13 @@ import numpy as np
 
 from decoder import limits
 from decoder.kafka import kernel_text as t
+from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.kernel_text import (
     BYTES_IN,
     BYTES_OUT,
     FAIL,
     FULL,
     PAIR,
-    compiled,
     copy,
     put,
     put_int,

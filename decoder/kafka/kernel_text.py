@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 
 from decoder import limits
+from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.records import COMPRESSION, CONTROL_TYPES
 
 BYTES_IN = nb.types.Array(nb.uint8, 1, "C", readonly=True)
@@ -25,15 +26,6 @@ FULL = -2
 """Instead of a position: there is no room for the text."""
 STRIDE = 16
 """Bytes copied at once where a text is short and a loop over its bytes would cost more than they do."""
-
-
-def compiled(*signature: Any) -> Any:
-    """Decorate a function of the kernel: return type first; kept in numba's cache from one process to the next.
-
-    Without its types numba would compile a function anew for each constant that it is called with. No function makes
-    or keeps an array, so that numba need not count references to those passed (a third of the time otherwise).
-    """
-    return nb.njit(signature[0](*signature[1:]), cache=True, nogil=True, _nrt=False, error_model="numpy")
 
 
 def end_to_end(parts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

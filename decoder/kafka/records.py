@@ -16,6 +16,8 @@ import crc32c
 
 from decoder import limits
 from decoder.errors import DecodeError
+from decoder.kafka.compression import Budget
+from decoder.kafka.message_sets import read_message_set, timestamp_type
 from decoder.reader import Cursor
 
 LOG_OVERHEAD = 12
@@ -85,14 +87,22 @@ def batch_spans(data: bytes, start: int, end: int) -> Iterator[BatchSpan]:
         yield BatchSpan(pos, end, None, "skipped")
 
 
-def summarise(data: bytes, start: int, end: int) -> list[dict[str, Any]]:
+def summarise(data: bytes, start: int, end: int, budget: Budget | None = None) -> list[dict[str, Any]]:
     """A summary of each batch in ``data[start:end]``, with Kafka's names for the header fields.
 
     Beside them: ``status`` (see BatchSpan), ``sizeInBytes`` (with the 12 bytes in front), ``crcValid``
-    (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount`` (None for a compressed v0/v1
-    message, whose header has no count), and for control batches ``controlType`` and ``coordinatorEpoch``.
-    Offsets are as in the bytes: relative to the batch in Produce requests.
+    (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount``, and for control batches
+    ``controlType`` and ``coordinatorEpoch``. Offsets are as in the bytes: relative to the batch in Produce requests.
+
+    The header of a compressed v0/v1 message has neither count nor base offset: they are told by its content, and are
+    None if that fails its checksum (as it does once the payload policy overwrote it) or cannot be read.
+
+    Args:
+        data: the frame.
+        start, end: the records field.
+        budget: what the frame may still cost; one for all of its fields.
     """
+    budget = budget or Budget()
     summaries = []
     for span in batch_spans(data, start, end):
         if span.status != "ok" and not (
@@ -102,7 +112,7 @@ def summarise(data: bytes, start: int, end: int) -> list[dict[str, Any]]:
         elif span.magic == 2:
             summaries.append(_summary_v2(data, span))
         else:
-            summaries.append(_summary_legacy(data, span))
+            summaries.append(_summary_legacy(data, span, budget))
     return summaries
 
 
@@ -123,7 +133,7 @@ def _summary_v2(data: bytes, span: BatchSpan) -> dict[str, Any]:
         "crc": crc,
         "crcValid": crc32c.crc32c(memoryview(data)[span.start + 21 : span.end]) == crc if whole else None,
         "compressionType": _compression(attributes),
-        "timestampType": _timestamp_type(attributes),
+        "timestampType": timestamp_type(attributes),
         "isTransactional": bool(attributes & 0x10),
         "isControlBatch": bool(attributes & 0x20),
         "hasDeleteHorizonMs": bool(attributes & 0x40),
@@ -161,22 +171,25 @@ def _control_record(data: bytes, span: BatchSpan) -> dict[str, Any]:
     return found
 
 
-def _summary_legacy(data: bytes, span: BatchSpan) -> dict[str, Any]:
+def _summary_legacy(data: bytes, span: BatchSpan, budget: Budget) -> dict[str, Any]:
     offset, size, crc, magic, attributes = _LEGACY.unpack_from(data, span.start)
     compression = _compression(attributes)
     timestamp = struct.unpack_from(">q", data, span.start + 18)[0] if magic == 1 else -1
-    count = 1 if compression == "none" else None
+    is_valid = zlib.crc32(memoryview(data)[span.start + 16 : span.end]) == crc
+    first, count = (offset, 1) if compression == "none" else (None, None)
+    if count is None and is_valid:
+        first, count = _content_of_wrapper(data, span, budget)
     return {
         "status": span.status,
-        "baseOffset": offset if count else None,
+        "baseOffset": first,
         "lastOffset": offset,
         "batchLength": size,
         "sizeInBytes": size + LOG_OVERHEAD,
         "magic": magic,
         "crc": crc,
-        "crcValid": zlib.crc32(memoryview(data)[span.start + 16 : span.end]) == crc,
+        "crcValid": is_valid,
         "compressionType": compression,
-        "timestampType": _timestamp_type(attributes) if magic == 1 else "NoTimestampType",
+        "timestampType": timestamp_type(attributes, magic),
         "isTransactional": False,
         "isControlBatch": False,
         "baseTimestamp": timestamp,
@@ -188,10 +201,15 @@ def _summary_legacy(data: bytes, span: BatchSpan) -> dict[str, Any]:
     }
 
 
+def _content_of_wrapper(data: bytes, span: BatchSpan, budget: Budget) -> tuple[int | None, int | None]:
+    """Offset of the first message and number of messages, if all of them can be read."""
+    try:
+        messages = read_message_set(data, span.start, span.end, budget)
+    except DecodeError:
+        return None, None
+    return (None, None) if messages.error else (messages.messages[0].offset, len(messages.messages))
+
+
 def _compression(attributes: int) -> str:
     code = attributes & 0x07
     return COMPRESSION[code] if code < len(COMPRESSION) else f"unknown {code}"
-
-
-def _timestamp_type(attributes: int) -> str:
-    return "LogAppendTime" if attributes & 0x08 else "CreateTime"

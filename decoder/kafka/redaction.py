@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
+from decoder.kafka.compression import Budget
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import compile_programs
 from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans, summarise
@@ -37,6 +38,9 @@ _RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 _RECORD_TYPES = ("records", "compact records")
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _SECRET_TYPES = ("bytes", "compact bytes", "string", "compact string", *_RECORD_TYPES)
+
+_CLOSED = Budget(size=0)
+"""Checksums are told without opening compressed messages."""
 
 
 def redact_frame(frame: Frame) -> Frame:
@@ -102,7 +106,7 @@ def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str]) -> Fra
                 data[span.content_start : span.end] = bytes(span.end - span.content_start)
                 flags |= FrameFlags.REDACTED
         elif span.type in _RECORD_TYPES and not frame.flags & FrameFlags.PAYLOAD_REMOVED:
-            batches = summarise(frame.frame, span.content_start, span.end)
+            batches = summarise(frame.frame, span.content_start, span.end, _CLOSED)
             flags |= _verdict(batches)
             if frame.payload_policy != "full" and _overwrite_records(data, frame.frame, span, batches):
                 flags |= FrameFlags.PAYLOAD_REMOVED

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from decoder import Codec, Frame, Message
+from decoder.model import PayloadPolicy
 from pipeline.capture.agent import HOLD_US, frames_of
 from pipeline.capture.sources import capture_files
 
@@ -31,15 +32,17 @@ class Decoded:
     latency_us: int | None
 
 
-def ordered_frames(paths: Iterable[str], *, allow_truncated: bool = False) -> Iterator[Frame]:
-    """All frames of some captures, each capture in the order of time.
+def ordered_frames(
+    paths: Iterable[str], *, allow_truncated: bool = False, payload_policy: PayloadPolicy = "lengths"
+) -> Iterator[Frame]:
+    """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
 
     Raises:
         CaptureError: a capture cannot be read.
     """
     for path in capture_files(paths):
         waiting: list[tuple[int, int, Frame]] = []
-        for count, item in enumerate(frames_of(path, allow_truncated=allow_truncated)):
+        for count, item in enumerate(frames_of(path, allow_truncated=allow_truncated, payload_policy=payload_policy)):
             if isinstance(item, Frame):
                 heapq.heappush(waiting, (item.ts, count, item))
                 while waiting[0][0] < item.ts - _REORDER_US:
@@ -48,11 +51,14 @@ def ordered_frames(paths: Iterable[str], *, allow_truncated: bool = False) -> It
             yield heapq.heappop(waiting)[2]
 
 
-def decoded_messages(paths: Iterable[str], *, allow_truncated: bool = False) -> Iterator[Decoded]:
+def decoded_messages(
+    paths: Iterable[str], *, allow_truncated: bool = False, payload_policy: PayloadPolicy = "lengths"
+) -> Iterator[Decoded]:
     """All messages of some captures. See :func:`ordered_frames` for order and errors."""
     codec = Codec()
     sent: dict[str, int] = {}
-    for number, frame in enumerate(ordered_frames(paths, allow_truncated=allow_truncated), start=1):
+    frames = ordered_frames(paths, allow_truncated=allow_truncated, payload_policy=payload_policy)
+    for number, frame in enumerate(frames, start=1):
         message = codec.decode(
             frame.frame,
             protocol=frame.protocol,

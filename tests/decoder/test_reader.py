@@ -52,6 +52,19 @@ def test_varlongs(value):
     assert cursor.remaining == 0
 
 
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_varints(value):
+    cursor = Cursor(varint(value))
+    assert (cursor.varint(), cursor.remaining) == (value, 0)
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xff\xff\xff\x10", b"\x80\x80\x80\x80\x80\x00"])
+def test_a_varint_of_more_than_32_bits(raw):
+    with pytest.raises(DecodeError) as caught:
+        Cursor(raw).varint()
+    assert (caught.value.code, caught.value.offset) == (ErrorCode.VARINT_TOO_LONG, 0)
+
+
 def test_a_varint_with_needless_zeros_is_read_as_kafka_reads_it():
     assert Cursor(b"\x87\x80\x00").unsigned_varint() == 7
     assert Cursor(b"\x80\x80\x80\x80\x00").unsigned_varint() == 0

@@ -69,15 +69,40 @@ def vectors(release: str) -> Iterator[Vector]:
             yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
 
 
-def _output(release: str) -> Path:
-    """The Java program's output for one release; made on first use."""
+@dataclass(frozen=True, slots=True)
+class RecordsVector:
+    """A records field and what Kafka's classes read in it.
+
+    Attributes:
+        field: the bytes.
+        records: of each record the attributes of our Record, with bytes in hex, and ``magic``, ``codec``, ``headers``.
+        is_damaged: Kafka refuses what follows them.
+    """
+
+    name: str
+    field: bytes
+    records: list[dict[str, Any]]
+    is_damaged: bool
+
+
+def records_vectors(release: str) -> Iterator[RecordsVector]:
+    """Records fields of every format and codec, as one Kafka release writes and reads them. Errors as of vectors."""
+    with gzip.open(_output(release, "RecordOracle"), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            values = json.loads(line)
+            is_damaged = values.get("is_damaged", False)
+            yield RecordsVector(values["name"], bytes.fromhex(values["field"]), values["records"], is_damaged)
+
+
+def _output(release: str, program: str = "Oracle") -> Path:
+    """A Java program's output for one release; made on first use."""
     home = CACHE / "oracle" / release
     sources = sorted(_PROJECT.rglob("*.java"))
     libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-P{release}", f"-Dhome={home}", "compile"], sources)
-    output = home / f"vectors-{SEEDS}.ndjson.gz"  # `home` is emptied when a source changes
+    output = home / f"{program}-{SEEDS}.ndjson.gz"  # `home` is emptied when a source changes
     if not output.exists():
         unfinished = output.with_suffix(".part")
-        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", "oracle.Oracle"]
+        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", f"oracle.{program}"]
         done = subprocess.run([*java, str(unfinished), str(SEEDS)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")

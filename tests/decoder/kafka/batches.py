@@ -16,14 +16,14 @@ GZIP = 1
 
 
 def record(
-    key: bytes | None, value: bytes | None, delta: int = 0, headers: Sequence[tuple[bytes, bytes]] = ()
+    key: bytes | None, value: bytes | None, delta: int = 0, headers: Sequence[tuple[bytes, bytes | None]] = ()
 ) -> bytes:
     content = b"\0" + varint(delta) + varint(delta)
     for part in (key, value):
         content += varint(-1) if part is None else varint(len(part)) + part
     content += varint(len(headers))
     for name, part in headers:
-        content += varint(len(name)) + name + varint(len(part)) + part
+        content += varint(len(name)) + name + (varint(-1) if part is None else varint(len(part)) + part)
     return varint(len(content)) + content
 
 
@@ -39,10 +39,13 @@ def batch(
     last_delta: int | None = None,
     count: int | None = None,
     magic: int = 2,
+    compressed: bytes | None = None,
 ) -> bytes:
-    """A v2 batch; ``producer`` is id, epoch and base sequence."""
+    """A v2 batch; ``producer`` is id, epoch and base sequence; ``compressed`` stands in place of the records."""
     content = b"".join(records)
-    if attributes & 7 == GZIP:
+    if compressed is not None:
+        content = compressed
+    elif attributes & 7 == GZIP:
         content = gzip.compress(content, mtime=0)
     last_delta = len(records) - 1 if last_delta is None else last_delta
     count = len(records) if count is None else count
@@ -74,9 +77,10 @@ def message(
     return struct.pack(">qiI", offset, len(content) + 4, zlib.crc32(content)) + content
 
 
-def wrapper(messages: Sequence[bytes], *, magic: int = 1, offset: int = 0) -> bytes:
+def wrapper(messages: Sequence[bytes], *, magic: int = 1, offset: int = 0, attributes: int = 0) -> bytes:
     """A compressed message whose value is a message set."""
-    return message(None, gzip.compress(b"".join(messages), mtime=0), magic=magic, offset=offset, attributes=GZIP)
+    value = gzip.compress(b"".join(messages), mtime=0)
+    return message(None, value, magic=magic, offset=offset, attributes=attributes | GZIP)
 
 
 def damaged(data: bytes) -> bytes:

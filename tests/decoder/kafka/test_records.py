@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from decoder import limits
+from decoder.kafka.compression import Budget
 from decoder.kafka.records import batch_spans, summarise
 from tests.decoder.kafka import batches
 from tests.decoder.kafka.batches import batch, control, damaged, message, record, wrapper
@@ -151,12 +152,36 @@ class TestOldMessages:
         data = b"".join(message(None, b"v", offset=offset) for offset in (5, 6, 9))
         assert [summary["lastOffset"] for summary in read(data)] == [5, 6, 9]
 
-    @pytest.mark.parametrize("magic", [0, 1])
-    def test_a_compressed_wrapper_does_not_tell_how_many_messages_it_holds(self, magic):
-        inner = [message(b"k", b"v", magic=magic, offset=offset) for offset in range(3)]
-        (summary,) = read(wrapper(inner, magic=magic, offset=42))
+    @pytest.mark.parametrize(("magic", "offset", "first"), [(0, 42, 0), (1, 42, 40), (1, 0, 0)])
+    def test_the_content_of_a_compressed_wrapper_tells_how_many_messages_it_holds(self, magic, offset, first):
+        inner = [message(b"k", b"v", magic=magic, offset=at) for at in range(3)]
+        (summary,) = read(wrapper(inner, magic=magic, offset=offset))
         assert summary["compressionType"] == "gzip"
+        assert (summary["recordsCount"], summary["baseOffset"], summary["lastOffset"]) == (3, first, offset)
+
+    @pytest.mark.parametrize(
+        "inner",
+        [
+            [],
+            [message(b"k", b"v")[:-1]],
+            [message(b"k", b"v", offset=50)],
+            [wrapper([message(b"k", b"v")])],
+            [b"\0" * 40],
+        ],
+    )
+    def test_a_wrapper_whose_content_cannot_be_read_does_not_tell(self, inner):
+        (summary,) = read(wrapper(inner, offset=42))
         assert (summary["recordsCount"], summary["baseOffset"], summary["lastOffset"]) == (None, None, 42)
+
+    def test_a_wrapper_that_fails_its_checksum_is_not_opened(self):
+        (summary,) = read(damaged(wrapper([message(b"k", b"v")], offset=42)))
+        assert (summary["recordsCount"], summary["baseOffset"], summary["crcValid"]) == (None, None, False)
+
+    def test_wrappers_share_what_a_frame_may_cost(self):
+        one = wrapper([message(b"k", bytes(1000))] * 10)
+        data = one * 3
+        found = summarise(data, 0, len(data), Budget(size=25_000))
+        assert [summary["recordsCount"] for summary in found] == [10, 10, None]
 
     def test_log_append_time_of_v1(self):
         (summary,) = read(message(b"k", b"v", attributes=batches.LOG_APPEND_TIME))

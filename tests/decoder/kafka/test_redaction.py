@@ -169,6 +169,15 @@ def _without_secrets(value):
     return [_without_secrets(part) for part in value] if isinstance(value, list) else value
 
 
+def _without_contents(value):
+    """Only the content of a compressed old message tells how many messages it holds."""
+    if isinstance(value, dict):
+        if value.get("magic") in (0, 1) and value["compressionType"] != "none":
+            return {**value, "baseOffset": None, "recordsCount": None}
+        return {name: _without_contents(part) for name, part in value.items()}
+    return [_without_contents(part) for part in value] if isinstance(value, list) else value
+
+
 _SECRET_NAMES = {
     "authBytes", "hmac", "salt", "saltedPassword", "value", "requestData", "requestPrincipal", "responseData",
     "recordBatches",
@@ -205,7 +214,8 @@ class TestRecords:
         assert cleaned.flags == FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED
         before, after = decode(dirty), decode(cleaned)
         assert after.status == "ok"
-        assert (after.header, after.body, after.record_batches) == (before.header, before.body, before.record_batches)
+        assert (after.header, after.body) == (before.header, _without_contents(before.body))
+        assert after.record_batches == _without_contents(before.record_batches)
 
     @pytest.mark.parametrize("name", RECORDS)
     def test_full_keeps_the_bytes_and_stamps_the_verdict(self, name):

@@ -61,12 +61,12 @@ final class BatchFacts {
         return facts;
     }
 
-    /** A compressed v0 or v1 message has its base offset and count only inside the compressed bytes. */
+    /** The header of a compressed v0 or v1 message has neither base offset nor count: its content tells. */
     private static ObjectNode legacy(MutableRecordBatch batch) {
-        ObjectNode facts = common(batch);
-        if (batch.isCompressed()) {
-            return facts.putNull("baseOffset").putNull("recordsCount");
+        int count = 0;
+        for (var ignored : batch) {
+            count++;
         }
-        return facts.put("baseOffset", batch.baseOffset()).put("recordsCount", 1);
+        return common(batch).put("baseOffset", batch.baseOffset()).put("recordsCount", count);
     }
 }

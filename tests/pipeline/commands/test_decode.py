@@ -1,0 +1,107 @@
+"""``wirelake decode --records``: one line a record, payload only on demand."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from decoder import Codec
+from decoder.kafka.record_iteration import BatchProblem
+from pipeline.commands.decode import decode
+from pipeline.commands.messages import Decoded
+from pipeline.commands.record_lines import record_line, record_object, records_of
+from pipeline.errors import UserError
+from tests.decoder.kafka.batches import batch, damaged, record
+from tests.decoder.kafka.encode import request
+from tests.decoder.kafka.landed import landed
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+OLD = str(CAPTURES / "old_format.pcap")
+app = typer.Typer()
+app.command()(decode)
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def objects(*arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(*arguments, "--json").splitlines()]
+
+
+def test_records_of_a_recorded_capture_with_compressed_old_formats() -> None:
+    found = objects(OLD, "--records", "--api", "Produce")
+    assert found
+    assert not any("error_code" in line for line in found)
+    assert {line["api_name"] for line in found} == {"Produce"}
+    assert all(line["topic"] and line["partition"] >= 0 and line["value_size"] > 0 for line in found)
+    assert not any("key" in line or "value" in line or "header_values" in line for line in found)
+
+
+def test_payload_only_when_asked_for() -> None:
+    found = objects(OLD, "--records", "--payload", "full")
+    values = [base64.b64decode(line["value"]) for line in found]
+    assert all(len(value) == line["value_size"] for value, line in zip(values, found, strict=True))
+    assert sum(b'"number"' in value for value in values) > 500
+    assert "number" not in run(OLD, "--records")
+    assert '{"number":0' in run(OLD, "--records", "--payload", "full")
+
+
+def test_payload_without_records_is_a_mistake() -> None:
+    with pytest.raises(UserError, match="needs --records"):
+        run(OLD, "--payload", "full")
+
+
+def test_messages_stay_as_they_were_without_the_option() -> None:
+    assert all("header" in line and "body" in line for line in objects(OLD))
+
+
+def test_a_record_and_a_problem_as_json_and_as_text() -> None:
+    bad = batch([record(b"k", b"v")], count=2)
+    data = batch([record(b"key", None, 0, [(b"trace", b"x"), (b"e\x1b", None)])], producer=(4711, 3, 17)) + bad
+    body = {"topicData": [{"name": "orders\x1b[31m", "partitionData": [{"index": 3, "records": data}]}]}
+    frame = landed(request(0, 9, body), policy="full")
+    decoded = Decoded(5, frame, Codec().decode(frame.frame), None)
+    first, second, third = records_of(decoded, Codec(), payload=True)
+    assert record_object(decoded, first, payload=True) == {
+        "frame": 5,
+        "ts": "2023-11-14T22:13:20.000000Z",
+        "api_name": "Produce",
+        "topic": "orders\x1b[31m",
+        "topic_id": None,
+        "partition": 3,
+        "offset": 0,
+        "timestamp": 1_700_000_000_000,
+        "timestamp_type": "CreateTime",
+        "key_size": 3,
+        "value_size": None,
+        "headers": ["trace", "e\x1b"],
+        "sequence": 17,
+        "control_type": None,
+        "key": "a2V5",
+        "value": None,
+        "header_values": ["eA==", None],
+    }
+    assert isinstance(third[1], BatchProblem)
+    assert record_object(decoded, third, payload=True)["error_code"] == "record_count"
+    for item in (first, second, third):
+        assert "\x1b" not in record_line(decoded, item, payload=True).plain
+    assert "@0 1700000000000 ms key 3 B value null" in record_line(decoded, first, payload=False).plain
+    assert "record_count at byte" in record_line(decoded, third, payload=False).plain
+
+
+def test_what_the_policy_removed_is_said() -> None:
+    data = damaged(batch([record(b"k", b"v")]))
+    body = {"topicData": [{"name": "t", "partitionData": [{"index": 3, "records": data}]}]}
+    frame = landed(request(0, 9, body), flags=32)
+    decoded = Decoded(1, frame, Codec().decode(frame.frame), None)
+    (item,) = records_of(decoded, Codec(), payload=False)
+    assert record_object(decoded, item, payload=False)["error_code"] == "payload_removed"
