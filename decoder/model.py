@@ -130,6 +130,7 @@ class Message:
         client_id: of a request.
         record_batches: summaries of all record batches of the frame, each with ``topic``/``topicId`` and
             ``partition`` beside the fields of ``recordBatches`` in the body.
+        embedded: the messages that bytes fields of the body carry (``decoder.kafka.embedded.embedded_messages``).
     """
 
     header: dict[str, Any]
@@ -143,6 +144,7 @@ class Message:
     api_name: str | None = None
     client_id: str | None = None
     record_batches: list[dict[str, Any]] = field(default_factory=list)
+    embedded: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

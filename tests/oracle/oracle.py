@@ -56,6 +56,26 @@ class Vector:
         return f"{self.api_name} v{self.version} {self.kind} {self.shape} (seed {self.seed})"
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedVector:
+    """A frame whose bytes fields carry other messages, and what Kafka's classes say of those.
+
+    Attributes:
+        embedded: in the order of the fields ``path``, ``name``, ``version`` and ``body``, how many bytes follow
+            (``trailing``), and of a forwarded request ``header`` and ``api_key``.
+    """
+
+    api_key: int
+    api_name: str
+    version: int
+    kind: str
+    frame: bytes
+    embedded: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return f"{self.api_name} v{self.version} {self.kind}"
+
+
 def vectors(release: str) -> Iterator[Vector]:
     """All frames of one Kafka release.
 
@@ -63,22 +83,33 @@ def vectors(release: str) -> Iterator[Vector]:
         MavenError: Maven is missing or fails.
         RuntimeError: the Java program fails, with the end of its output.
     """
-    with gzip.open(_output(release), "rt", encoding="utf-8") as lines:
+    for values in _lines(_output(release, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])):
+        yield Vector(**values)
+
+
+def embedded_vectors(release: str) -> Iterator[EmbeddedVector]:
+    """All frames with messages inside them of one Kafka release. Raises as :func:`vectors`."""
+    for values in _lines(_output(release, "EmbeddedOracle", "embedded", [])):
+        yield EmbeddedVector(**values)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             values = json.loads(line)
-            yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
+            yield {**values, "frame": bytes.fromhex(values["frame"])}
 
 
-def _output(release: str) -> Path:
-    """The Java program's output for one release; made on first use."""
+def _output(release: str, program: str, name: str, arguments: list[str]) -> Path:
+    """The output of one Java program for one release; made on first use."""
     home = CACHE / "oracle" / release
     sources = sorted(_PROJECT.rglob("*.java"))
     libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-P{release}", f"-Dhome={home}", "compile"], sources)
-    output = home / f"vectors-{SEEDS}.ndjson.gz"  # `home` is emptied when a source changes
+    output = home / f"{name}.ndjson.gz"  # `home` is emptied when a source changes
     if not output.exists():
         unfinished = output.with_suffix(".part")
-        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", "oracle.Oracle"]
-        done = subprocess.run([*java, str(unfinished), str(SEEDS)], capture_output=True, text=True, check=False)
+        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", f"oracle.{program}"]
+        done = subprocess.run([*java, str(unfinished), *arguments], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")
         unfinished.rename(output)
@@ -87,5 +118,5 @@ def _output(release: str) -> Path:
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or RELEASES:
-        with gzip.open(_output(chosen)) as text:
+        with gzip.open(_output(chosen, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])) as text:
             sys.stdout.buffer.writelines(text)

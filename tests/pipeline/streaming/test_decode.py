@@ -9,6 +9,7 @@ import pandas as pd
 
 from decoder import Codec
 from pipeline.streaming.decode import decode_batch
+from tests.decoder.kafka.encode import request
 
 CODEC = Codec()
 API_VERSIONS = bytes.fromhex("0012000000000007000464656d6f")
@@ -31,6 +32,16 @@ def test_a_response_is_read_by_the_key_that_pandas_made_a_float() -> None:
     asked = {"frame": response, "direction": "response", "api_key": 18.0, "api_version": 0.0}
     row = decode_batch(CODEC, frames({"frame": API_VERSIONS, "api_key": float("nan")}, asked)).iloc[1]
     assert (row.decode_status, json.loads(row.body)["apiKeys"][0]["maxVersion"]) == ("ok", 3)
+
+
+def test_messages_inside_bytes_fields_have_a_column_of_their_own() -> None:
+    subscription = bytes.fromhex("0000 00000001 0006") + b"orders" + bytes.fromhex("ffffffff")
+    protocols = [{"name": "range", "metadata": subscription}]
+    joining = request(11, 0, {"protocolType": "consumer", "protocols": protocols})
+    decoded = decode_batch(CODEC, frames({"frame": joining}, {"frame": API_VERSIONS}))
+    (found,) = json.loads(decoded.embedded.iloc[0])
+    assert (found["path"], found["body"]["topics"]) == ("protocols/0/metadata", ["orders"])
+    assert decoded.embedded.iloc[1] is None
 
 
 def test_a_bad_frame_costs_one_row() -> None:
