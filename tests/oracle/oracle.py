@@ -84,20 +84,23 @@ def vectors(release: str) -> Iterator[Vector]:
         RuntimeError: the Java program fails, with the end of its output.
     """
     for values in _lines(_output(release, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])):
-        yield Vector(**values)
+        yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
 
 
 def embedded_vectors(release: str) -> Iterator[EmbeddedVector]:
     """All frames with messages inside them of one Kafka release. Raises as :func:`vectors`."""
     for values in _lines(_output(release, "EmbeddedOracle", "embedded", [])):
-        yield EmbeddedVector(**values)
+        yield EmbeddedVector(**{**values, "frame": bytes.fromhex(values["frame"])})
+
+
+def error_names(release: str) -> dict[int, str]:
+    """Error codes of one Kafka release and their names. Raises as :func:`vectors`."""
+    return {error["code"]: error["name"] for error in _lines(_output(release, "ErrorsOracle", "errors", []))}
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            values = json.loads(line)
-            yield {**values, "frame": bytes.fromhex(values["frame"])}
+        yield from map(json.loads, lines)
 
 
 def _output(release: str, program: str, name: str, arguments: list[str]) -> Path:

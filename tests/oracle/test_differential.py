@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from decoder import Codec, Message
+from decoder.kafka.errors import ERROR_NAMES
 from decoder.kafka.program import compile_programs
-from tests.oracle.oracle import RELEASES, SEEDS, Vector, vectors
+from tests.oracle.oracle import RELEASES, SEEDS, Vector, error_names, vectors
 from tests.requirements import require_java, require_maven
 
 pytestmark = pytest.mark.java
@@ -62,6 +63,7 @@ class Outcome:
     tags: int = 0
     batches: Counter[str] = field(default_factory=Counter)
     frames: Counter[tuple[int, int, str]] = field(default_factory=Counter)
+    equal_frames: Counter[tuple[int, int, str]] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
 
 
@@ -167,6 +169,7 @@ def run(release: str) -> Outcome:
     for vector in vectors(release):
         message = codec.decode(vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version)
         sort = (vector.api_key, vector.version, vector.kind)
+        equal = found.equal
         found.total += 1
         found.frames[sort] += 1
         found.shapes[vector.shape] += 1
@@ -174,6 +177,7 @@ def run(release: str) -> Outcome:
             check_redefined(vector, message, found)
         else:
             check(vector, message, RENAMED_SINCE[release].get(sort, {}), found)
+        found.equal_frames[sort] += found.equal - equal
     gc.enable()
     return found
 
@@ -227,3 +231,9 @@ def test_the_two_releases_cover_exactly_the_schema_table() -> None:
     programs = compile_programs()
     table = {(*sort, "request") for sort in programs.requests} | {(*sort, "response") for sort in programs.responses}
     assert set().union(*(run(release).frames for release in RELEASES)) == table
+
+
+def test_error_codes_are_the_newest_releases(release: str) -> None:
+    theirs = error_names(release)
+    assert theirs.items() <= ERROR_NAMES.items()
+    assert release != RELEASES[0] or theirs == ERROR_NAMES

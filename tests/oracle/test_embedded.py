@@ -52,7 +52,7 @@ def expected_of(release: str, kafka: dict[str, Any]) -> dict[str, Any]:
 
 def check(release: str, vector: EmbeddedVector, outcome: Outcome) -> None:
     message = CODEC.decode(
-        vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version  # type: ignore[arg-type]
+        vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version
     )  # fmt: skip
     assert message.status == "ok", vector
     outcome.outer.add((vector.api_key, vector.kind, vector.version))

@@ -50,6 +50,13 @@ def test_a_bad_frame_costs_one_row() -> None:
     assert decoded.error_code.iloc[0] == "buffer_underflow"
 
 
+def test_the_bytes_of_what_no_release_knows_stay_beside_its_header() -> None:
+    raw = bytes.fromhex("03e7 0001 00000007 0002 6d65 010203")
+    row = decode_batch(CODEC, frames({"frame": raw})).iloc[0]
+    assert (row.decode_status, row.body, row.frame) == ("unknown_api", None, raw)
+    assert json.loads(row.header)["clientId"] == "me"
+
+
 def test_a_protocol_that_this_codec_does_not_know_is_a_row_too() -> None:
     row = decode_batch(CODEC, frames({"frame": b"\x00" * 16, "protocol": "gopher"})).iloc[0]
     assert (row.decode_status, row.error_code) == ("unknown_api", "unknown_api")
