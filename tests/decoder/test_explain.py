@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder import Codec
-from decoder.explain import Explanation, as_objects, explain, split_length_prefix
+from decoder.explain import Explanation, as_objects, explain
 from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
 from tests.decoder.kafka.encode import find_layout, frame, request, response
@@ -158,7 +158,7 @@ class TestErrors:
         )
         explanation = explain(raw, codec=CODEC)
         length, error = explanation.lines[-2:]
-        assert (length.name, length.type, length.value) == ("[0] name", "length", "a length of 967")
+        assert (length.name, length.type, length.value) == ("[0] name", "compact string length", "967")
         assert (length.start, length.end) == (31, 33)
         assert (error.start, error.end, error.is_error) == (31, len(raw), True)
         assert (error.name, error.type) == ("length_overrun", "partial")
@@ -191,19 +191,3 @@ class TestErrors:
             "requestApiKey", "requestApiVersion", "correlationId", "clientId",
         ]  # fmt: skip
         assert explanation.lines[-1].name == "unknown_api"
-
-
-class TestLengthPrefix:
-    RAW = request(METADATA, 1, {"topics": [{"name": "orders"}]}, client_id="billing")
-
-    def test_of_pasted_bytes_is_taken_off(self):
-        assert split_length_prefix(struct.pack(">i", len(self.RAW)) + self.RAW) == (self.RAW, None)
-
-    def test_bytes_without_one_stay(self):
-        assert split_length_prefix(self.RAW) == (self.RAW, None)
-        assert split_length_prefix(b"\0\0\0\3") == (b"\0\0\0\3", None)
-
-    def test_one_that_does_not_agree_is_taken_off_with_a_remark(self):
-        frame_, remark = split_length_prefix(struct.pack(">i", 999) + self.RAW)
-        assert frame_ == self.RAW
-        assert remark == f"the length prefix says 999 bytes, but {len(self.RAW)} follow"
