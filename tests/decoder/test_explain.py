@@ -15,6 +15,7 @@ from tests.decoder.kafka.test_bodies import SORTS, values
 
 CODEC = Codec()
 METADATA, FETCH, PRODUCE, API_VERSIONS, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 3, 1, 0, 18, 12, 68
+JOIN_GROUP, ENVELOPE = 11, 58
 
 
 def line(explanation: Explanation, name: str):
@@ -134,6 +135,35 @@ class TestBatches:
         body = {"topicData": [{"name": "t", "partitionData": [{"index": 0, "records": b"\xff" * 30}]}]}
         explanation = explain(request(PRODUCE, 9, body), codec=CODEC)
         assert line(explanation, "batch").value == "30 bytes, corrupt"
+
+
+class TestEmbedded:
+    """Subtrees below bytes fields; tests/pipeline/commands shows them in a terminal."""
+
+    def test_a_forwarded_request(self):
+        inner = request(METADATA, 1, {"topics": [{"name": "orders"}]}, client_id="me")
+        raw = request(ENVELOPE, 0, {"requestData": inner})
+        explanation = explain(raw, codec=CODEC)
+        at = raw.index(inner)
+        heading = line(explanation, "MetadataRequest v1")
+        assert (heading.start, heading.end, heading.value) == (at, at + len(inner), "ok")
+        name = line(explanation, "[0] name")
+        assert (raw[name.start : name.end], name.value) == (b"\0\6orders", "'orders'")
+        assert heading.depth < name.depth
+
+    def test_one_that_does_not_decode_marks_the_byte(self):
+        raw = request(ENVELOPE, 0, {"requestData": struct.pack(">hhih", METADATA, 1, 7, -1) + struct.pack(">i", 99)})
+        explanation = explain(raw, codec=CODEC)
+        assert explanation.message.status == "ok"
+        error = line(explanation, "length_overrun")
+        assert error.is_error
+        assert raw[error.start : error.start + 4] == struct.pack(">i", 99)
+        assert error.value.startswith(f"byte {error.start}: array declares a length of 99")
+
+    def test_other_protocol_types_are_not_decoded(self):
+        protocols = [{"name": "compatible", "metadata": b"\0\1abc"}]
+        raw = request(JOIN_GROUP, 0, {"protocolType": "connect", "protocols": protocols})
+        assert line(explain(raw, codec=CODEC), "(not decoded)").value == "of protocol type 'connect'"
 
 
 class TestErrors:
