@@ -12,10 +12,10 @@ UV := $(VENV)/bin/uv
 LOCK := pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.10
 TESTS ?=
 
-.PHONY: help setup demo test lint samples schemas airflow bench lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench lock clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMPS)/kernel ## Install everything into .venv; quick when there is nothing to do
 
@@ -58,6 +58,9 @@ samples: setup ## Record the sample captures anew from real brokers (needs Maven
 
 schemas: setup ## Build the Kafka schema table anew from the published message definitions
 	@$(PYTHON_IN) -m decoder.kafka.schema.build
+
+coverage-docs: setup ## Measure the decoder against Kafka's own classes and write docs/coverage.md (needs Maven)
+	@$(PYTHON_IN) -m tests.oracle.coverage
 
 airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .venv-airflow
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from decoder import limits
 from decoder.errors import ErrorCode
 from decoder.kafka.bodies import Trace
+from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.frame_records import FrameRecords, read_frame_records
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import Programs, compile_programs
@@ -57,7 +60,8 @@ class Codec:
             The message: ``header`` and ``body`` as Kafka's ``*JsonConverter`` classes write them (bytes as base64,
             uuids in Kafka's base64url form, fields absent in that version left out); instead of records
             ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown tagged fields (KIP-482) as
-            ``unknownTaggedFields``. On an error they hold what was read up to it.
+            ``unknownTaggedFields``. On an error they hold what was read up to it. ``embedded`` holds the messages
+            inside bytes fields, which ``trace`` does not go into and whose errors leave the status as it is.
 
         Raises:
             ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.
@@ -67,7 +71,10 @@ class Codec:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return Message({}, {}, "malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, api_key, api_version)
         try:
-            return decode_frame(self._programs, bytes(frame), direction, api_key, api_version, flags, trace)
+            message = decode_frame(self._programs, bytes(frame), direction, api_key, api_version, flags, trace)
+            if message.api_key not in EMBEDDING_APIS:
+                return message
+            return replace(message, embedded=embedded_messages(self._programs, message, direction, flags))
         except Exception as error:  # a fault of ours must cost one row, not the whole stream
             detail = f"{type(error).__name__}: {error}"
             return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)

@@ -77,6 +77,9 @@ class DecodeError(Exception):
         code: the stable code.
         offset: byte offset in the frame (0-based, without Kafka's length prefix) where reading failed.
         detail: what was expected there, in words.
+
+    Attributes:
+        path: names and array indexes of the field that was being read; empty if none was.
     """
 
     def __init__(self, code: ErrorCode, offset: int, detail: str) -> None:
@@ -84,3 +87,4 @@ class DecodeError(Exception):
         self.code = code
         self.offset = offset
         self.detail = detail
+        self.path: tuple[str | int, ...] = ()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from decoder.codec import Codec
 from decoder.kafka.bodies import LENGTH, TAGGED_SECTION, FieldSpan
 from decoder.kafka.compression import Budget
+from decoder.kafka.embedded import Place, places, read_embedded
+from decoder.kafka.program import Programs
 from decoder.kafka.records import batch_spans, summarise
 from decoder.model import Direction, Message
 
+MESSAGE = "message"
+"""``Line.type`` of the heading of a message inside a bytes field."""
+BATCH = "batch"
+"""``Line.name`` of a record batch."""
 _HEX_SHOWN = 16
 _TEXT_SHOWN = 60
 
@@ -40,10 +46,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A message and its bytes, line by line in the order of the bytes."""
+    """A message of ``size`` bytes, line by line in the order of the bytes."""
 
     message: Message
     lines: tuple[Line, ...]
+    size: int
 
 
 def explain(
@@ -56,7 +63,8 @@ def explain(
 ) -> Explanation:
     """Decode one frame (no length prefix) and say what each byte is. Arguments as for Codec.decode."""
     spans: list[FieldSpan] = []
-    message = (codec or Codec()).decode(
+    codec = codec or Codec()
+    message = codec.decode(
         frame, direction=direction, api_key=api_key, api_version=api_version, flags=flags, trace=spans.append
     )
     lines = [_line(frame, span) for span in spans if span.type != TAGGED_SECTION or span.value]
@@ -64,40 +72,15 @@ def explain(
     for span in spans:
         if span.type.endswith("records") and span.value:
             lines += _batch_lines(frame, span, budget)
-    lines.sort(key=lambda line: (line.start, line.depth, -line.end))
+    by_path = {span.path: span for span in spans}
+    for place in places(message, direction):
+        lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags)
+    lines.sort(key=lambda line: (line.start, line.is_error, line.depth, -line.end))
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
     elif spans and (rest := max(span.end for span in spans)) < len(frame):
         lines.append(Line(rest, len(frame), 0, "(not decoded)", "raw", f"{len(frame) - rest} bytes", _hex(frame, rest)))
-    return Explanation(message, tuple(lines))
-
-
-def split_length_prefix(data: bytes) -> tuple[bytes, str | None]:
-    """Strip Kafka's length prefix from pasted bytes, if they begin with one.
-
-    Returns:
-        The frame, and a remark if the prefix does not agree with the bytes that follow.
-    """
-    if len(data) < 8:
-        return data, None
-    declared = int.from_bytes(data[:4], "big", signed=True)
-    follow = len(data) - 4
-    if declared == follow:
-        return data[4:], None
-    if _prefix_is_likelier(data):
-        return data[4:], f"the length prefix says {declared} bytes, but {follow} follow"
-    return data, None
-
-
-def _prefix_is_likelier(data: bytes) -> bool:
-    """Whether bytes 4.. read better as a request header than bytes 0..: compare how far each decodes."""
-    codec = Codec()
-    progress = []
-    for offset in (0, 4):
-        message = codec.decode(data[offset:])
-        reached = len(data) - offset if message.error_offset is None else message.error_offset
-        progress.append((message.status not in ("unknown_api", "unknown_version", "malformed"), reached))
-    return progress[1] > progress[0]
+    return Explanation(message, tuple(lines), len(frame))
 
 
 def _line(frame: bytes, span: FieldSpan) -> Line:
@@ -132,8 +115,47 @@ def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget) -> Iterator[Line
         depth = sum(1 for part in span.path if isinstance(part, str))
         text = ", ".join(facts)
         yield Line(
-            place.start, place.end, depth, "batch", f"magic {place.magic}", text, _hex(frame, place.start, place.end)
+            place.start, place.end, depth, BATCH, f"magic {place.magic}", text, _hex(frame, place.start, place.end)
         )
+
+
+def _embedded_lines(
+    programs: Programs, frame: bytes, field: FieldSpan, place: Place, direction: Direction, flags: int
+) -> Iterator[Line]:
+    """The message inside a bytes field: a heading, its fields, and its own error if it has one."""
+    spans: list[FieldSpan] = []
+    found = read_embedded(programs, place, direction, flags, spans.append)
+    base = field.content_start
+    depth = sum(1 for part in field.path if isinstance(part, str))
+    is_read = found["version"] is not None
+    name = f"{found['name'] or 'request'} v{found['version']}" if is_read else "(not decoded)"
+    reason = found["status"] if "protocolType" not in found else f"of protocol type {found['protocolType']!r}"
+    yield Line(
+        base, field.end, depth, name, MESSAGE if is_read else "raw", reason, _hex(frame, base, field.end)
+    )  # fmt: skip
+    if not is_read:
+        return
+    for span in spans:
+        if span.type != TAGGED_SECTION or span.value:
+            inner = replace(
+                span,
+                path=(*field.path, name, *span.path),
+                start=span.start + base,
+                end=span.end + base,
+                content_start=span.content_start + base,
+            )
+            yield _line(frame, inner)
+            if inner.type.endswith("records") and inner.value:
+                yield from _batch_lines(frame, inner)
+    if "error_code" in found:
+        start = base + found["error_offset"]
+        text = f"byte {start}: {found['error_detail']}"
+        yield Line(start, field.end, depth + 1, found["error_code"], found["status"], text,
+                   _hex(frame, start, field.end), True)  # fmt: skip
+    elif found.get("trailingBytes"):
+        start = field.end - found["trailingBytes"]
+        text = f"{found['trailingBytes']} bytes, of a newer version"
+        yield Line(start, field.end, depth + 1, "(further bytes)", "raw", text, _hex(frame, start, field.end))
 
 
 def _name(path: tuple[str | int, ...]) -> str:
@@ -147,8 +169,8 @@ def _name(path: tuple[str | int, ...]) -> str:
 
 
 def _value(span: FieldSpan) -> str:
-    if span.type == LENGTH:
-        return f"a length of {span.value}"
+    if span.type.endswith(LENGTH):
+        return str(span.value)
     if span.type.endswith("array"):
         return "null" if span.value is None else f"{span.value} element{'' if span.value == 1 else 's'}"
     if span.type.endswith("records"):

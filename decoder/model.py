@@ -126,10 +126,12 @@ class Message:
         error_code: a value of ``decoder.errors.ErrorCode``, None if ``ok``.
         error_offset: byte offset in the frame of the error, None if ``ok``.
         error_detail: what was expected there, in words.
+        error_path: the field that was being read there (``topics/0/name``), None if no field was.
         api_key, api_version, api_name: as decoded, or as given by the caller.
         client_id: of a request.
         record_batches: summaries of all record batches of the frame, each with ``topic``/``topicId`` and
             ``partition`` beside the fields of ``recordBatches`` in the body.
+        embedded: the messages that bytes fields of the body carry (``decoder.kafka.embedded.embedded_messages``).
     """
 
     header: dict[str, Any]
@@ -143,6 +145,8 @@ class Message:
     api_name: str | None = None
     client_id: str | None = None
     record_batches: list[dict[str, Any]] = field(default_factory=list)
+    embedded: list[dict[str, Any]] = field(default_factory=list)
+    error_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,9 @@ FRAMES = Table(
         _c("header", "string", "JSON of the header, as Kafka's own converters write it"),
         _c("body", "string", "JSON of the body, as Kafka's own converters write it"),
         _c("record_batches", "string", "JSON array: a summary of each record batch in the frame"),
+        _c(
+            "embedded", "string", "JSON array: the messages inside bytes fields: group metadata, assignments, envelopes"
+        ),
         _r(
             "decode_status",
             "string",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from decoder.kafka import kernel
+from decoder.kafka.embedded import EMBEDDING_APIS
 from decoder.kafka.kernel_text import end_to_end
 from decoder.kafka.messages import BATCHES_AT
 from decoder.kafka.program import compile_programs
@@ -123,6 +124,8 @@ def _tables() -> kernel.Tables:
         bodies[1, key, version] = entry.start
         header_version = response_header_version(key, entry.flexible)
         headers[1, key, version] = programs.headers["ResponseHeader", header_version].start
+    for key in EMBEDDING_APIS:  # messages within messages are read by the plain reader only
+        bodies[:, key] = -1
     is_batch_api = np.zeros(shape[:2], np.uint8)
     for direction, key in BATCHES_AT:
         is_batch_api[int(direction == "response"), key] = 1

@@ -41,7 +41,8 @@ class FieldSpan:
 Trace = Callable[[FieldSpan], None]
 
 LENGTH = "length"
-"""``FieldSpan.type`` of a length that overruns the frame."""
+"""``FieldSpan.type`` of a length that does not fit (it overruns the frame, or is below zero) ends with it, the type of
+the field stands before it: ``compact string length``."""
 TAGGED_SECTION = "tagged fields"
 """``FieldSpan.type`` of the count in front of a tagged section."""
 TAG = "tag"
@@ -99,7 +100,14 @@ class BodyReader:
         Raises:
             DecodeError: the bytes do not fit; the cursor stands where reading stopped.
         """
-        self._struct(start, into, 0)
+        try:
+            self._struct(start, into, 0)
+        except DecodeError as error:
+            self._place(error)
+            raise
+
+    def _place(self, error: DecodeError) -> None:
+        error.path = error.path or tuple(self._path)
 
     def _struct(self, pc: int, into: dict[str, Any], depth: int) -> None:
         if depth > limits.MAX_DEPTH:
@@ -148,8 +156,8 @@ class BodyReader:
             size = cursor.int16()
         else:
             size = cursor.int32()
-        if size > cursor.remaining:
-            self._emit_length(start, size)
+        if size > cursor.remaining or (size < 0 and not (nullable and size == -1)):
+            self._emit_length(what, start, size)
         if size >= 0:
             return cursor.length(size, start, what)
         if size != -1:
@@ -158,10 +166,10 @@ class BodyReader:
             raise DecodeError(ErrorCode.UNEXPECTED_NULL, start, f"{what} is null, which this version does not allow")
         return None
 
-    def _emit_length(self, start: int, size: int) -> None:
-        """A length that the frame cannot hold is the last thing a trace sees: its field is never complete."""
+    def _emit_length(self, what: str, start: int, size: int) -> None:
+        """A length that the field cannot have is the last thing a trace sees of it: the field is never complete."""
         if self._trace is not None:
-            self._trace(FieldSpan(tuple(self._path), LENGTH, start, self._cursor.pos, start, size))
+            self._trace(FieldSpan(tuple(self._path), f"{what} {LENGTH}", start, self._cursor.pos, start, size))
 
     def _sized(self, op: int, nullable: int) -> str | None:
         cursor = self._cursor
@@ -200,7 +208,8 @@ class BodyReader:
         level = len(self._path)
         try:
             self._elements(count, target, items, depth)
-        except DecodeError:
+        except DecodeError as error:
+            self._place(error)
             del self._path[level:]
             self._emit(op, start, content, count)  # a trace shows what the error stands in
             raise

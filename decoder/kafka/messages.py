@@ -64,6 +64,7 @@ class _Frame:
             error_code=error.code.value if error else None,
             error_offset=error.offset if error else None,
             error_detail=error.detail if error else None,
+            error_path="/".join(map(str, error.path)) or None if error else None,
             api_key=self.api_key,
             api_version=self.api_version,
             api_name=self.api_name,

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from decoder.explain import Explanation, as_objects, split_length_prefix
+from decoder import Codec
+from decoder.advice import advise
+from decoder.explain import Explanation, as_objects
 from decoder.explain import explain as explain_frame
+from decoder.guess import guess_response
+from decoder.model import Direction
+from decoder.paste import PasteError, read_paste
+from decoder.prefix import SIZE, split_length_prefix
+from decoder.repair import path_text
 from pipeline.commands.messages import ordered_frames
+from pipeline.commands.tree import say, show, show_bytes
 from pipeline.errors import UserError
+
+_GUESSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A message to explain.
+
+    Attributes:
+        base: where it begins in what was pasted.
+        declared: bytes that the length prefix in front of it announces, None if there is none.
+        remarks: what there is to say of the bytes around it.
+    """
+
+    frame: bytes
+    direction: Direction
+    api_key: int | None
+    api_version: int | None
+    flags: int = 0
+    base: int = 0
+    declared: int | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def explain(
@@ -24,14 +53,19 @@ def explain(
         int | None, typer.Option("--frame", min=1, help="Its number, as `wirelake decode` shows it.")
     ] = None,
     hex_text: Annotated[
-        str | None, typer.Option("--hex", help="Bytes in hex instead of a file; '-' reads them from stdin.")
+        str | None,
+        typer.Option("--hex", help="Bytes instead of a file: hex, or a dump with offsets; '-' reads them from stdin."),
     ] = None,
     direction: Annotated[str, typer.Option(help="With --hex: request or response.")] = "request",
-    api_key: Annotated[int | None, typer.Option(help="With --hex of a response: the request's api key.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="With --hex of a response: the request's api, by key or name.")
+    ] = None,
     api_version: Annotated[int | None, typer.Option(help="With --hex of a response: the request's version.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a field.")] = False,
 ) -> None:
     """Show what each byte of one message means, and the exact byte where it stops making sense.
+
+    Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
 
     Examples:
 
@@ -39,69 +73,113 @@ def explain(
 
       wirelake explain --hex '00 12 00 00 00 00 00 07 00 04 64 65 6d 6f'
 
-      wirelake explain --hex "$BYTES" --direction response --api-key 1 --api-version 17
+      xxd message.bin | wirelake explain --hex -
+
+      wirelake explain --hex "$BYTES" --direction response --api-key Fetch --api-version 17
     """
-    remark = None
+    codec = Codec()
     if hex_text is not None:
-        explanation, remark = _from_hex(hex_text, direction, api_key, api_version)
+        text = sys.stdin.read() if hex_text == "-" else hex_text
+        subject = _pasted(text, direction, _key(api_key, codec), api_version, codec)
     elif file is not None and frame is not None:
-        explanation = _from_capture(file, frame)
+        subject = _captured(file, frame)
     else:
         raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
+    explanation = explain_frame(
+        subject.frame, subject.direction, subject.api_key, subject.api_version, subject.flags, codec
+    )
     if as_json:
         for line in as_objects(explanation):
             sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         sys.stdout.flush()
     else:
-        _show(explanation, remark)
+        _show(explanation, subject, codec)
 
 
-def _from_hex(
-    text: str, direction: str, api_key: int | None, api_version: int | None
-) -> tuple[Explanation, str | None]:
+def _key(text: str | None, codec: Codec) -> int | None:
+    """An api by its key or name."""
+    if text is None or text.lstrip("-").isdigit():
+        return None if text is None else int(text)
+    for key, name in codec.programs.api_names.items():
+        if name.lower() == text.lower():
+            return key
+    raise UserError(f"no Kafka api is called {text!r}; give its key or its name, e.g. 1 or Fetch")
+
+
+def _pasted(text: str, direction: str, api_key: int | None, api_version: int | None, codec: Codec) -> _Subject:
     if direction not in ("request", "response"):
         raise UserError(f"--direction is request or response, not {direction!r}")
-    if text == "-":
-        text = sys.stdin.read()
-    digits = re.sub(r"0x|[\s:,]", "", text)
+    side: Direction = "request" if direction == "request" else "response"
     try:
-        data = bytes.fromhex(digits)
-    except ValueError as error:
-        raise UserError(f"--hex takes pairs of hex digits (spaces, colons, commas and 0x are fine): {error}") from error
-    side: Literal["request", "response"] = "request" if direction == "request" else "response"
+        paste = read_paste(text)
+    except PasteError as error:
+        raise UserError(f"--hex: {error}") from error
     if side == "response" and (api_key is None or api_version is None):
-        raise UserError("a Kafka response does not name its api: add --api-key and --api-version of its request")
-    remark = None
-    if side == "request":
-        data, remark = split_length_prefix(data)
-    elif len(data) > 4 and int.from_bytes(data[:4], "big") == len(data) - 4:
-        data = data[4:]
-    return explain_frame(data, side, api_key, api_version), remark
+        raise UserError(_how_to_name(paste.data, api_key, codec))
+    remarks = []
+    if paste.skipped:
+        remarks.append(f"the first {paste.skipped} bytes are headers of the packet and were skipped")
+    split = split_length_prefix(paste.data, side, api_key, api_version, codec)
+    if split.remark:
+        remarks.append(split.remark)
+    base = paste.skipped + (0 if split.declared is None else SIZE)
+    return _Subject(split.frame, side, api_key, api_version, 0, base, split.declared, tuple(remarks))
 
 
-def _from_capture(path: str, number: int) -> Explanation:
+def _how_to_name(data: bytes, api_key: int | None, codec: Codec) -> str:
+    """What to add for a response, with what it may be."""
+    text = "a Kafka response does not name its api: add --api-key and --api-version of its request"
+    declared = int.from_bytes(data[:SIZE], "big")
+    frame = data[SIZE:] if declared == len(data) - SIZE else data
+    found = [one for one in guess_response(frame, codec) if api_key in (None, one.api_key)]
+    if not found:
+        return f"{text}. No known response fits these bytes: they may be cut off, or more than one message"
+    lines = [f"{text}. These fit to the last byte, the likeliest first:"]
+    for one in found[:_GUESSES]:
+        first, last = one.versions[0], one.versions[-1]
+        versions = f"v{last}" if first == last else f"v{first} to v{last}"
+        lines.append(f"  {one.api_name + ' ' + versions:<34} --api-key {one.api_key} --api-version {last}")
+    if len(found) > _GUESSES:
+        lines.append(f"  and {len(found) - _GUESSES} more")
+    return "\n".join(lines)
+
+
+def _captured(path: str, number: int) -> _Subject:
     count = 0
     for count, item in enumerate(ordered_frames([path], allow_truncated=True), start=1):
         if count == number:
-            return explain_frame(item.frame, item.direction, item.api_key, item.api_version, item.flags)
+            return _Subject(item.frame, item.direction, item.api_key, item.api_version, item.flags)
     raise UserError(f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them")
 
 
-def _show(explanation: Explanation, remark: str | None) -> None:
+def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
     console = Console()
     message = explanation.message
     name = message.api_name or "unknown api"
-    console.print(Text(f"{name} v{message.api_version} — {message.status}", "bold"))
-    if remark:
-        console.print(Text(f"note: {remark}", "yellow"))
-    table = Table(box=None, pad_edge=False)
-    for title in ("bytes", "hex", "field", "type", "value"):
-        table.add_column(title, overflow="fold", no_wrap=title in ("bytes",))
-    for line in explanation.lines:
-        where = f"{line.start}-{line.end - 1}" if line.end > line.start + 1 else str(line.start)
-        style = "bold red" if line.is_error else ""
-        marker = "✗ " if line.is_error else ""
-        table.add_row(where, line.hex, "  " * line.depth + marker + line.name, line.type, Text(line.value), style=style)
-    console.print(table)
-    if message.error_offset is not None and message.status not in ("ok", "redacted"):
-        console.print(Text(f"stopped at byte {message.error_offset}: {message.error_detail}", "bold red"))
+    version = "" if message.api_version is None else f" v{message.api_version}"
+    behind = ", behind a length prefix" if subject.declared is not None else ""
+    console.print(
+        Text(f"{name}{version} {subject.direction}, {len(subject.frame)} bytes{behind}: {message.status}", "bold"),
+        soft_wrap=True,
+    )
+    for remark in subject.remarks:
+        say(f"note: {remark}", "yellow", console)
+    show(explanation, console)
+    if message.error_offset is None or message.status == "redacted":
+        return
+    at = message.error_offset
+    pasted = f" ({at + subject.base:#06x} of what was pasted)" if subject.base else ""
+    field = f" in {path_text(message.error_path)}" if message.error_path else ""
+    console.print()
+    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
+    show_bytes(subject.frame, at, subject.base, console)
+    for advice in advise(
+        explanation,
+        subject.frame,
+        subject.direction,
+        subject.api_key,
+        subject.api_version,
+        declared=subject.declared,
+        codec=codec,
+    ):
+        say(f"→ {advice}", "", console)

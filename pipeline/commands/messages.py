@@ -105,5 +105,6 @@ def as_object(decoded: Decoded) -> dict[str, Any]:
         "error_offset": message.error_offset,
         "header": message.header,
         "body": message.body,
+        **({"embedded": message.embedded} if message.embedded else {}),
         "latency_us": decoded.latency_us,
     }

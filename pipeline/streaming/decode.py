@@ -138,6 +138,7 @@ def _columns(message: Message) -> dict[str, object]:
         "header": _json(message.header) if message.header else None,
         "body": _json(message.body) if message.body or message.status == "ok" else None,
         "record_batches": _json(message.record_batches) if message.record_batches else None,
+        "embedded": _json(message.embedded) if message.embedded else None,
         "decode_status": message.status,
         "error_code": message.error_code,
         "error_offset": message.error_offset,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder import Codec
-from decoder.explain import Explanation, as_objects, explain, split_length_prefix
+from decoder.explain import Explanation, as_objects, explain
 from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
 from tests.decoder.kafka.encode import find_layout, frame, request, response
@@ -15,6 +15,7 @@ from tests.decoder.kafka.test_bodies import SORTS, values
 
 CODEC = Codec()
 METADATA, FETCH, PRODUCE, API_VERSIONS, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 3, 1, 0, 18, 12, 68
+JOIN_GROUP, ENVELOPE = 11, 58
 
 
 def line(explanation: Explanation, name: str):
@@ -136,6 +137,35 @@ class TestBatches:
         assert line(explanation, "batch").value == "30 bytes, corrupt"
 
 
+class TestEmbedded:
+    """Subtrees below bytes fields; tests/pipeline/commands shows them in a terminal."""
+
+    def test_a_forwarded_request(self):
+        inner = request(METADATA, 1, {"topics": [{"name": "orders"}]}, client_id="me")
+        raw = request(ENVELOPE, 0, {"requestData": inner})
+        explanation = explain(raw, codec=CODEC)
+        at = raw.index(inner)
+        heading = line(explanation, "MetadataRequest v1")
+        assert (heading.start, heading.end, heading.value) == (at, at + len(inner), "ok")
+        name = line(explanation, "[0] name")
+        assert (raw[name.start : name.end], name.value) == (b"\0\6orders", "'orders'")
+        assert heading.depth < name.depth
+
+    def test_one_that_does_not_decode_marks_the_byte(self):
+        raw = request(ENVELOPE, 0, {"requestData": struct.pack(">hhih", METADATA, 1, 7, -1) + struct.pack(">i", 99)})
+        explanation = explain(raw, codec=CODEC)
+        assert explanation.message.status == "ok"
+        error = line(explanation, "length_overrun")
+        assert error.is_error
+        assert raw[error.start : error.start + 4] == struct.pack(">i", 99)
+        assert error.value.startswith(f"byte {error.start}: array declares a length of 99")
+
+    def test_other_protocol_types_are_not_decoded(self):
+        protocols = [{"name": "compatible", "metadata": b"\0\1abc"}]
+        raw = request(JOIN_GROUP, 0, {"protocolType": "connect", "protocols": protocols})
+        assert line(explain(raw, codec=CODEC), "(not decoded)").value == "of protocol type 'connect'"
+
+
 class TestErrors:
     def test_a_length_that_is_too_long(self):
         """A client wrote an int16 length where Metadata v12 has a compact one: everything behind it shifts."""
@@ -158,7 +188,7 @@ class TestErrors:
         )
         explanation = explain(raw, codec=CODEC)
         length, error = explanation.lines[-2:]
-        assert (length.name, length.type, length.value) == ("[0] name", "length", "a length of 967")
+        assert (length.name, length.type, length.value) == ("[0] name", "compact string length", "967")
         assert (length.start, length.end) == (31, 33)
         assert (error.start, error.end, error.is_error) == (31, len(raw), True)
         assert (error.name, error.type) == ("length_overrun", "partial")
@@ -191,19 +221,3 @@ class TestErrors:
             "requestApiKey", "requestApiVersion", "correlationId", "clientId",
         ]  # fmt: skip
         assert explanation.lines[-1].name == "unknown_api"
-
-
-class TestLengthPrefix:
-    RAW = request(METADATA, 1, {"topics": [{"name": "orders"}]}, client_id="billing")
-
-    def test_of_pasted_bytes_is_taken_off(self):
-        assert split_length_prefix(struct.pack(">i", len(self.RAW)) + self.RAW) == (self.RAW, None)
-
-    def test_bytes_without_one_stay(self):
-        assert split_length_prefix(self.RAW) == (self.RAW, None)
-        assert split_length_prefix(b"\0\0\0\3") == (b"\0\0\0\3", None)
-
-    def test_one_that_does_not_agree_is_taken_off_with_a_remark(self):
-        frame_, remark = split_length_prefix(struct.pack(">i", 999) + self.RAW)
-        assert frame_ == self.RAW
-        assert remark == f"the length prefix says 999 bytes, but {len(self.RAW)} follow"

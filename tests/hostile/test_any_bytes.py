@@ -7,10 +7,11 @@ import struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoder.explain import explain, split_length_prefix
+from decoder.explain import explain
 from decoder.kafka.records import batch_spans, summarise
 from decoder.kafka.schema.table import api_versions
 from decoder.model import FrameFlags
+from decoder.prefix import split_length_prefix
 from decoder.redact import redact
 from tests.decoder.kafka.landed import landed
 from tests.hostile.invariants import CODEC, decode
@@ -50,8 +51,8 @@ def test_any_bytes_in_the_middle_of_a_frame(sample, at, inserted, dropped):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.binary(max_size=100))
 def test_any_bytes_pasted_into_explain(data):
-    frame, _ = split_length_prefix(data)
-    assert data.endswith(frame)
+    split = split_length_prefix(data)
+    assert data.endswith(split.frame + data[len(data) - split.rest :])
 
 
 @settings(max_examples=1000, deadline=None, derandomize=True)

@@ -56,6 +56,26 @@ class Vector:
         return f"{self.api_name} v{self.version} {self.kind} {self.shape} (seed {self.seed})"
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedVector:
+    """A frame whose bytes fields carry other messages, and what Kafka's classes say of those.
+
+    Attributes:
+        embedded: in the order of the fields ``path``, ``name``, ``version`` and ``body``, how many bytes follow
+            (``trailing``), and of a forwarded request ``header`` and ``api_key``.
+    """
+
+    api_key: int
+    api_name: str
+    version: int
+    kind: str
+    frame: bytes
+    embedded: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return f"{self.api_name} v{self.version} {self.kind}"
+
+
 def vectors(release: str) -> Iterator[Vector]:
     """All frames of one Kafka release.
 
@@ -63,10 +83,8 @@ def vectors(release: str) -> Iterator[Vector]:
         MavenError: Maven is missing or fails.
         RuntimeError: the Java program fails, with the end of its output.
     """
-    with gzip.open(_output(release), "rt", encoding="utf-8") as lines:
-        for line in lines:
-            values = json.loads(line)
-            yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
+    for values in _lines(_output(release, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])):
+        yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +105,37 @@ class RecordsVector:
 
 def records_vectors(release: str) -> Iterator[RecordsVector]:
     """Records fields of every format and codec, as one Kafka release writes and reads them. Errors as of vectors."""
-    with gzip.open(_output(release, "RecordOracle"), "rt", encoding="utf-8") as lines:
-        for line in lines:
-            values = json.loads(line)
-            is_damaged = values.get("is_damaged", False)
-            yield RecordsVector(values["name"], bytes.fromhex(values["field"]), values["records"], is_damaged)
+    for values in _lines(_output(release, "RecordOracle", f"records-{SEEDS}", [str(SEEDS)])):
+        is_damaged = values.get("is_damaged", False)
+        yield RecordsVector(values["name"], bytes.fromhex(values["field"]), values["records"], is_damaged)
 
 
-def _output(release: str, program: str = "Oracle") -> Path:
-    """A Java program's output for one release; made on first use."""
+def embedded_vectors(release: str) -> Iterator[EmbeddedVector]:
+    """All frames with messages inside them of one Kafka release. Raises as :func:`vectors`."""
+    for values in _lines(_output(release, "EmbeddedOracle", "embedded", [])):
+        yield EmbeddedVector(**{**values, "frame": bytes.fromhex(values["frame"])})
+
+
+def error_names(release: str) -> dict[int, str]:
+    """Error codes of one Kafka release and their names. Raises as :func:`vectors`."""
+    return {error["code"]: error["name"] for error in _lines(_output(release, "ErrorsOracle", "errors", []))}
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _output(release: str, program: str, name: str, arguments: list[str]) -> Path:
+    """The output of one Java program for one release; made on first use."""
     home = CACHE / "oracle" / release
     sources = sorted(_PROJECT.rglob("*.java"))
     libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-P{release}", f"-Dhome={home}", "compile"], sources)
-    output = home / f"{program}-{SEEDS}.ndjson.gz"  # `home` is emptied when a source changes
+    output = home / f"{name}.ndjson.gz"  # `home` is emptied when a source changes
     if not output.exists():
         unfinished = output.with_suffix(".part")
         java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", f"oracle.{program}"]
-        done = subprocess.run([*java, str(unfinished), str(SEEDS)], capture_output=True, text=True, check=False)
+        done = subprocess.run([*java, str(unfinished), *arguments], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")
         unfinished.rename(output)
@@ -112,5 +144,5 @@ def _output(release: str, program: str = "Oracle") -> Path:
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or RELEASES:
-        with gzip.open(_output(chosen)) as text:
+        with gzip.open(_output(chosen, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])) as text:
             sys.stdout.buffer.writelines(text)

@@ -18,9 +18,10 @@ import pytest
 
 from decoder import Codec, Message
 from decoder.kafka import kernel
+from decoder.kafka.errors import ERROR_NAMES
 from decoder.kafka.program import compile_programs
 from tests.decoder.kafka.kernel import Asked, differences, read
-from tests.oracle.oracle import RELEASES, SEEDS, Vector, vectors
+from tests.oracle.oracle import RELEASES, SEEDS, Vector, error_names, vectors
 from tests.requirements import require_java, require_maven
 
 pytestmark = pytest.mark.java
@@ -67,6 +68,7 @@ class Outcome:
     by_kernel: int = 0
     left_to_plain: Counter[str] = field(default_factory=Counter)
     kernel_differences: list[str] = field(default_factory=list)
+    equal_frames: Counter[tuple[int, int, str]] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
 
 
@@ -184,6 +186,7 @@ def run(release: str) -> Outcome:
         message = codec.decode(vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version)
         check_kernel(vector, message, found)
         sort = (vector.api_key, vector.version, vector.kind)
+        equal = found.equal
         found.total += 1
         found.frames[sort] += 1
         found.shapes[vector.shape] += 1
@@ -191,6 +194,7 @@ def run(release: str) -> Outcome:
             check_redefined(vector, message, found)
         else:
             check(vector, message, RENAMED_SINCE[release].get(sort, {}), found)
+        found.equal_frames[sort] += found.equal - equal
     gc.enable()
     return found
 
@@ -228,7 +232,7 @@ def test_the_kernel_gives_the_same(release: str, outcome: Outcome, capsys: pytes
         print(f"\nKafka {release}, kernel: {equal}/{outcome.by_kernel} equal, left to the plain reader: ", end="")
         print(", ".join(f"{name} {count}" for name, count in outcome.left_to_plain.most_common()))
     assert not outcome.kernel_differences
-    assert outcome.by_kernel > 0.95 * outcome.total
+    assert outcome.by_kernel > 0.9 * outcome.total
 
 
 def test_unknown_tagged_fields_are_kept_raw_where_they_stood(outcome: Outcome) -> None:
@@ -253,3 +257,9 @@ def test_the_two_releases_cover_exactly_the_schema_table() -> None:
     programs = compile_programs()
     table = {(*sort, "request") for sort in programs.requests} | {(*sort, "response") for sort in programs.responses}
     assert set().union(*(run(release).frames for release in RELEASES)) == table
+
+
+def test_error_codes_are_the_newest_releases(release: str) -> None:
+    theirs = error_names(release)
+    assert theirs.items() <= ERROR_NAMES.items()
+    assert release != RELEASES[0] or theirs == ERROR_NAMES

@@ -209,4 +209,4 @@ class TestTrace:
         spans: list[FieldSpan] = []
         raw = struct.pack(">hhih", HEARTBEAT, 0, 7, -1) + struct.pack(">h", 9) + b"abc"
         CODEC.decode(raw, trace=spans.append)
-        assert (spans[-1].type, spans[-1].path, spans[-1].value) == ("length", ("groupId",), 9)
+        assert (spans[-1].type, spans[-1].path, spans[-1].value) == ("string length", ("groupId",), 9)

@@ -268,3 +268,39 @@ def test_node_endpoints_of_a_fetch_response_are_tagged():
     endpoints = [{"nodeId": 1, "host": "b1", "port": 9092, "rack": None}]
     decoded = decode_response(response(FETCH, 16, {"nodeEndpoints": endpoints}), FETCH, 16)
     assert (decoded.status, decoded.body["nodeEndpoints"]) == ("ok", endpoints)
+
+
+class TestWhatNoTableKnows:
+    """Newer than every release we know: the number stays, and so do the bytes."""
+
+    @pytest.mark.parametrize("code", [-2, 137, 9999, 2**15 - 1, -(2**15)])
+    def test_an_error_code(self, code):
+        topics = [{"errorCode": code, "name": "orders", "partitions": []}]
+        decoded = decode_response(response(METADATA, 9, {"topics": topics}), METADATA, 9)
+        assert (decoded.status, decoded.body["topics"][0]["errorCode"]) == ("ok", code)
+
+    @pytest.mark.parametrize("version", [-1, 14, 2**15 - 1])
+    def test_a_version_of_a_response(self, version):
+        decoded = decode_response(response(METADATA, 9, {}), METADATA, version)
+        assert (decoded.status, decoded.header, decoded.body) == ("unknown_version", {"correlationId": 7}, {})
+
+
+class TestHeaders:
+    """ApiMessageTypeGenerator: 2 and 1 for flexible versions, 1 and 0 for the others, and two exceptions."""
+
+    @pytest.mark.parametrize("key", sorted(CODEC.programs.api_names))
+    def test_of_each_api_are_flexible_when_the_body_is(self, key):
+        for (api, version), entry in CODEC.programs.requests.items():
+            if api != key:
+                continue
+            tags = b"\1\7\0" if entry.flexible else b""  # one unknown tag of the header
+            head = struct.pack(">hhi", key, version, 7) + (b"" if (key, version) == (SHUTDOWN, 0) else b"\0\2me")
+            body = request(key, version, {}, client_id="me")[len(head) + entry.flexible :]
+            decoded = CODEC.decode(head + tags + body)
+            assert decoded.status == "ok"
+            assert ("unknownTaggedFields" in decoded.header) == entry.flexible
+            flexible_answer = entry.flexible and key != API_VERSIONS
+            answer = response(key, version, {})
+            raw = answer[:4] + b"\1\7\0" + answer[5:] if flexible_answer else answer
+            decoded = decode_response(raw, key, version)
+            assert (decoded.status, "unknownTaggedFields" in decoded.header) == ("ok", flexible_answer)

@@ -12,6 +12,7 @@ import pytest
 from decoder import Codec
 from pipeline.streaming import decode_kernel
 from pipeline.streaming.decode import decode_batch
+from tests.decoder.kafka.encode import request
 from tests.hostile.samples import made, recorded
 
 CODEC = Codec()
@@ -37,10 +38,27 @@ def test_a_response_is_read_by_the_key_that_pandas_made_a_float() -> None:
     assert (row.decode_status, json.loads(row.body)["apiKeys"][0]["maxVersion"]) == ("ok", 3)
 
 
+def test_messages_inside_bytes_fields_have_a_column_of_their_own() -> None:
+    subscription = bytes.fromhex("0000 00000001 0006") + b"orders" + bytes.fromhex("ffffffff")
+    protocols = [{"name": "range", "metadata": subscription}]
+    joining = request(11, 0, {"protocolType": "consumer", "protocols": protocols})
+    decoded = decode_batch(CODEC, frames({"frame": joining}, {"frame": API_VERSIONS}))
+    (found,) = json.loads(decoded.embedded.iloc[0])
+    assert (found["path"], found["body"]["topics"]) == ("protocols/0/metadata", ["orders"])
+    assert decoded.embedded.iloc[1] is None
+
+
 def test_a_bad_frame_costs_one_row() -> None:
     decoded = decode_batch(CODEC, frames({"frame": b"\x00"}, {"frame": API_VERSIONS}, {"frame": b""}))
     assert list(decoded.decode_status) == ["malformed", "ok", "malformed"]
     assert decoded.error_code.iloc[0] == "buffer_underflow"
+
+
+def test_the_bytes_of_what_no_release_knows_stay_beside_its_header() -> None:
+    raw = bytes.fromhex("03e7 0001 00000007 0002 6d65 010203")
+    row = decode_batch(CODEC, frames({"frame": raw})).iloc[0]
+    assert (row.decode_status, row.body, row.frame) == ("unknown_api", None, raw)
+    assert json.loads(row.header)["clientId"] == "me"
 
 
 def test_a_protocol_that_this_codec_does_not_know_is_a_row_too() -> None:

@@ -1,0 +1,119 @@
+"""What should someone do about a message that does not decode? In words: which length, what it says, what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder.codec import Codec
+from decoder.errors import ErrorCode
+from decoder.explain import Explanation
+from decoder.guess import guess_response
+from decoder.kafka.bodies import LENGTH
+from decoder.kafka.schema.table import api_versions
+from decoder.model import Direction
+from decoder.repair import Repair, find_repair, path_text
+
+_PREVIEW = 40
+_GUESSES = 3
+
+
+def advise(
+    explanation: Explanation,
+    frame: bytes,
+    direction: Direction,
+    api_key: int | None,
+    api_version: int | None,
+    *,
+    declared: int | None = None,
+    codec: Codec | None = None,
+) -> list[str]:
+    """Sentences about the error of an explained message; none if it decodes. Arguments as for Codec.decode.
+
+    Args:
+        declared: bytes that the length prefix in front of it announces, None if there is none.
+    """
+    message = explanation.message
+    if message.error_code is None or message.status in ("redacted", "truncated"):
+        return []
+    codec = codec or Codec()
+    if message.status == "unknown_version" and message.api_key is not None:
+        low, high = api_versions()[message.api_key]
+        return [f"{message.api_name} has versions {low} to {high}.", *_as_response(frame, direction, codec)]
+    if message.status == "unknown_api":
+        return [
+            f"Api keys go from {min(api_versions())} to {max(api_versions())}.",
+            *_as_response(frame, direction, codec),
+        ]
+    if message.status == "orphan_response":
+        fits = [f"{one.api_name} v{one.versions[-1]}" for one in guess_response(frame, codec)[:_GUESSES]]
+        return [f"By its bytes it may be of {', '.join(fits)}, the likeliest first."] if fits else []
+    advice = list(_length_facts(explanation))
+    repair = find_repair(frame, direction, api_key, api_version, codec)
+    if repair is not None:
+        advice.append(_repair_text(repair, frame, f"{message.api_name} v{message.api_version}"))
+        size = len(frame) - (repair.end - repair.start) + len(repair.written)
+        if declared not in (None, size):
+            prefix = size.to_bytes(4, "big").hex(" ")
+            advice.append(f"The message is then {size} bytes long: its length prefix must be {prefix}, not {declared}.")
+    elif message.error_code in (ErrorCode.BUFFER_UNDERFLOW, ErrorCode.LENGTH_OVERRUN):
+        advice.append("No other value of one length makes the message whole: it may be cut off, or of another version.")
+    return advice + ([] if repair else _as_response(frame, direction, codec))
+
+
+def _length_facts(explanation: Explanation) -> Iterator[str]:
+    """What the length says at which reading stopped, and what really follows."""
+    message = explanation.message
+    for line in explanation.lines:
+        if not line.type.endswith(LENGTH) or line.start != message.error_offset or not message.error_path:
+            continue
+        type_ = line.type.removesuffix(f" {LENGTH}")
+        unit = "elements" if type_.endswith("array") else "bytes"
+        size = explanation.size - line.end
+        note = (
+            ", written one larger as compact lengths are" if type_.startswith("compact") and line.value != "-1" else ""
+        )
+        yield (
+            f"The length of {path_text(message.error_path)} ({line.hex} at byte {line.start}) says "
+            f"{line.value} {unit}{note}; {size} bytes follow it."
+        )
+
+
+def _repair_text(repair: Repair, frame: bytes, version: str) -> str:
+    name = path_text(repair.path)
+    now = frame[repair.start : repair.end].hex(" ")
+    written = repair.written.hex(" ")
+    unit = "" if not repair.type.endswith("array") else f" element{'' if repair.needs == 1 else 's'}"
+    if repair.other_form:
+        kind = "a compact length" if repair.type.startswith("compact") else "a fixed one"
+        text = (
+            f"{name} has its length as {repair.other_form} ({now} at byte {repair.start}: {repair.needs}); {version} "
+            f"wants {kind}, {written}: with that"
+        )
+    else:
+        says = "null" if repair.says is None else repair.says
+        text = (
+            f"With {repair.needs}{unit} instead of {says} as the length of {name} "
+            f"({written} instead of {now} at byte {repair.start})"
+        )
+    return f"{text} the message decodes to its last byte{_value(repair)}."
+
+
+def _value(repair: Repair) -> str:
+    if not repair.type.endswith("string") or not isinstance(repair.value, str):
+        return ""
+    value = repair.value if len(repair.value) <= _PREVIEW else repair.value[:_PREVIEW] + "…"
+    return f", and {path_text(repair.path)} is {value!r}"
+
+
+def _as_response(frame: bytes, direction: Direction, codec: Codec) -> list[str]:
+    """Whether what was taken for a request reads well as a response."""
+    if direction == "response":
+        return []
+    found = [one for one in guess_response(frame, codec) if not one.doubts]
+    if not found:
+        return []
+    best = found[0]
+    return [
+        f"As a response it would fit {best.api_name} v{best.versions[-1]}: if it is one, add --direction response "
+        f"--api-key {best.api_key} --api-version {best.versions[-1]}."
+    ]

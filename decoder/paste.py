@@ -1,0 +1,185 @@
+"""Which bytes does a pasted text mean? Plain hex, and the dumps of xxd, hexdump, od, tcpdump and Wireshark."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+
+_OFFSET_LINE = re.compile(r"^\s*(?:0x)?([0-9a-fA-F]{3,8})(:?)(\s+|$)(.*)$")
+_BYTE_GROUP = re.compile(r"\s*((?:[0-9a-fA-F]{2})+)(?![^\s|>])")
+_C_BYTES = re.compile(r"\b0x([0-9a-fA-F]{1,2})\b")
+_QUOTED = re.compile(r"""b?(['"])(.*)\1""", re.DOTALL)
+_TOKEN = re.compile(r"""\\x[0-9a-fA-F]{2}|\\[nrt0\\'"]|[ -\[\]-~]""")
+_ESCAPED = re.compile(f"(?:{_TOKEN.pattern})+")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_WIDEST = 64
+"""Bytes in one line of a dump."""
+
+
+class PasteError(ValueError):
+    """Raised when a text holds no bytes in any known form; the message says what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paste:
+    """The bytes of a pasted text.
+
+    Attributes:
+        data: the bytes, without the headers of a packet.
+        form: what the text was taken for.
+        skipped: bytes of Ethernet, IP and TCP headers in front of ``data``.
+    """
+
+    data: bytes
+    form: str
+    skipped: int = 0
+
+
+def read_paste(text: str) -> Paste:
+    """Read pasted text.
+
+    Raises:
+        PasteError: it is in no known form.
+    """
+    if not text.strip():
+        raise PasteError("nothing was pasted")
+    data = _dump(text)
+    if data is not None:
+        headers = packet_headers(data)
+        return Paste(data[headers:], "hex dump", headers)
+    for form, read in (("hex", _plain), ("escaped text", _escaped), ("C array", _c_array), ("base64", _base64)):
+        data = read(text)
+        if data is not None:
+            return Paste(data, form)
+    raise PasteError(_complaint(text))
+
+
+def packet_headers(data: bytes) -> int:
+    """Bytes of Ethernet, IPv4 or IPv6, and TCP headers in front of a packet's payload; 0 if it begins with none."""
+    link = 14 if data[12:14] in (b"\x08\x00", b"\x86\xdd") and len(data) > 54 else 0
+    ip = data[link:]
+    if len(ip) >= 40 and ip[0] >> 4 == 4 and ip[9] == 6 and int.from_bytes(ip[2:4], "big") == len(ip):
+        head = 4 * (ip[0] & 0xF)
+    elif len(ip) >= 60 and ip[0] >> 4 == 6 and ip[6] == 6 and int.from_bytes(ip[4:6], "big") == len(ip) - 40:
+        head = 40
+    else:
+        return 0
+    if head < 20 or len(ip) < head + 20:
+        return 0
+    payload = link + head + 4 * (ip[head + 12] >> 4)
+    return payload if payload < len(data) else 0
+
+
+def _dump(text: str) -> bytes | None:
+    """A dump with an offset in front of each line; the ASCII column may be there or not, ``*`` repeats a line."""
+    lines = [line for line in text.splitlines() if line.strip() and not _is_caption(line)]
+    places: list[tuple[int, str] | None] = []
+    for line in lines:
+        if line.strip() == "*":
+            places.append(None)
+            continue
+        match = _OFFSET_LINE.match(line)
+        if match is None or not (match[2] or match[3] != " " or not match[4] or len(lines) > 1):
+            return None
+        places.append((int(match[1], 16), match[4]))
+    if not places or places[0] is None:
+        return None
+    first = places[0][0]
+    if len(lines) == 1 and first != 0:
+        return None
+    return _assemble(places, first)
+
+
+def _is_caption(line: str) -> bool:
+    """A packet's summary line above its bytes, as tcpdump prints it."""
+    return bool(re.match(r"^\s*(\d\d:\d\d:\d\d\.\d+ |IP6? )", line))
+
+
+def _assemble(places: list[tuple[int, str] | None], first: int) -> bytes | None:
+    data, row, is_repeated = bytearray(), b"", False
+    for index, place in enumerate(places):
+        if place is None:
+            is_repeated = True
+            continue
+        offset, rest = place
+        while is_repeated and row and len(data) < offset - first:
+            data += row
+        is_repeated = False
+        if offset - first != len(data):
+            return None
+        following = places[index + 1] if index + 1 < len(places) else None
+        row = _row(rest, None if following is None else following[0] - offset)
+        data += row
+    return bytes(data)
+
+
+def _row(rest: str, size: int | None) -> bytes:
+    """The bytes of one line behind its offset. ``size`` is known from the next line's offset."""
+    found, ends = bytearray(), []
+    pos = 0
+    while (match := _BYTE_GROUP.match(rest, pos)) and len(found) < _WIDEST:
+        found += bytes.fromhex(match[1])
+        pos = match.end()
+        ends.append((len(found), pos))
+    if size is not None and 0 < size <= len(found):
+        return bytes(found[:size])
+    for count, end in reversed(ends):
+        if _is_ascii_column(rest[end:], bytes(found[:count])):
+            return bytes(found[:count])
+    is_all = not ends or not rest[ends[-1][1] :].strip()
+    gaps = [count for count, end in ends if rest[end : end + 2] == "  "]
+    return bytes(found if is_all or not gaps else found[: gaps[-1]])
+
+
+def _is_ascii_column(rest: str, data: bytes) -> bool:
+    """Whether what follows some bytes of a line is the same bytes as text; spaces may be lost at its ends."""
+    shown = re.sub(r"\s", "", rest).replace("·", ".")
+    expected = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data).replace(" ", "")
+    return bool(rest.strip()) and expected in (shown, shown[1:-1])
+
+
+def _plain(text: str) -> bytes | None:
+    digits = re.sub(r"0[xX]|[\s:,;-]", "", text)
+    if len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]+", digits):
+        return None
+    return bytes.fromhex(digits)
+
+
+def _escaped(text: str) -> bytes | None:
+    r"""``b'\x00\x03abc'`` as Python prints it, or ``\x00\x03`` as shells and Wireshark write it."""
+    body = text.strip()
+    quoted = _QUOTED.fullmatch(body)
+    if quoted is None and "\\x" not in body:
+        return None
+    body = quoted[2] if quoted else body
+    if not _ESCAPED.fullmatch(body):
+        return None
+    return b"".join(_unescape(token) for token in _TOKEN.findall(body))
+
+
+def _unescape(token: str) -> bytes:
+    if token.startswith("\\x"):
+        return bytes.fromhex(token[2:])
+    return _ESCAPES.get(token[1:], token[1:]).encode() if token.startswith("\\") else token.encode()
+
+
+def _c_array(text: str) -> bytes | None:
+    digits = _C_BYTES.findall(text)
+    return bytes(int(digit, 16) for digit in digits) if digits else None
+
+
+def _base64(text: str) -> bytes | None:
+    body = re.sub(r"\s", "", text)
+    if len(body) < 8 or len(body) % 4 or not re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", body):
+        return None
+    return base64.b64decode(body)
+
+
+def _complaint(text: str) -> str:
+    digits = re.sub(r"0[xX]|[\s:,;-]", "", text)
+    known = "plain hex, 0x…, or a dump of xxd, hexdump -C, tcpdump -X or Wireshark"
+    odd = re.search(r"[^0-9a-fA-F]", digits)
+    if odd is None:
+        return f"{len(digits)} hex digits are not whole bytes: one is missing, or one too many"
+    return f"{odd[0]!r} is no hex digit; known forms: {known}"

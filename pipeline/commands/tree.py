@@ -1,0 +1,101 @@
+"""How does an explained message look in a terminal? One line a field, never wrapped, and the bytes around an error."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+
+from rich.console import Console
+from rich.text import Text
+
+from decoder.explain import BATCH, MESSAGE, Explanation, Line
+
+_NO_TERMINAL = 140
+"""Columns when the output goes to a file or a pipe."""
+_VALUE = 14
+"""Columns that the values get at least, the names giving way."""
+_GAP = "  "
+_ROW = 16
+
+
+def show(explanation: Explanation, console: Console) -> None:
+    """Print the fields: byte range, hex, name (indented), type, value."""
+    width = shutil.get_terminal_size((_NO_TERMINAL, 0)).columns
+    rows = [
+        _cells(line, 16 if width >= 120 else 8 if width >= 100 else 4)
+        for line in explanation.lines
+        if not _is_final_error(line)
+    ]
+    titles = ("bytes", "hex", "field", "type", "value")
+    columns = list(zip(titles, *rows, strict=True))
+    sizes = [max(map(len, column)) for column in columns]
+    sizes[2] = max(len(row[2]) for row in (titles, *rows) if row[3])  # headings may run on to the right
+    others = sizes[0] + sizes[1] + sizes[3] + 4 * len(_GAP)
+    sizes[2] = min(sizes[2], max(12, width - others - _VALUE))
+    for index, row in enumerate((titles, *rows)):
+        style = "dim" if index == 0 else "bold red" if row[2].lstrip().startswith("✗") else ""
+        console.print(_row(row, sizes, width, style), soft_wrap=True)
+
+
+def show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
+    """Print the bytes around ``offset`` of a frame, as a dump with a mark below it; ``base`` is added to offsets."""
+    row = (offset + base) // _ROW * _ROW - base
+    for start in range(max(row - _ROW, -base), row + 2 * _ROW, _ROW):
+        if start >= len(frame) and start > row:
+            break
+        cells = [
+            f"{frame[at]:02x}" if 0 <= at < len(frame) else "  " for at in range(start, start + _ROW)
+        ]  # fmt: skip
+        letters = "".join(
+            chr(frame[at]) if 0x20 <= frame[at] < 0x7F else "." for at in range(max(start, 0), start + _ROW)
+            if at < len(frame)
+        )  # fmt: skip
+        pad = " " * max(0, -start)
+        text = f"  {start + base:04x}  {' '.join(cells[:8])}  {' '.join(cells[8:])}  {pad}{letters}"
+        console.print(Text(text.rstrip(), "dim"), soft_wrap=True)
+        if start == row:
+            column = offset - row
+            console.print(Text(" " * (8 + 3 * column + (column >= 8)) + "^^", "bold red"), soft_wrap=True)
+
+
+def say(text: str, style: str, console: Console) -> None:
+    """Print a sentence, broken between words to the terminal's width; not broken if there is no terminal."""
+    width = shutil.get_terminal_size((0, 0)).columns
+    shown = textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False) if width else text
+    console.print(Text(shown, style), soft_wrap=True)
+
+
+def _is_final_error(line: Line) -> bool:
+    """The outer error is told below the fields, with the bytes around it."""
+    return line.is_error and line.depth == 0
+
+
+def _cells(line: Line, hex_bytes: int) -> tuple[str, str, str, str, str]:
+    where = f"{line.start}-{line.end - 1}" if line.end > line.start + 1 else str(line.start)
+    shown = line.hex.split()
+    digits = line.hex if len(shown) <= hex_bytes else " ".join(shown[:hex_bytes]) + " …"
+    name = "  " * line.depth + ("✗ " if line.is_error else "") + line.name
+    if line.type == MESSAGE:
+        return where, digits, f"{name} ({line.value})", "", ""
+    if line.name == BATCH:
+        return where, digits, f"{name} {line.type}: {line.value}", "", ""
+    return where, digits, name, line.type, line.value
+
+
+def _row(row: tuple[str, ...], sizes: list[int], width: int, style: str) -> Text:
+    text, used = Text(style=style), 0
+    if not row[3]:
+        lead = "".join(cell.ljust(size) + _GAP for cell, size in zip(row[:2], sizes, strict=False))
+        return Text.assemble((lead, "dim"), (_cut(row[2], max(width - len(lead), 1)), "bold"))
+    for index, (cell, size) in enumerate(zip(row[:-1], sizes[:-1], strict=True)):
+        shown = _cut(cell, size)
+        text.append(shown.ljust(size) + _GAP, "" if style or index == 2 else "dim")
+        used += size + len(_GAP)
+    printable = "".join(char if char.isprintable() else "·" for char in row[-1])
+    text.append(_cut(printable, max(width - used, 1)))
+    text.rstrip()
+    return text
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"

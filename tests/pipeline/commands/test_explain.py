@@ -1,0 +1,121 @@
+"""``wirelake explain`` in a terminal: what it accepts, what it says, and that no line is broken."""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+from tests.decoder.kafka.encode import request, response
+from tests.decoder.test_advice import metadata
+from tests.decoder.test_paste import DUMPS
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def run(*arguments: str, columns: int | None = None) -> str:
+        if columns:
+            monkeypatch.setenv("COLUMNS", str(columns))
+        else:
+            monkeypatch.delenv("COLUMNS", raising=False)
+        monkeypatch.setattr("sys.argv", ["wirelake", *arguments])
+        with suppress(SystemExit):
+            main()
+        captured = capsys.readouterr()
+        return captured.out + captured.err
+
+    return run
+
+
+def test_a_wrong_length_prefix(run):
+    out = run("explain", "--hex", (struct.pack(">i", 28) + metadata(b"\3", name=b"t1", client=b"me")).hex())
+    assert "Metadata v12 request, 37 bytes, behind a length prefix: ok" in out
+    assert "the length prefix (00 00 00 1c) says 28 bytes, but 37 follow" in out
+    assert "its prefix must be 00 00 00 25" in out
+
+
+def test_a_wrong_length_of_a_topic_name(run):
+    frame = metadata(b"\x0d")
+    out = run("explain", "--hex", (struct.pack(">i", len(frame)) + frame).hex(" "))
+    assert "stopped at byte 31 (0x0023 of what was pasted) in topics[0].name: compact string declares a length" in out
+    assert "says 12 bytes, written one larger as compact lengths are; 10 bytes follow it" in out
+    assert "With 6 instead of 12 as the length of topics[0].name (07 instead of 0d at byte 31)" in out
+    dump = [line for line in out.splitlines() if line.startswith("  0020")]
+    mark = out.splitlines()[out.splitlines().index(dump[0]) + 1]
+    assert dump[0][mark.index("^") :].startswith("0d")
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_every_kind_of_dump(run, dump):
+    assert "'orders'" in run("explain", "--hex", dump(metadata(b"\7")))
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_no_line_is_wider_than_the_terminal(run, columns):
+    for number in ("45", "60", "90"):
+        out = run("explain", str(CAPTURES / "stuck_commit.pcap"), "--frame", number, columns=columns)
+        assert all(len(line) <= columns for line in out.splitlines()), out
+    out = run("explain", "--hex", metadata(b"\xc8\x07").hex(), columns=columns)
+    assert all(len(line) <= max(columns, 76) for line in out.splitlines()), out
+
+
+def test_messages_inside_bytes_are_part_of_the_tree(run):
+    subscription = struct.pack(">hih", 0, 1, 6) + b"orders" + struct.pack(">i", -1) + b"\1\2"
+    protocols = [{"name": "range", "metadata": subscription}]
+    raw = request(11, 0, {"protocolType": "consumer", "protocols": protocols})
+    lines = [json.loads(line) for line in run("explain", "--hex", raw.hex(), "--json").splitlines()]
+    at = raw.index(subscription)
+    shown = [(one["start"] - at, one["end"] - at, one["name"], one["type"], one["value"]) for one in lines[-6:]]
+    assert shown == [
+        (0, 20, "ConsumerProtocolSubscription v0", "message", "ok"),
+        (0, 2, "version", "int16", "0"),
+        (2, 14, "topics", "array", "1 element"),
+        (6, 14, "[0]", "string", "'orders'"),
+        (14, 18, "userData", "bytes", "null"),
+        (18, 20, "(further bytes)", "raw", "2 bytes, of a newer version"),
+    ]
+    assert "ConsumerProtocolSubscription v0 (ok)" in run("explain", "--hex", raw.hex())
+
+
+def test_a_broken_message_inside_bytes_says_where(run):
+    protocols = [{"name": "range", "metadata": struct.pack(">hi", 0, 99)}]
+    raw = request(11, 0, {"protocolType": "consumer", "protocols": protocols})
+    out = run("explain", "--hex", raw.hex())
+    assert "ConsumerProtocolSubscription v0 (malformed)" in out
+    assert "✗ length_overrun" in out
+    assert "stopped" not in out
+
+
+class TestResponses:
+    RAW = response(3, 12, {"brokers": [{"nodeId": 1, "host": "b1", "port": 9092}], "topics": [{"name": "orders"}]})
+
+    def test_by_key_or_name(self, run):
+        for api in ("3", "Metadata", "metadata"):
+            out = run(
+                "explain", "--hex", self.RAW.hex(), "--direction", "response", "--api-key", api, "--api-version", "12"
+            )  # fmt: skip
+            assert "Metadata v12 response" in out
+            assert "'orders'" in out
+
+    @pytest.mark.parametrize("prefix", [b"", struct.pack(">i", len(RAW))])
+    def test_without_one_those_that_fit_are_named(self, run, prefix):
+        out = run("explain", "--hex", (prefix + self.RAW).hex(), "--direction", "response")
+        assert "add --api-key and --api-version of its request" in out
+        assert "--api-key 3 --api-version 12" in out
+
+    def test_nothing_fits(self, run):
+        assert "No known response fits" in run("explain", "--hex", "ff" * 40, "--direction", "response")
+
+    def test_an_unknown_name(self, run):
+        out = run("explain", "--hex", "00", "--direction", "response", "--api-key", "Nope", "--api-version", "1")
+        assert "no Kafka api is called 'Nope'" in out
+
+
+def test_what_is_no_bytes(run):
+    assert "--hex: 'h' is no hex digit" in run("explain", "--hex", "hello, world!")
