@@ -1,4 +1,4 @@
-"""What is a candidate, and how is its CPU time taken? All candidates do a round in turn; the median of rounds counts."""
+"""What is a candidate, and how is its CPU time taken? All do a round in turn; the median of the rounds counts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 Item = TypeVar("Item")
-ItemIn = TypeVar("ItemIn", contravariant=True)
+ItemT_contra = TypeVar("ItemT_contra", contravariant=True)
 
 CONSOLE = Console(highlight=False, width=max(Console().width, 132))
 """Wide enough for the tables, also in a log file."""
 
 
-class Candidate(Protocol[ItemIn]):
+class Candidate(Protocol[ItemT_contra]):
     """One row of a table.
 
     Attributes:
@@ -30,10 +30,10 @@ class Candidate(Protocol[ItemIn]):
     name: str
     gives: str
 
-    def check(self, items: Sequence[ItemIn]) -> list[bool]:
+    def check(self, items: Sequence[ItemT_contra]) -> list[bool]:
         """Which items it understands to the last byte; not timed."""
 
-    def load(self, items: Sequence[ItemIn]) -> None:
+    def load(self, items: Sequence[ItemT_contra]) -> None:
         """Take what the next rounds decode; warm up."""
 
     def round(self, repeat: int) -> float:

@@ -1,4 +1,4 @@
-"""Apache Kafka's own classes, in a Java process of their own that does a round whenever it is asked."""
+"""How do Apache Kafka's own classes read? In a Java process that does a round whenever it is asked."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Process:
     """The Java program. See Bench.java for its commands."""
 
     def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
         home = CACHE / "benchmarks" / "java"
         sources = sorted(_PROJECT.rglob("*.java"))
         libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-Dhome={home}", "compile"], sources)
@@ -73,7 +74,8 @@ class InJava:
     def _send(self, items: Sequence[Any]) -> Path:
         """Kept for the rounds to come, since the other modes load theirs in between."""
         frames = [item if isinstance(item, CorpusFrame) else CorpusFrame(item, "request", -1, -1) for item in items]
-        path = write(Path(tempfile.mkstemp(suffix=".frames", dir=CACHE / "benchmarks")[1]), frames)
+        folder = Path(self.process.folder.name)
+        path = write(folder / f"{len(list(folder.iterdir()))}.frames", frames)
         self.process.ask(f"load {path}")
         return path
 

@@ -1,4 +1,4 @@
-"""kafka-python: its message classes, and its record iterator and builder."""
+"""How does kafka-python read a frame, and a batch? It also writes the batches that all read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kio: its generated message classes (the reader is native code) and its record reader (plain Python)."""
+"""How does kio read a frame, and a batch? By generated classes (the reader is native), and in plain Python."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
         CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
         return
     frames = _copies(understood(recorded))
-    CONSOLE.print(f"\nBeside tshark ({_version()}): {describe(frames)}; a packet each, connections as recorded")
+    CONSOLE.print(f"\nBeside tshark {_version()}, versions that it knows: {describe(frames)}; a packet each")
     candidates: list[Candidate[CorpusFrame]] = [
         FromCapture("Wirelake, agent and plain reader", "JSON text, all fields"),
         Tshark("tshark -T fields", f"text, {len(_FIELDS)} fields", ("-Y", "kafka", "-T", "fields", *_fields())),
@@ -68,6 +68,7 @@ class InFile:
 
     name: str
     gives: str
+    _folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory, init=False)
     _capture: Path = field(default_factory=Path, init=False)
 
     def check(self, items: Sequence[CorpusFrame]) -> list[bool]:
@@ -77,7 +78,7 @@ class InFile:
         raise NotImplementedError
 
     def load(self, items: Sequence[CorpusFrame]) -> None:
-        self._capture = write_capture(Path(tempfile.mkdtemp()) / "frames.pcap", items)
+        self._capture = write_capture(Path(self._folder.name) / "frames.pcap", items)
 
 
 class FromCapture(InFile):

@@ -1,4 +1,4 @@
-"""Our own candidates. A new reader is one more line in ``FRAME_READERS`` or ``RECORD_READERS``."""
+"""How does Wirelake read a frame, and a batch? A new reader is one more line in a list."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ Atheris is no dependency of the project. Where it has a wheel (Linux, x86-64):
     python -m tests.hostile.atheris_target -max_total_time=600
 
 The input is the direction (1 byte: response if odd), api key and version (2 bytes each), flags (2 bytes), then the
-frame. Without a corpus directory of its own it starts from a made frame of every api, version and kind.
+frame. Without a folder among the arguments it starts from a made frame of every api, version and kind, and keeps what
+it finds in the cache for the next run.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
-import tempfile
 from pathlib import Path
 
 import atheris
@@ -21,6 +21,7 @@ import atheris
 with atheris.instrument_imports(include=["decoder"]):
     from decoder import Codec
 
+from tests.brokers.maven import CACHE
 from tests.hostile.invariants import check
 from tests.hostile.samples import made_of_every_version
 
@@ -42,14 +43,19 @@ def test_one_input(data: bytes) -> None:
 def main() -> None:
     """Run libFuzzer with the arguments of the command line."""
     arguments = sys.argv
-    with tempfile.TemporaryDirectory() as seeds:
-        if all(argument.startswith("-") for argument in arguments[1:]):
-            for index, sample in enumerate(made_of_every_version()):
-                told = _TOLD.pack(sample.direction == "response", sample.api_key, sample.api_version, 0)
-                (Path(seeds) / str(index)).write_bytes(told + sample.data)
-            arguments = [*arguments, seeds]
-        atheris.Setup(arguments, test_one_input)
-        atheris.Fuzz()
+    if all(argument.startswith("-") for argument in arguments[1:]):
+        arguments = [*arguments, str(_seeds(CACHE / "atheris"))]
+    atheris.Setup(arguments, test_one_input)
+    atheris.Fuzz()
+
+
+def _seeds(folder: Path) -> Path:
+    """What libFuzzer finds worth keeping it adds to this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, sample in enumerate(made_of_every_version()):
+        told = _TOLD.pack(sample.direction == "response", sample.api_key, sample.api_version, 0)
+        (folder / f"made-{index}").write_bytes(told + sample.data)
+    return folder
 
 
 if __name__ == "__main__":
