@@ -28,6 +28,9 @@ from tests.hostile.readers import READERS
 STUCK_SECONDS = 120
 """Without a frame finished in this time a worker is taken to be in an endless loop."""
 
+LOG_SECONDS = 60
+"""Between two lines of progress in a log file, which has no bar."""
+
 
 @dataclass(slots=True)
 class Worker:
@@ -96,9 +99,15 @@ def _watch(workers: list[Worker], console: Console, frames: int) -> bool:
     """Wait for the workers. True if one of them failed."""
     with Progress(console=console) as progress:
         task = progress.add_task("decoding", total=frames)
+        told_at = time.monotonic()
         while True:
             alive = any(worker.process.is_alive() for worker in workers)
-            progress.update(task, completed=sum(worker.report.done for worker in workers))
+            done = sum(worker.report.done for worker in workers)
+            progress.update(task, completed=done)
+            if not console.is_terminal and time.monotonic() - told_at > LOG_SECONDS:
+                memory = max(worker.report.memory_now for worker in workers) / 2**20
+                console.print(f"{done:,} frames, {memory:.0f} MiB")
+                told_at = time.monotonic()
             for worker in workers:
                 if why := worker.fault():
                     _record(worker, why, console)
