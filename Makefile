@@ -11,8 +11,10 @@ PYTHON_IN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 LOCK := pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.10
 TESTS ?=
+FRAMES ?= 1000000
+SEED ?= $(shell date +%s)
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +74,9 @@ $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
 
 bench: setup ## Measure throughput on the sample captures
 	@$(PYTHON_IN) -m benchmarks
+
+fuzz: setup ## Decode hostile frames for long (make fuzz FRAMES=10000000 SEED=1)
+	@$(PYTHON_IN) -m tests.hostile.fuzz --frames $(FRAMES) --seed $(SEED)
 
 lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

@@ -1,98 +1,27 @@
-"""How fast is a capture read and decoded, beside tshark on the same file? ``python -m benchmarks [FILE]``."""
+"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records]``, all of them by default."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks import capture, decode, records
 
-from decoder import Codec
-from pipeline.capture.agent import read_capture
-from pipeline.capture.sources import read_packets
-from pipeline.commands.messages import ordered_frames
-
-_RUNS = 3
-_SAMPLE = Path(__file__).parents[1] / "tests" / "captures" / "stuck_commit.pcap"
-_TSHARK_FIELDS = (
-    "-Y",
-    "kafka",
-    "-T",
-    "fields",
-    "-e",
-    "frame.number",
-    "-e",
-    "kafka.api_key",
-    "-e",
-    "kafka.correlation_id",
-)
+PARTS = {"capture": capture.main, "decode": decode.main, "records": records.main}
 
 
-def main() -> int:
-    """Run every candidate in turn, several times, and print the medians."""
-    capture = Path(sys.argv[1]) if len(sys.argv) > 1 else _SAMPLE
-    packets = sum(1 for _ in read_packets(str(capture)))
-    candidates: dict[str, Callable[[], None]] = {
-        "wirelake capture read (to Parquet)": lambda: _capture(capture),
-        "wirelake reassemble, pair, redact": lambda: _frames(capture),
-        "wirelake … and decode to JSON values": lambda: _decode(capture),
-    }
-    if shutil.which("tshark"):
-        candidates["tshark -w /dev/null (reads only)"] = lambda: _tshark(capture, "-w", "/dev/null")
-        candidates["tshark -Y kafka -T fields"] = lambda: _tshark(capture, *_TSHARK_FIELDS)
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(_RUNS):
-        for name, run in candidates.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    _show(capture, packets, times)
+def main(arguments: list[str]) -> int:
+    """Run the parts that were asked for."""
+    if arguments and arguments[0] not in PARTS:
+        print(f"unknown part {arguments[0]!r}; known: {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    if len(arguments) == 2 and arguments[0] == "capture":
+        capture.main(Path(arguments[1]))
+        return 0
+    for name in arguments or PARTS:
+        PARTS[name]()
     return 0
 
 
-def _capture(capture: Path) -> None:
-    with tempfile.TemporaryDirectory() as landing:
-        read_capture([capture], landing)
-
-
-def _frames(capture: Path) -> None:
-    for _ in ordered_frames([str(capture)]):
-        pass
-
-
-def _decode(capture: Path) -> None:
-    codec = Codec()
-    for frame in ordered_frames([str(capture)]):
-        codec.decode(
-            frame.frame,
-            direction=frame.direction,
-            api_key=frame.api_key,
-            api_version=frame.api_version,
-            flags=frame.flags,
-        )
-
-
-def _tshark(capture: Path, *arguments: str) -> None:
-    subprocess.run(["tshark", "-r", str(capture), *arguments], check=True, capture_output=True)
-
-
-def _show(capture: Path, packets: int, times: dict[str, list[float]]) -> None:
-    megabytes = capture.stat().st_size / 1e6
-    table = Table(title=f"{capture.name}: {packets} packets, {megabytes:.2f} MB, median of {_RUNS} runs in turn")
-    for title in ("candidate", "seconds", "packets/s", "MB/s"):
-        table.add_column(title, justify="left" if title == "candidate" else "right")
-    for name, seconds in times.items():
-        middle = median(seconds)
-        table.add_row(name, f"{middle:.2f}", f"{packets / middle:,.0f}", f"{megabytes / middle:.1f}")
-    Console().print(table)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

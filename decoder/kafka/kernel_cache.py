@@ -71,7 +71,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
 
 
 def _roots() -> Iterator[Path]:
-    """NUMBA_CACHE_DIR if given; else the user's cache; else, for a service without a home, where temporary files are."""
+    """NUMBA_CACHE_DIR if given; else the user's cache; for a service without a home, where temporary files are."""
     if nb.config.CACHE_DIR:
         yield Path(nb.config.CACHE_DIR)
         return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
-from decoder.model import Direction, FrameFlags
+from decoder.model import Direction, FrameFlags, PayloadPolicy
 from pipeline.capture.agent import frames_of
 from tests.decoder.kafka.batches import TRANSACTIONAL, batch, message, record, wrapper
 from tests.decoder.kafka.encode import find_layout, frame
@@ -38,31 +39,56 @@ class Sample:
 @lru_cache(maxsize=1)
 def made() -> tuple[Sample, ...]:
     """Of each api and kind the oldest and the newest version, every field filled, always the same."""
-    samples = []
-    for key, versions in api_versions().items():
-        for version in sorted(set(versions)):
-            for kind in ("request", "response"):
-                source = random.Random(f"{kind} {key} {version}")
-                body = _struct(find_layout(kind, key, version)[0], source)
-                samples.append(Sample(frame(kind, key, version, body), kind, key, version))
-    return tuple(samples)
+    return tuple(
+        _made(kind, key, version)
+        for key, versions in api_versions().items()
+        for version in sorted(set(versions))
+        for kind in ("request", "response")
+    )
+
+
+@lru_cache(maxsize=1)
+def made_of_every_version() -> tuple[Sample, ...]:
+    """Of each api and kind every version."""
+    return tuple(
+        _made(kind, key, version)
+        for key, (oldest, newest) in api_versions().items()
+        for version in range(oldest, newest + 1)
+        for kind in ("request", "response")
+    )
+
+
+def _made(kind: Direction, key: int, version: int) -> Sample:
+    source = random.Random(f"{kind} {key} {version}")
+    body = _struct(find_layout(kind, key, version)[0], source)
+    return Sample(frame(kind, key, version, body), kind, key, version)
 
 
 @lru_cache(maxsize=1)
 def recorded() -> tuple[Sample, ...]:
     """Of each direction, api and version in the sample captures the smallest frame."""
     smallest: dict[tuple[str, int, int], Sample] = {}
+    for sample in _captured("lengths"):
+        sort = (sample.direction, sample.api_key, sample.api_version)
+        if sort not in smallest or len(sample.data) < len(smallest[sort].data):
+            smallest[sort] = sample
+    return tuple(smallest[sort] for sort in sorted(smallest))
+
+
+@lru_cache(maxsize=1)
+def all_recorded() -> tuple[Sample, ...]:
+    """Every frame in the sample captures with its records as they were on the wire, equal ones once."""
+    return tuple(dict.fromkeys(_captured("full")))
+
+
+def _captured(policy: PayloadPolicy) -> Iterator[Sample]:
     for path in sorted(CAPTURES.glob("*.pcap")):
-        for item in frames_of(str(path)):
+        for item in frames_of(str(path), payload_policy=policy):
             key, version = getattr(item, "api_key", None), getattr(item, "api_version", None)
             if key is None or version is None or item.flags & FrameFlags.TRUNCATED:
                 continue
-            if version > api_versions().get(key, (0, -1))[1]:
-                continue
-            sort = (item.direction, key, version)
-            if sort not in smallest or len(item.frame) < len(smallest[sort].data):
-                smallest[sort] = Sample(item.frame, item.direction, key, version)
-    return tuple(smallest[sort] for sort in sorted(smallest))
+            if version <= api_versions().get(key, (0, -1))[1]:
+                yield Sample(item.frame, item.direction, key, version)
 
 
 def _struct(layout: StructLayout, source: random.Random, depth: int = 0) -> dict[str, Any]:

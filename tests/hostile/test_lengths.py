@@ -9,50 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from decoder.errors import ErrorCode
-from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
 from decoder.kafka.program import WIDTH, Op, compile_programs
 from tests.decoder.kafka.encode import encode, find_layout, request, unsigned_varint
 from tests.hostile.invariants import CODEC, decode
+from tests.hostile.lengths import length_places, spans_of
 from tests.hostile.samples import Sample, made
 
 PROGRAMS = compile_programs()
 
-INT16 = [struct.pack(">h", value) for value in (2**15 - 1, -1, -2, -(2**15), 0)]
-INT32 = [struct.pack(">i", value) for value in (2**31 - 1, -1, -2, -(2**31), 0, 2**24)]
-COMPACT = [
-    *map(unsigned_varint, (0, 1, 2**31 - 1, 2**31, 2**32 - 1)),
-    b"\x80\x80\x80\x80\x00",  # a needlessly long zero, which is null
-    b"\x80\x80\x80\x80\x80\x00",  # 6 bytes
-    b"\x80" * 11,
-    b"\xff\xff\xff\xff\x7f",  # 35 bits: 2^32 and more
-]
-
-
-def spans_of(sample: Sample) -> list[FieldSpan]:
-    spans: list[FieldSpan] = []
-    CODEC.decode(
-        sample.data,
-        direction=sample.direction,
-        api_key=sample.api_key,
-        api_version=sample.api_version,
-        trace=spans.append,
-    )
-    return spans
-
 
 def with_lying_lengths(sample: Sample) -> Iterator[bytes]:
     """The frame with each of its lengths and counts, one at a time, replaced by each hostile one."""
-    for span in spans_of(sample):
-        if span.type == TAGGED_SECTION:
-            start, end, lies = span.start, span.end, COMPACT
-        elif span.type.startswith("compact"):
-            start, end, lies = span.start, span.content_start, COMPACT
-        elif span.type == "string":
-            start, end, lies = span.start, span.content_start, INT16
-        elif span.type in ("bytes", "array", "records"):
-            start, end, lies = span.start, span.content_start, INT32
-        else:
-            continue
+    for start, end, lies in length_places(sample):
         for lie in lies:
             yield sample.data[:start] + lie + sample.data[end:]
 

@@ -1,0 +1,152 @@
+"""What is a candidate, and how is its CPU time taken? All do a round in turn; the median of the rounds counts."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Generic, Protocol, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+Item = TypeVar("Item")
+ItemT_contra = TypeVar("ItemT_contra", contravariant=True)
+
+CONSOLE = Console(highlight=False, width=max(Console().width, 132))
+"""Wide enough for the tables, also in a log file."""
+
+
+class Candidate(Protocol[ItemT_contra]):
+    """One row of a table.
+
+    Attributes:
+        name: of the row.
+        gives: what comes of an item, so that nobody compares a parse with a JSON text unawares.
+    """
+
+    name: str
+    gives: str
+
+    def check(self, items: Sequence[ItemT_contra]) -> list[bool]:
+        """Which items it understands to the last byte; not timed."""
+
+    def load(self, items: Sequence[ItemT_contra]) -> None:
+        """Take what the next rounds decode; warm up."""
+
+    def round(self, repeat: int) -> float:
+        """Decode the items so many times. Returns CPU seconds."""
+
+
+@dataclass
+class PerItem(Generic[Item]):
+    """A Python function for one item; False or an exception says that it does not understand it.
+
+    Attributes:
+        decode: is timed.
+        proof: is asked once for each item if ``decode`` does not see bytes that are left over.
+    """
+
+    name: str
+    gives: str
+    decode: Callable[[Item], object]
+    proof: Callable[[Item], bool] | None = None
+    _items: Sequence[Item] = field(default=(), init=False)
+
+    def check(self, items: Sequence[Item]) -> list[bool]:
+        return [self._understands(item) for item in items]
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._items = items
+        self.round(1)
+
+    def round(self, repeat: int) -> float:
+        decode, items = self.decode, self._items
+        gc.collect()
+        begun = time.process_time()
+        for _ in range(repeat):
+            for item in items:
+                decode(item)
+        return time.process_time() - begun
+
+    def _understands(self, item: Item) -> bool:
+        try:
+            return bool((self.proof or self.decode)(item))
+        except Exception:
+            return False
+
+
+@dataclass
+class AllAtOnce(Generic[Item]):
+    """A Python function for a batch of items, which says of each whether it was understood."""
+
+    name: str
+    gives: str
+    decode: Callable[[Sequence[Item]], Sequence[bool]]
+    _items: Sequence[Item] = field(default=(), init=False)
+
+    def check(self, items: Sequence[Item]) -> list[bool]:
+        return list(self.decode(items))
+
+    def load(self, items: Sequence[Item]) -> None:
+        self._items = items
+        self.round(1)
+
+    def round(self, repeat: int) -> float:
+        gc.collect()
+        begun = time.process_time()
+        for _ in range(repeat):
+            self.decode(self._items)
+        return time.process_time() - begun
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A row: a candidate on the items that it was given."""
+
+    candidate: str
+    gives: str
+    understood: int
+    seconds: float
+
+
+def measure(
+    candidates: Sequence[Candidate[Item]], given: Sequence[Sequence[Item]], repeat: int, rounds: int
+) -> list[Result]:
+    """Time each candidate on its items, in turn. ``seconds`` is for one repetition."""
+    for candidate, items in zip(candidates, given, strict=True):
+        candidate.load(items)
+    times: list[list[float]] = [[] for _ in candidates]
+    for _ in range(rounds):
+        for candidate, taken in zip(candidates, times, strict=True):
+            taken.append(candidate.round(repeat) / repeat)
+    return [
+        Result(candidate.name, candidate.gives, len(items), median(taken))
+        for candidate, items, taken in zip(candidates, given, times, strict=True)
+    ]
+
+
+def show(title: str, results: Sequence[Result], total: int, unit: str, units: Sequence[int] | None = None) -> None:
+    """Print a table; ``times as fast`` is against the first row.
+
+    Args:
+        title: what was decoded.
+        results: rows.
+        total: items that there are.
+        unit: what is counted: frames, records.
+        units: units that each row's items hold, if an item is not one.
+    """
+    table = Table(title=title, title_justify="left", title_style="")
+    for name in ("candidate", "gives", "understood", f"{unit}/s", f"µs/{unit.removesuffix('s')}", "times as fast"):
+        table.add_column(name, justify="left" if name in ("candidate", "gives") else "right", no_wrap=True)
+    costs = [r.seconds / max(n, 1) for r, n in zip(results, units or [r.understood for r in results], strict=True)]
+    for result, cost in zip(results, costs, strict=True):
+        understood = f"{result.understood:,} of {total:,}"
+        if not result.understood:
+            table.add_row(result.candidate, result.gives, understood, "", "", "")
+            continue
+        times = f"{costs[0] / cost:.2f}"
+        table.add_row(result.candidate, result.gives, understood, f"{1 / cost:,.0f}", f"{cost * 1e6:.2f}", times)
+    CONSOLE.print(table)

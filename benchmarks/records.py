@@ -1,0 +1,69 @@
+"""How fast are the records of a batch read, beside others on the same batches?"""
+
+from __future__ import annotations
+
+import random
+import string
+
+from benchmarks import java_clients, wirelake
+from benchmarks.candidates import CONSOLE, Candidate, measure, show
+from benchmarks.decode import peers
+from decoder.kafka.records import COMPRESSION
+
+ROUNDS = 5
+BATCHES = 400
+PER_BATCH = 50
+
+
+def main() -> None:
+    """A table for each codec. Batches are written by kafka-python."""
+    try:
+        from benchmarks.kafka_python import build_batch  # noqa: PLC0415  optional
+    except ImportError:
+        CONSOLE.print("kafka-python, which writes the batches, is not installed (uv pip install --group dev)")
+        return
+    candidates = wirelake.RECORD_READERS + peers(_kafka_python, _kio, _java)
+    records = _records()
+    for codec, name in enumerate(COMPRESSION):
+        try:
+            batches = [build_batch(codec, records[at : at + PER_BATCH]) for at in range(0, len(records), PER_BATCH)]
+        except Exception as error:
+            CONSOLE.print(f"\n{name}: {error} (uv pip install --group bench)")
+            continue
+        understood = [candidate.check(batches) for candidate in candidates]
+        given = [[batch for batch, good in zip(batches, marks, strict=True) if good] for marks in understood]
+        size = sum(map(len, batches)) / len(batches)
+        title = f"{name}: {BATCHES} batches of {PER_BATCH} records, mean {size:,.0f} bytes a batch"
+        results = measure(candidates, given, 1, ROUNDS)
+        units = [PER_BATCH * len(some) for some in given]
+        CONSOLE.print()
+        show(f"{title}; {ROUNDS} rounds in turn, CPU time of one core", results, len(batches), "records", units)
+
+
+def _records() -> list[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
+    """Keys and values of letters that compress a little; every second record has a header."""
+    source = random.Random(7)
+    letters = string.ascii_lowercase.encode()
+    made: list[tuple[bytes, bytes, list[tuple[str, bytes]]]] = []
+    for index in range(BATCHES * PER_BATCH):
+        value = b'{"order": %d, "note": "%s"}' % (index, bytes(source.choices(letters, k=70)))
+        made.append((b"key-%06d" % index, value, [("trace", source.randbytes(8))] if index % 2 else []))
+    return made
+
+
+def _kafka_python() -> list[Candidate[bytes]]:
+    from benchmarks.kafka_python import record_readers  # noqa: PLC0415  optional
+
+    return record_readers()
+
+
+def _kio() -> list[Candidate[bytes]]:
+    from benchmarks.kio_reader import record_readers  # noqa: PLC0415  optional
+
+    return record_readers()
+
+
+def _java() -> list[Candidate[bytes]]:
+    if lacking := java_clients.lacks():
+        raise FileNotFoundError(lacking)
+    return java_clients.record_readers()

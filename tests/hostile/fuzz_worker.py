@@ -1,0 +1,166 @@
+"""Does every reader keep the invariants on every hostile frame? One process of the long fuzzing."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import resource
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from decoder import Message
+from tests.hostile.invariants import check
+from tests.hostile.mutate import Hostile, Mutator
+from tests.hostile.readers import READERS, Reader
+
+WARM_UP = 10_000
+"""Frames before memory counts: caches of the readers and of the samples fill."""
+
+MEMORY_EVERY = 1000
+"""Frames between two looks at the memory."""
+
+CPU_US = 50_000
+CPU_US_PER_BYTE = 20
+"""The most CPU time that a call may take. The plain reader takes 1 to 2 µs a value; a byte holds at most two."""
+
+
+class Report(ctypes.Structure):
+    """What a worker tells while it runs, in shared memory: it survives the worker's sudden death."""
+
+    _fields_ = (
+        ("number", ctypes.c_int64),  # of the first frame of the call that runs
+        ("done", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("cpu_us", ctypes.c_int64),
+        ("memory_start", ctypes.c_int64),
+        ("memory_now", ctypes.c_int64),
+        ("slowest_us", ctypes.c_int64),
+        ("slowest_bytes", ctypes.c_int64),
+        ("slowest_number", ctypes.c_int64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one worker does: every ``step``-th frame from ``first``, ``count`` in all."""
+
+    seed: int
+    first: int
+    step: int
+    count: int
+    readers: tuple[str, ...]
+    memory_growth: int
+    faults: Path
+
+
+class ViolationError(AssertionError):
+    """Raised when a frame breaks an invariant."""
+
+
+def work(job: Job, report: Any) -> None:
+    """What the process does."""
+    faulthandler.enable()
+    gc.freeze()  # what is there for good is not searched again and again
+    run(job, report)
+
+
+def run(job: Job, report: Any) -> None:
+    """Decode and check all frames of a job. Exit code 1 and a file in ``job.faults`` at the first violation."""
+    mutator = Mutator(job.seed)
+    readers = [READERS[name] for name in job.readers]
+    at_once = max(reader.at_once for reader in readers)
+    mutator.frame(0)  # makes the samples
+    report.memory_start = memory()
+    for start in range(0, job.count, at_once):
+        numbers = [job.first + job.step * index for index in range(start, min(start + at_once, job.count))]
+        report.number = numbers[0]
+        frames = [mutator.frame(number) for number in numbers]
+        try:
+            _compare(frames, [_read(reader, frames, report) for reader in readers])
+            if start % MEMORY_EVERY < at_once:
+                _check_memory(job, report)
+        except Exception as error:  # whatever it is, it is a fault
+            path = write_fault(job, numbers[0], frames, "".join(traceback.format_exception(error)))
+            print(f"\n{type(error).__name__}: {error!s:.500}\nThe frames are in {path}", flush=True)
+            raise SystemExit(1) from error
+        report.done += len(frames)
+    report.memory_now = memory()
+
+
+def _read(reader: Reader, frames: list[Hostile], report: Any) -> list[Message]:
+    """One reader's messages, each checked, in the calls that it likes."""
+    messages: list[Message] = []
+    for start in range(0, len(frames), reader.at_once):
+        part = frames[start : start + reader.at_once]
+        size = sum(len(frame.data) for frame in part)
+        begun = time.process_time_ns()
+        found = reader.decode(part)
+        spent = (time.process_time_ns() - begun) // 1000
+        report.cpu_us += spent
+        report.bytes += size
+        if spent > report.slowest_us or spent > CPU_US + CPU_US_PER_BYTE * size:
+            spent = min(spent, _again_us(reader, part))  # once may be another's doing
+        if spent > report.slowest_us:
+            report.slowest_us, report.slowest_bytes, report.slowest_number = spent, size, report.number
+        if spent > CPU_US + CPU_US_PER_BYTE * size:
+            raise ViolationError(f"{spent} µs of CPU time for {size} bytes")
+        if len(found) != len(part):
+            raise ViolationError(f"{len(found)} messages for {len(part)} frames")
+        for frame, message in zip(part, found, strict=True):
+            check(message, len(frame.data))
+        messages += found
+    return messages
+
+
+def _again_us(reader: Reader, frames: Sequence[Hostile]) -> int:
+    """A call's CPU time, the best of three."""
+    times = []
+    for _ in range(3):
+        begun = time.process_time_ns()
+        reader.decode(frames)
+        times.append((time.process_time_ns() - begun) // 1000)
+    return min(times)
+
+
+def _compare(frames: list[Hostile], results: list[list[Message]]) -> None:
+    for other in results[1:]:
+        for frame, first, second in zip(frames, results[0], other, strict=True):
+            if first != second:
+                pairs = [(item.name, getattr(first, item.name), getattr(second, item.name)) for item in fields(Message)]
+                names = [name for name, one, two in pairs if one != two]
+                raise ViolationError(f"the readers differ in {', '.join(names)} of {frame}")
+
+
+def _check_memory(job: Job, report: Any) -> None:
+    report.memory_now = memory()
+    if report.done <= WARM_UP:
+        report.memory_start = report.memory_now
+    elif report.memory_now - report.memory_start > job.memory_growth:
+        grown = (report.memory_now - report.memory_start) / 2**20
+        raise ViolationError(f"resident memory grew by {grown:.0f} MiB since frame {WARM_UP}")
+
+
+def memory() -> int:
+    """Resident bytes now; the most so far where the system has no /proc."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def write_fault(job: Job, number: int, frames: Sequence[Hostile], why: str) -> Path:
+    """Everything that it takes to see the fault again."""
+    job.faults.mkdir(parents=True, exist_ok=True)
+    path = job.faults / f"fault-{job.seed}-{number}.txt"
+    lines = [f"seed {job.seed}, from frame {number}, every {job.step}., readers {', '.join(job.readers)}", "", why]
+    for frame in frames:
+        told = f"{frame.direction} api_key={frame.api_key} api_version={frame.api_version} flags={frame.flags}"
+        lines += [f"{told} ({frame.made_by})", frame.data.hex(), ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path

@@ -1,0 +1,39 @@
+"""Which readers does the long fuzzing drive? Each is one line of ``READERS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from decoder import Message
+from tests.hostile.invariants import CODEC
+from tests.hostile.mutate import Hostile
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A way to decode.
+
+    Attributes:
+        decode: frames to messages, one each.
+        at_once: how many frames it is given in one call.
+    """
+
+    decode: Callable[[Sequence[Hostile]], Sequence[Message]]
+    at_once: int
+
+
+def _plain(frames: Sequence[Hostile]) -> list[Message]:
+    return [
+        CODEC.decode(
+            frame.data,
+            direction=frame.direction,
+            api_key=frame.api_key,
+            api_version=frame.api_version,
+            flags=frame.flags,
+        )
+        for frame in frames
+    ]
+
+
+READERS = {"plain": Reader(_plain, at_once=1)}

@@ -1,0 +1,89 @@
+"""Do the benchmarks compare what they say? Not how fast anything is."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import decode, java_clients, records, wirelake
+from benchmarks.__main__ import main
+from benchmarks.candidates import AllAtOnce, PerItem, measure, show
+from benchmarks.corpus import CorpusFrame, describe, recorded, write
+from benchmarks.kafka_python import build_batch
+from benchmarks.kafka_python import frame_readers as kafka_python
+from benchmarks.kafka_python import record_readers as kafka_python_records
+from benchmarks.tshark import write_capture
+from pipeline.commands.messages import ordered_frames
+from tests.requirements import require_java, require_maven
+
+
+@pytest.fixture(scope="module")
+def frames() -> list[CorpusFrame]:
+    return recorded()
+
+
+def test_the_plain_reader_understands_all_but_the_frames_that_no_release_knows(frames):
+    (reader,) = [reader for reader in wirelake.FRAME_READERS if "plain" in reader.name]
+    missed = [frame for frame, good in zip(frames, reader.check(frames), strict=True) if not good]
+    assert {(frame.direction, frame.api_key, frame.api_version) for frame in missed} == {
+        ("request", 18, 99),
+        ("request", 999, 0),
+    }
+    assert f"{len(frames):,} frames" in describe(frames)
+
+
+def test_kafka_python_understands_most(frames):
+    (reader,) = kafka_python()
+    assert 0.9 < sum(reader.check(frames)) / len(frames) < 1
+
+
+@pytest.mark.java
+def test_kafkas_own_classes_understand_what_4_4_0_knows(frames):
+    require_java()
+    require_maven()
+    parse, json, _ = java_clients.frame_readers()
+    marks = parse.check(frames)
+    assert marks == json.check(frames)
+    assert 0.9 < sum(marks) / len(frames) < 1
+
+
+def test_a_capture_written_for_tshark_holds_the_same_frames(tmp_path, frames):
+    part = [frame for frame in frames if frame.api_version <= 4][:300]
+    requests = {frame.exchange for frame in part if frame.direction == "request"}
+    part = [frame for frame in part if frame.exchange in requests]
+    read = [frame.frame for frame in ordered_frames([str(write_capture(tmp_path / "some.pcap", part))])]
+    assert [len(data) for data in read] == [len(frame.data) for frame in part]
+
+
+def test_the_file_for_other_languages(tmp_path):
+    path = write(tmp_path / "frames", [CorpusFrame(b"abc", "response", 18, 3)])
+    assert path.read_bytes() == bytes.fromhex("00000003 01 0012 0003") + b"abc"
+
+
+def test_kafka_python_reads_the_batches_that_it_writes():
+    (reader,) = kafka_python_records()
+    batch = build_batch(0, records._records()[:7])
+    assert reader.decode(batch) == 7
+    assert reader.check([batch, batch[:-1]]) == [True, False]
+
+
+def test_a_candidate_is_timed_on_what_it_understands(capsys):
+    each = PerItem("one by one", "halves", lambda item: 1 // item)
+    together = AllAtOnce("all at once", "halves", lambda items: [True] * len(items))
+    assert each.check([1, 0]) == [True, False]
+    given = [[1], [1, 0]]
+    assert [result.understood for result in measure([each, together], given, 1, 3)] == [1, 2]
+    show("title", measure([each, together], given, 1, 3), 2, "frames")
+    assert "1 of 2" in capsys.readouterr().out
+
+
+def test_what_is_not_installed_is_said(capsys):
+    def missing():
+        raise ModuleNotFoundError(name="kio")
+
+    assert decode.peers(missing) == []
+    assert "kio is not installed" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_refused(capsys):
+    assert main(["decoed"]) == 2
+    assert "capture, decode, records" in capsys.readouterr().err
