@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import orjson
 
-from benchmarks.candidates import Candidate, PerItem
+from benchmarks.candidates import AllAtOnce, Candidate, PerItem
 from benchmarks.corpus import CorpusFrame
 from decoder import Codec
+from decoder.kafka.batch import read_batch
+from decoder.kafka.kernel import GIVEN_BACK
+from decoder.kafka.record_iteration import read_records
+from decoder.kafka.record_kernel import read_columns
 
 _CODEC = Codec()
+_AT_ONCE = 5000
+"""Spark's maxRecordsPerBatch in conf/spark-defaults.conf."""
 
 
 def _plain(frame: CorpusFrame) -> bool:
@@ -19,9 +28,29 @@ def _plain(frame: CorpusFrame) -> bool:
     return message.status == "ok"
 
 
+def _by_kernel(frames: Sequence[CorpusFrame]) -> list[bool]:
+    """As Spark's workers do: batches of frames, and the plain reader for what the kernel gives back."""
+    understood: list[bool] = []
+    for start in range(0, len(frames), _AT_ONCE):
+        some = frames[start : start + _AT_ONCE]
+        batch = read_batch(
+            [frame.data for frame in some],
+            np.array([frame.direction == "response" for frame in some]),
+            np.array([frame.api_key for frame in some]),
+            np.array([frame.api_version for frame in some]),
+            np.zeros(len(some), np.int64),
+        )
+        is_read = (batch.outcomes != GIVEN_BACK).tolist()
+        understood += [good or _plain(frame) for good, frame in zip(is_read, some, strict=True)]
+    return understood
+
+
 FRAME_READERS: list[Candidate[CorpusFrame]] = [
+    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", _by_kernel),
     PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
 ]
 
-RECORD_READERS: list[Candidate[bytes]] = []
-"""``PerItem`` with a function that reads the records of one batch (bytes) and says how many there were."""
+RECORD_READERS: list[Candidate[bytes]] = [
+    PerItem("Wirelake, kernel", "columns", lambda data: len(read_columns(data, 0, len(data)).offset)),
+    PerItem("Wirelake, plain reader", "objects", lambda data: len(read_records(data, 0, len(data)).records)),
+]

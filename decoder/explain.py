@@ -74,7 +74,7 @@ def explain(
             lines += _batch_lines(frame, span, budget)
     by_path = {span.path: span for span in spans}
     for place in places(message, direction):
-        lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags)
+        lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags, budget)
     lines.sort(key=lambda line: (line.start, line.is_error, line.depth, -line.end))
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
@@ -120,7 +120,7 @@ def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget) -> Iterator[Line
 
 
 def _embedded_lines(
-    programs: Programs, frame: bytes, field: FieldSpan, place: Place, direction: Direction, flags: int
+    programs: Programs, frame: bytes, field: FieldSpan, place: Place, direction: Direction, flags: int, budget: Budget
 ) -> Iterator[Line]:
     """The message inside a bytes field: a heading, its fields, and its own error if it has one."""
     spans: list[FieldSpan] = []
@@ -146,7 +146,7 @@ def _embedded_lines(
             )
             yield _line(frame, inner)
             if inner.type.endswith("records") and inner.value:
-                yield from _batch_lines(frame, inner)
+                yield from _batch_lines(frame, inner, budget)
     if "error_code" in found:
         start = base + found["error_offset"]
         text = f"byte {start}: {found['error_detail']}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from decoder import Message
+from tests.decoder.kafka.kernel import Asked, messages
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import Hostile
 
@@ -36,4 +37,9 @@ def _plain(frames: Sequence[Hostile]) -> list[Message]:
     ]
 
 
-READERS = {"plain": Reader(_plain, at_once=1)}
+def _batch(frames: Sequence[Hostile]) -> list[Message]:
+    """The kernel, and the plain reader for what it gives back: as in decoder's users, but with its text as values."""
+    return messages([Asked(f.data, f.direction, f.api_key, f.api_version, f.flags) for f in frames])
+
+
+READERS = {"plain": Reader(_plain, at_once=1), "batch": Reader(_batch, at_once=1000)}

@@ -63,3 +63,27 @@ def differences(frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Me
         ):
             found.append(f"{one.direction} {one.api_key} v{one.api_version} {one.data.hex()}: {message.status}")
     return found
+
+
+def messages(frames: Sequence[Asked]) -> list[Message]:
+    """Each frame's message by the kernel where it can, else by the plain reader."""
+    batch = read(frames)
+    return [
+        plainly(one) if batch.outcomes[index] == kernel.GIVEN_BACK else _message(batch, index)
+        for index, one in enumerate(frames)
+    ]
+
+
+def _message(batch: ReadBatch, index: int) -> Message:
+    header, batches = orjson.loads(text(batch.header, index)), text(batch.batches, index)
+    key = int(batch.api_keys[index])
+    return Message(
+        header=header,
+        body=orjson.loads(text(batch.body, index)),
+        status="ok",
+        api_key=key,
+        api_version=int(batch.api_versions[index]),
+        api_name=CODEC.programs.api_names[key],
+        client_id=header.get("clientId"),
+        record_batches=orjson.loads(batches) if batches else [],
+    )
