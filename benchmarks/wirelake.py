@@ -10,7 +10,7 @@ import orjson
 from benchmarks.candidates import AllAtOnce, Candidate, PerItem
 from benchmarks.corpus import CorpusFrame
 from decoder import Codec
-from decoder.kafka.batch import read_batch
+from decoder.kafka.batch import embedded_in, read_batch
 from decoder.kafka.kernel import GIVEN_BACK
 from decoder.kafka.record_iteration import read_records
 from decoder.kafka.record_kernel import read_columns
@@ -33,13 +33,12 @@ def _by_kernel(frames: Sequence[CorpusFrame]) -> list[bool]:
     understood: list[bool] = []
     for start in range(0, len(frames), _AT_ONCE):
         some = frames[start : start + _AT_ONCE]
-        batch = read_batch(
-            [frame.data for frame in some],
-            np.array([frame.direction == "response" for frame in some]),
-            np.array([frame.api_key for frame in some]),
-            np.array([frame.api_version for frame in some]),
-            np.zeros(len(some), np.int64),
-        )
+        is_response = np.array([frame.direction == "response" for frame in some])
+        keys, versions = np.array([(frame.api_key, frame.api_version) for frame in some]).T.copy()
+        flags = np.zeros(len(some), np.int64)
+        batch = read_batch([frame.data for frame in some], is_response, keys, versions, flags)
+        for _, embedded in embedded_in(batch, is_response, flags):
+            orjson.dumps(embedded)
         is_read = (batch.outcomes != GIVEN_BACK).tolist()
         understood += [good or _plain(frame) for good, frame in zip(is_read, some, strict=True)]
     return understood

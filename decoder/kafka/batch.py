@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import orjson
 
 from decoder.kafka import kernel
-from decoder.kafka.embedded import EMBEDDING_APIS
+from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.kernel_text import end_to_end
 from decoder.kafka.messages import BATCHES_AT
 from decoder.kafka.program import compile_programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
+from decoder.model import Direction, Message
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -103,6 +105,24 @@ def read_batch(
     return ReadBatch(outcomes, keys, versions, *texts)
 
 
+def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Number and ``Message.embedded`` of each frame that the kernel read and that carries messages inside.
+
+    Args:
+        batch: what the kernel made of the frames.
+        is_response, flags: as they were given to :func:`read_batch`.
+    """
+    may_carry = np.isin(batch.api_keys, list(EMBEDDING_APIS)) & (batch.outcomes != kernel.GIVEN_BACK)
+    for number in np.flatnonzero(may_carry).tolist():
+        begin, end = batch.body.offsets[number : number + 2].tolist()
+        body = orjson.loads(batch.body.data[begin:end].tobytes())
+        message = Message({}, body, "ok", api_key=int(batch.api_keys[number]))
+        direction: Direction = "response" if is_response[number] else "request"
+        found = embedded_messages(compile_programs(), message, direction, int(flags[number]))
+        if found:
+            yield number, found
+
+
 @lru_cache(maxsize=1)
 def _tables() -> kernel.Tables:
     """The programs as the kernel takes them."""
@@ -124,8 +144,6 @@ def _tables() -> kernel.Tables:
         bodies[1, key, version] = entry.start
         header_version = response_header_version(key, entry.flexible)
         headers[1, key, version] = programs.headers["ResponseHeader", header_version].start
-    for key in EMBEDDING_APIS:  # messages within messages are read by the plain reader only
-        bodies[:, key] = -1
     is_batch_api = np.zeros(shape[:2], np.uint8)
     for direction, key in BATCHES_AT:
         is_batch_api[int(direction == "response"), key] = 1

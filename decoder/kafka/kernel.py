@@ -59,6 +59,8 @@ name, empty, of elements that are no structs."""
 ROOM = 256
 """Bytes of text that a field may need, its name and a fixed-size value, with what put_text writes too much."""
 
+_API_VERSIONS = 18
+
 # Instruction codes as plain integers: numba knows no IntEnum.
 _END, _BOOL, _INT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _FLOAT64, _UUID = (int(Op(n)) for n in range(10))
 _STRING, _C_STRING, _BYTES, _C_BYTES, _RECORDS, _C_RECORDS = (int(Op(n)) for n in range(10, 16))
@@ -196,11 +198,13 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
     defaults, default_at = tables.defaults, tables.default_at
     values = 0
     depth = 0
+    in_tags = False  # whether the field that is read is a tagged one
     stack[0, _KIND] = _IN_STRUCT
     out[at] = 123
     at += 1
     while True:
-        op = code[pc]
+        place = np.uint64(pc)
+        op = code[place]
         is_complete = False  # whether the struct on top of the stack is
         if op == _END:
             is_complete = True
@@ -223,21 +227,21 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                 stack[depth, _UNKNOWN] = 0
         else:
             # One field: its name, then its value.
-            name = code[pc + 1]
+            name = np.uint64(code[place + np.uint64(1)])
             if out.shape[0] - at < ROOM:
                 return FULL, at, b_at
-            if stack[depth, _KIND] == _IN_TAGS:
+            if in_tags:
                 stack[depth, _SAVED] = at
-            if out[at - 1] != 123:
-                out[at] = 44
+            if out[np.uint64(at) - np.uint64(1)] != 123:
+                out[np.uint64(at)] = 44
                 at += 1
             if op in (_RECORDS, _C_RECORDS):
-                size, pos = _length(data, pos, end, op, code[pc + 2])
+                size, pos = _length(data, pos, end, op, code[place + np.uint64(2)])
                 if pos < 0:
                     return FAIL, at, b_at
                 if size >= 0:
-                    name += roles.shape[0]
-                at = put_text(out, at, names, name_at[name], name_at[name + 1])
+                    name += np.uint64(roles.shape[0])
+                at = put_text(out, at, names, name_at[name], name_at[name + np.uint64(1)])
                 if size < 0:
                     at = put(out, at, t.NULL)
                 else:
@@ -250,13 +254,24 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                     at += 1
                     pos += size
             else:
-                at = put_text(out, at, names, name_at[name], name_at[name + 1])
-                if stack[depth, _KIND] == _IN_TAGS:
+                at = put_text(out, at, names, name_at[name], name_at[name + np.uint64(1)])
+                if in_tags:
                     stack[depth, _VALUE_AT] = at
-                if op == _STRUCT:
+                if op < _RECORDS:
+                    begin, first = at, pos
+                    pos, at = _put_scalar(op, code[place + np.uint64(2)], data, pos, end, out, at)
+                    if pos < 0:
+                        return pos, at, b_at
+                    role = roles[name]
+                    if role:
+                        if role == CLIENT:
+                            where[3, 0], where[3, 1] = first, pos
+                        elif where[2, 1] >= 0:
+                            where[role - 1, 0], where[role - 1, 1] = begin, at
+                elif op == _STRUCT:
                     is_present = True
-                    if code[pc + 2]:
-                        if stack[depth, _KIND] == _IN_TAGS:
+                    if code[place + np.uint64(2)]:
+                        if in_tags:
                             count, pos = varint(data, pos, end)
                             if pos < 0:
                                 return FAIL, at, b_at
@@ -267,19 +282,20 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                             is_present = data[pos] < 128
                             pos += 1
                     if is_present:
-                        if stack[depth, _KIND] == _IN_STRUCT:
+                        if not in_tags:
                             stack[depth, _PC] = pc + _W
+                        in_tags = False
                         depth += 1
                         if depth == STACK[0] - 2:
                             return FAIL, at, b_at
                         stack[depth, _KIND] = _IN_STRUCT
                         out[at] = 123
                         at += 1
-                        pc = code[pc + 3]
+                        pc = code[place + np.uint64(3)]
                         continue
                     at = put(out, at, t.NULL)
-                elif op in (_ARRAY, _C_ARRAY):
-                    count, pos = _length(data, pos, end, op, code[pc + 2])
+                else:
+                    count, pos = _length(data, pos, end, op, code[place + np.uint64(2)])
                     if pos < 0:
                         return FAIL, at, b_at
                     if count < 0:
@@ -290,7 +306,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                             return FAIL, at, b_at
                         out[at] = 91
                         at += 1
-                        target = code[pc + 3]
+                        target = code[place + np.uint64(3)]
                         if code[target] != _TAGS and code[target + _W] == _END and roles[code[target + 1]] == ELEMENT:
                             for index in range(count):
                                 if out.shape[0] - at < ROOM:
@@ -307,8 +323,9 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                             out[at] = 93
                             at += 1
                         else:
-                            if stack[depth, _KIND] == _IN_STRUCT:
+                            if not in_tags:
                                 stack[depth, _PC] = pc + _W
+                            in_tags = False
                             stack[depth + 1, _KIND] = _IN_ARRAY
                             stack[depth + 1, _PC] = target
                             stack[depth + 1, _LEFT] = count - 1
@@ -320,20 +337,10 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                             at += 1
                             pc = target
                             continue
-                else:
-                    begin, first = at, pos
-                    pos, at = _put_scalar(op, code[pc + 2], data, pos, end, out, at)
-                    if pos < 0:
-                        return pos, at, b_at
-                    role = roles[name]
-                    if role:
-                        if role == CLIENT:
-                            where[3, 0], where[3, 1] = first, pos
-                        elif where[2, 1] >= 0:
-                            where[role - 1, 0], where[role - 1, 1] = begin, at
-            if stack[depth, _KIND] == _IN_STRUCT:
+            if not in_tags:
                 pc += _W
                 continue
+            in_tags = False
         # A container goes on: the one on top of the stack, or after its end the one below.
         while True:
             if is_complete:
@@ -421,6 +428,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
             stack[depth, _DEFAULT] = code[pc - _W + 3]
             stack[depth, _OUTER_END] = end
             end = pos + size
+            in_tags = True
             break
 
 
@@ -481,9 +489,16 @@ def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_v
             where[2, 1] = 0
         where[3, 0] = r_at
         batches_begin = r_at
+        body_begin, start = pos, bodies[side, key, version]
         pos, b_at, r_at = _put_message(
-            bodies[side, key, version], tables, data, pos, end, flags[number], where, stack, body, b_at, batches, r_at
+            start, tables, data, body_begin, end, flags[number], where, stack, body, b_at, batches, r_at
         )
+        if side and key == _API_VERSIONS and pos not in (FULL, end):
+            # A broker that does not know the version asked for answers in v0 (KIP-511).
+            b_at, start = ends[number, BODY], bodies[side, key, 0]
+            pos, b_at, r_at = _put_message(
+                start, tables, data, body_begin, end, flags[number], where, stack, body, b_at, batches, r_at
+            )
         if pos == FULL:
             return number
         if pos != end:

@@ -56,27 +56,28 @@ _CRC32C, _CRC32 = _crc_tables(0x82F63B78), _crc_tables(0xEDB88320)
 @compiled(nb.int64, TABLES, BYTES_IN, nb.int64, nb.int64)
 def _crc(tables, data, pos, end):
     crc = np.uint32(0xFFFFFFFF)
-    while end - pos >= 8:
-        low = crc ^ (
-            np.uint32(data[pos])
-            | (np.uint32(data[pos + 1]) << np.uint32(8))
-            | (np.uint32(data[pos + 2]) << np.uint32(16))
-            | (np.uint32(data[pos + 3]) << np.uint32(24))
+    at, stop = np.uint64(pos), np.uint64(end)
+    while stop - at >= np.uint64(8):
+        low = crc ^ np.uint32(
+            np.uint64(data[at])
+            | (np.uint64(data[at + np.uint64(1)]) << np.uint64(8))
+            | (np.uint64(data[at + np.uint64(2)]) << np.uint64(16))
+            | (np.uint64(data[at + np.uint64(3)]) << np.uint64(24))
         )
         crc = (
-            tables[7, low & np.uint32(0xFF)]
-            ^ tables[6, (low >> np.uint32(8)) & np.uint32(0xFF)]
-            ^ tables[5, (low >> np.uint32(16)) & np.uint32(0xFF)]
-            ^ tables[4, low >> np.uint32(24)]
-            ^ tables[3, data[pos + 4]]
-            ^ tables[2, data[pos + 5]]
-            ^ tables[1, data[pos + 6]]
-            ^ tables[0, data[pos + 7]]
+            tables[np.uint64(7), low & np.uint32(0xFF)]
+            ^ tables[np.uint64(6), (low >> np.uint32(8)) & np.uint32(0xFF)]
+            ^ tables[np.uint64(5), (low >> np.uint32(16)) & np.uint32(0xFF)]
+            ^ tables[np.uint64(4), low >> np.uint32(24)]
+            ^ tables[np.uint64(3), data[at + np.uint64(4)]]
+            ^ tables[np.uint64(2), data[at + np.uint64(5)]]
+            ^ tables[np.uint64(1), data[at + np.uint64(6)]]
+            ^ tables[np.uint64(0), data[at + np.uint64(7)]]
         )
-        pos += 8
-    while pos < end:
-        crc = tables[0, (crc ^ np.uint32(data[pos])) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        pos += 1
+        at += np.uint64(8)
+    while at < stop:
+        crc = tables[np.uint64(0), (crc ^ np.uint32(data[at])) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+        at += np.uint64(1)
     return np.int64(crc ^ np.uint32(0xFFFFFFFF))
 
 

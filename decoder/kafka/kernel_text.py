@@ -68,18 +68,21 @@ _MAX_VARINT = limits.MAX_VARINT_BYTES
 @compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
 def copy(out, at, source, begin, end):
     """Copy ``source[begin:end]``."""
-    for index in range(begin, end):
-        out[at] = source[index]
-        at += 1
-    return at
+    to, origin = np.uint64(at), np.uint64(begin)
+    for index in range(np.uint64(end - begin)):
+        out[to + index] = source[origin + index]
+    return at + end - begin
 
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
 def put_text(out, at, texts, begin, end):
     """Write a short text of ``end_to_end``, a machine word of STRIDE bytes at a time: up to that many too much."""
-    for position in range(0, end - begin, STRIDE):
-        for index in range(STRIDE):
-            out[at + position + index] = texts[begin + position + index]
+    to, origin = np.uint64(at), np.uint64(begin)
+    for _ in range(0, end - begin, STRIDE):
+        for index in range(np.uint64(STRIDE)):
+            out[to + index] = texts[origin + index]
+        to += np.uint64(STRIDE)
+        origin += np.uint64(STRIDE)
     return at + end - begin
 
 
@@ -92,20 +95,20 @@ def put(out, at, index):
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
 def signed(data, at, size):
     """A big-endian signed integer of ``size`` bytes."""
-    value = np.int64(data[at])
-    if value > 127:
-        value -= 256
-    for index in range(1, size):
-        value = (value << 8) | np.int64(data[at + index])
+    start = np.uint64(at)
+    value = np.int64(np.int8(data[start]))
+    for index in range(np.uint64(1), np.uint64(size)):
+        value = (value << 8) | np.int64(data[start + index])
     return value
 
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
 def unsigned(data, at, size):
     """A big-endian unsigned integer of up to four bytes."""
+    start = np.uint64(at)
     value = np.int64(0)
-    for index in range(size):
-        value = (value << 8) | np.int64(data[at + index])
+    for index in range(np.uint64(size)):
+        value = (value << 8) | np.int64(data[start + index])
     return value
 
 
@@ -116,7 +119,7 @@ def varint(data, pos, end):
     for index in range(_MAX_VARINT):
         if pos >= end:
             return value, FAIL
-        byte = np.int64(data[pos])
+        byte = np.int64(data[np.uint64(pos)])
         pos += 1
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
@@ -127,24 +130,28 @@ def varint(data, pos, end):
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
 def put_int(out, at, value):
     """Write an integer in decimal."""
+    to = np.uint64(at)
     if 0 <= value < 10:
-        out[at] = 48 + value
+        out[to] = 48 + value
         return at + 1
     rest = np.uint64(value)
     if value < 0:
-        out[at] = 45
-        at += 1
+        out[to] = 45
+        to += np.uint64(1)
         rest = np.uint64(0) - rest
-    digits = 1
+    digits = np.uint64(1)
     bound = np.uint64(10)
-    while digits < 19 and rest >= bound:
-        digits += 1
+    while digits < np.uint64(19) and rest >= bound:
+        digits += np.uint64(1)
         bound *= np.uint64(10)
-    for index in range(digits - 1, -1, -1):
+    end = to + digits
+    place = end
+    while place > to:
+        place -= np.uint64(1)
         quotient = rest // np.uint64(10)
-        out[at + index] = np.uint8(48 + (rest - quotient * np.uint64(10)))
+        out[place] = np.uint8(np.uint64(48) + (rest - quotient * np.uint64(10)))
         rest = quotient
-    return at + digits
+    return np.int64(end)
 
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
@@ -182,19 +189,17 @@ def put_string(out, at, data, pos, end):
     out[at] = 34
     at += 1
     while pos < end:
-        byte = data[pos]
+        byte = data[np.uint64(pos)]
         if byte >= 0x80:
             stop = _sequence_end(data, pos, end)
             if stop < 0:
                 return FAIL
-            while pos < stop:
-                out[at] = data[pos]
-                at += 1
-                pos += 1
+            at = copy(out, at, data, pos, stop)
+            pos = stop
             continue
         pos += 1
         if byte >= 0x20 and byte not in (34, 92):
-            out[at] = byte
+            out[np.uint64(at)] = byte
             at += 1
             continue
         out[at] = 92
@@ -228,14 +233,20 @@ def put_base64(out, at, data, pos, end, is_url):
     alphabet = _URL_ALPHABET if is_url else _ALPHABET
     out[at] = 34
     at += 1
-    while end - pos >= 3:
-        bits = (np.int64(data[pos]) << 16) | (np.int64(data[pos + 1]) << 8) | np.int64(data[pos + 2])
-        out[at] = alphabet[bits >> 18]
-        out[at + 1] = alphabet[(bits >> 12) & 63]
-        out[at + 2] = alphabet[(bits >> 6) & 63]
-        out[at + 3] = alphabet[bits & 63]
-        pos += 3
-        at += 4
+    to, start = np.uint64(at), np.uint64(pos)
+    for _ in range((end - pos) // 3):
+        bits = (
+            (np.uint64(data[start]) << np.uint64(16))
+            | (np.uint64(data[start + np.uint64(1)]) << np.uint64(8))
+            | np.uint64(data[start + np.uint64(2)])
+        )
+        out[to] = alphabet[bits >> np.uint64(18)]
+        out[to + np.uint64(1)] = alphabet[(bits >> np.uint64(12)) & np.uint64(63)]
+        out[to + np.uint64(2)] = alphabet[(bits >> np.uint64(6)) & np.uint64(63)]
+        out[to + np.uint64(3)] = alphabet[bits & np.uint64(63)]
+        start += np.uint64(3)
+        to += np.uint64(4)
+    at, pos = np.int64(to), np.int64(start)
     left = end - pos
     if left:
         bits = np.int64(data[pos]) << 16

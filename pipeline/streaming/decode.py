@@ -135,10 +135,10 @@ def _columns(message: Message) -> dict[str, object]:
     return {
         "api_name": message.api_name,
         "client_id": message.client_id,
-        "header": _json(message.header) if message.header else None,
-        "body": _json(message.body) if message.body or message.status == "ok" else None,
-        "record_batches": _json(message.record_batches) if message.record_batches else None,
-        "embedded": _json(message.embedded) if message.embedded else None,
+        "header": json_text(message.header) if message.header else None,
+        "body": json_text(message.body) if message.body or message.status == "ok" else None,
+        "record_batches": json_text(message.record_batches) if message.record_batches else None,
+        "embedded": json_text(message.embedded) if message.embedded else None,
         "decode_status": message.status,
         "error_code": message.error_code,
         "error_offset": message.error_offset,
@@ -146,7 +146,8 @@ def _columns(message: Message) -> dict[str, object]:
     }
 
 
-def _json(value: object) -> str:
+def json_text(value: object) -> str:
+    """Compact JSON, as the columns hold it."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from decoder import Codec
 from decoder.codec import CODEC_VERSION
 from decoder.kafka import kernel
-from decoder.kafka.batch import NONE, ReadBatch, Texts, read_batch
+from decoder.kafka.batch import NONE, ReadBatch, Texts, embedded_in, read_batch
 from decoder.kafka.program import compile_programs
 from pipeline.arrow import arrow_type
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows
+from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""
@@ -48,14 +48,15 @@ def _pieces(batch: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _decode_piece(codec: Codec, piece: pd.DataFrame) -> pd.DataFrame:
     # The kernel reads Kafka only; it gives back a response without a request, so that is what all else is called.
     is_other = (piece["protocol"] != "kafka").to_numpy()
-    read = read_batch(
-        piece["frame"].tolist(),
-        (piece["direction"] == "response").to_numpy() | is_other,
-        np.where(is_other, NONE, _integers(piece["api_key"])),
-        np.where(is_other, NONE, _integers(piece["api_version"])),
-        piece["flags"].to_numpy(np.int64),
-    )
+    is_response = (piece["direction"] == "response").to_numpy() | is_other
+    keys, versions = (np.where(is_other, NONE, _integers(piece[name])) for name in ("api_key", "api_version"))
+    flags = piece["flags"].to_numpy(np.int64)
+    read = read_batch(piece["frame"].tolist(), is_response, keys, versions, flags)
     columns = _columns(read)
+    embedded = dict(embedded_in(read, is_response, flags))
+    if embedded:
+        texts = [json_text(embedded[number]) if number in embedded else None for number in range(len(piece))]
+        columns["embedded"] = pa.array(texts, pa.string())
     is_left = read.outcomes == kernel.GIVEN_BACK
     if is_left.any():
         mask = pa.array(is_left)

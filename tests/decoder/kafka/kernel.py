@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import orjson
 
 from decoder import Codec, Message
 from decoder.kafka import kernel
-from decoder.kafka.batch import NONE, ReadBatch, Texts, read_batch
+from decoder.kafka.batch import NONE, ReadBatch, Texts, embedded_in, read_batch
 
 CODEC = Codec()
 
@@ -68,8 +69,12 @@ def differences(frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Me
 def messages(frames: Sequence[Asked]) -> list[Message]:
     """Each frame's message by the kernel where it can, else by the plain reader."""
     batch = read(frames)
+    is_response = np.array([one.direction == "response" for one in frames], np.bool_)
+    embedded = dict(embedded_in(batch, is_response, np.array([one.flags for one in frames], np.int64)))
     return [
-        plainly(one) if batch.outcomes[index] == kernel.GIVEN_BACK else _message(batch, index)
+        plainly(one)
+        if batch.outcomes[index] == kernel.GIVEN_BACK
+        else replace(_message(batch, index), embedded=embedded.get(index, []))
         for index, one in enumerate(frames)
     ]
 

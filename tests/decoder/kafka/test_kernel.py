@@ -12,7 +12,7 @@ from decoder.kafka.embedded import EMBEDDING_APIS
 from decoder.model import FrameFlags
 from tests.decoder.kafka.batches import batch, control, damaged, message, record, wrapper
 from tests.decoder.kafka.encode import request, response
-from tests.decoder.kafka.kernel import Asked, differences, read, text
+from tests.decoder.kafka.kernel import Asked, differences, messages, plainly, read, text
 from tests.hostile.samples import made, recorded
 from tests.hostile.test_mutations import mutations
 
@@ -36,12 +36,24 @@ def test_every_api_oldest_and_newest():
     batch = read(frames)
     assert not differences(frames, batch)
     given_back = {(one.api_key, one.direction) for one, how in zip(frames, batch.outcomes, strict=True) if how == 2}
-    assert {key for key, _ in given_back} <= FLOAT_APIS | {PRODUCE, FETCH, 78, *EMBEDDING_APIS}
+    assert {key for key, _ in given_back} <= FLOAT_APIS | {PRODUCE, FETCH, 78}
 
 
 def test_recorded_frames():
     frames = [asked(sample) for sample in recorded()]
     assert outcome(*frames).count(kernel.GIVEN_BACK) < len(frames) / 10
+
+
+def test_messages_inside_messages_are_those_of_the_plain_reader():
+    frames = [asked(sample) for sample in (*recorded(), *made()) if sample.api_key in EMBEDDING_APIS]
+    found = messages(frames)
+    assert found == [plainly(one) for one in frames]
+    assert sum(bool(message.embedded) for message in found) > 5
+
+
+def test_an_answer_in_version_0_to_a_later_question():
+    frame = response(API_VERSIONS, 0, {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 3}]})
+    assert outcome(Asked(frame, "response", API_VERSIONS, 4)) == [kernel.NO_CLIENT_ID]
 
 
 def test_truncated_at_every_byte():
