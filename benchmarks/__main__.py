@@ -1,13 +1,13 @@
-"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records]``, all of them by default."""
+"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records | variant]``, all by default."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, records
+from benchmarks import capture, decode, records, variant
 
-PARTS = {"capture": capture.main, "decode": decode.main, "records": records.main}
+PARTS = {"capture": capture.main, "decode": decode.main, "records": records.main, "variant": variant.main}
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -80,18 +80,23 @@ class PerItem(Generic[Item]):
 
 @dataclass
 class AllAtOnce(Generic[Item]):
-    """A Python function for a batch of items, which says of each whether it was understood."""
+    """A Python function for all items in the form that it takes them, which says of each whether it was understood.
+
+    Attributes:
+        prepare: brings the items into that form; not timed.
+    """
 
     name: str
     gives: str
-    decode: Callable[[Sequence[Item]], Sequence[bool]]
-    _items: Sequence[Item] = field(default=(), init=False)
+    prepare: Callable[[Sequence[Item]], object]
+    decode: Callable[[Any], Sequence[bool]]
+    _items: object = field(default=None, init=False)
 
     def check(self, items: Sequence[Item]) -> list[bool]:
-        return list(self.decode(items))
+        return list(self.decode(self.prepare(items)))
 
     def load(self, items: Sequence[Item]) -> None:
-        self._items = items
+        self._items = self.prepare(items)
         self.round(1)
 
     def round(self, repeat: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from itertools import product
 
 from benchmarks import java_clients, wirelake
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
@@ -11,8 +12,8 @@ from benchmarks.decode import peers
 from decoder.kafka.records import COMPRESSION
 
 ROUNDS = 5
-BATCHES = 400
-PER_BATCH = 50
+RECORDS = 20_000
+PER_BATCH = (50, 5000)
 
 
 def main() -> None:
@@ -24,18 +25,19 @@ def main() -> None:
         return
     candidates = wirelake.RECORD_READERS + peers(_kafka_python, _kio, _java)
     records = _records()
-    for codec, name in enumerate(COMPRESSION):
+    for codec, per_batch in product(range(len(COMPRESSION)), PER_BATCH):
+        name = COMPRESSION[codec]
         try:
-            batches = [build_batch(codec, records[at : at + PER_BATCH]) for at in range(0, len(records), PER_BATCH)]
+            batches = [build_batch(codec, records[at : at + per_batch]) for at in range(0, len(records), per_batch)]
         except Exception as error:
             CONSOLE.print(f"\n{name}: {error} (uv pip install --group bench)")
             continue
         understood = [candidate.check(batches) for candidate in candidates]
         given = [[batch for batch, good in zip(batches, marks, strict=True) if good] for marks in understood]
         size = sum(map(len, batches)) / len(batches)
-        title = f"{name}: {BATCHES} batches of {PER_BATCH} records, mean {size:,.0f} bytes a batch"
+        title = f"{name}: {len(batches)} batches of {per_batch} records, mean {size:,.0f} bytes a batch"
         results = measure(candidates, given, 1, ROUNDS)
-        units = [PER_BATCH * len(some) for some in given]
+        units = [per_batch * len(some) for some in given]
         CONSOLE.print()
         show(f"{title}; {ROUNDS} rounds in turn, CPU time of one core", results, len(batches), "records", units)
 
@@ -45,7 +47,7 @@ def _records() -> list[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
     source = random.Random(7)
     letters = string.ascii_lowercase.encode()
     made: list[tuple[bytes, bytes, list[tuple[str, bytes]]]] = []
-    for index in range(BATCHES * PER_BATCH):
+    for index in range(RECORDS):
         value = b'{"order": %d, "note": "%s"}' % (index, bytes(source.choices(letters, k=70)))
         made.append((b"key-%06d" % index, value, [("trace", source.randbytes(8))] if index % 2 else []))
     return made

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import orjson
@@ -28,24 +30,47 @@ def _plain(frame: CorpusFrame) -> bool:
     return message.status == "ok"
 
 
-def _by_kernel(frames: Sequence[CorpusFrame]) -> list[bool]:
-    """As Spark's workers do: batches of frames, and the plain reader for what the kernel gives back."""
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Frames as Spark hands them over: columns."""
+
+    frames: Sequence[CorpusFrame]
+    data: list[bytes]
+    is_response: np.ndarray[Any, Any]
+    api_keys: np.ndarray[Any, Any]
+    api_versions: np.ndarray[Any, Any]
+    flags: np.ndarray[Any, Any]
+
+
+def _batches(frames: Sequence[CorpusFrame]) -> list[_Batch]:
+    pieces = [frames[start : start + _AT_ONCE] for start in range(0, len(frames), _AT_ONCE)]
+    return [
+        _Batch(
+            some,
+            [frame.data for frame in some],
+            np.array([frame.direction == "response" for frame in some]),
+            np.array([frame.api_key for frame in some]),
+            np.array([frame.api_version for frame in some]),
+            np.zeros(len(some), np.int64),
+        )
+        for some in pieces
+    ]
+
+
+def _by_kernel(batches: list[_Batch]) -> list[bool]:
+    """As Spark's workers do, with the plain reader for what the kernel gives back."""
     understood: list[bool] = []
-    for start in range(0, len(frames), _AT_ONCE):
-        some = frames[start : start + _AT_ONCE]
-        is_response = np.array([frame.direction == "response" for frame in some])
-        keys, versions = np.array([(frame.api_key, frame.api_version) for frame in some]).T.copy()
-        flags = np.zeros(len(some), np.int64)
-        batch = read_batch([frame.data for frame in some], is_response, keys, versions, flags)
-        for _, embedded in embedded_in(batch, is_response, flags):
+    for given in batches:
+        batch = read_batch(given.data, given.is_response, given.api_keys, given.api_versions, given.flags)
+        for _, embedded in embedded_in(batch, given.is_response, given.flags):
             orjson.dumps(embedded)
         is_read = (batch.outcomes != GIVEN_BACK).tolist()
-        understood += [good or _plain(frame) for good, frame in zip(is_read, some, strict=True)]
+        understood += [good or _plain(frame) for good, frame in zip(is_read, given.frames, strict=True)]
     return understood
 
 
 FRAME_READERS: list[Candidate[CorpusFrame]] = [
-    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", _by_kernel),
+    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", _batches, _by_kernel),
     PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
 ]
 

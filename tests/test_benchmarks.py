@@ -68,7 +68,7 @@ def test_kafka_python_reads_the_batches_that_it_writes():
 
 def test_a_candidate_is_timed_on_what_it_understands(capsys):
     each = PerItem("one by one", "halves", lambda item: 1 // item)
-    together = AllAtOnce("all at once", "halves", lambda items: [True] * len(items))
+    together = AllAtOnce("all at once", "halves", list, lambda items: [True] * len(items))
     assert each.check([1, 0]) == [True, False]
     given = [[1], [1, 0]]
     assert [result.understood for result in measure([each, together], given, 1, 3)] == [1, 2]

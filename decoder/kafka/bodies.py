@@ -6,6 +6,7 @@ This is the plain reader: every field goes through Python. With a trace it also 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,10 +65,17 @@ _READ_FIXED: dict[int, Callable[[Cursor], Any]] = {
     Op.INT32: Cursor.int32,
     Op.UINT32: Cursor.uint32,
     Op.INT64: Cursor.int64,
-    Op.FLOAT64: Cursor.float64,
+    Op.FLOAT64: lambda c: float64_json(c.float64()),
     Op.UUID: lambda c: uuid_text(c.data, c.take(16, "uuid")),
 }
 _COMPACT = (Op.C_STRING, Op.C_BYTES, Op.C_RECORDS, Op.C_ARRAY)
+
+
+def float64_json(value: float) -> float | str:
+    """JSON has no word for what is no finite number; Kafka's converters (Jackson) then write Java's, as a string."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def uuid_text(data: bytes, start: int) -> str:

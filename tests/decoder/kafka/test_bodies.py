@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 
 import pytest
@@ -86,6 +87,16 @@ def test_decoding_is_the_inverse_of_encoding(data):
     message = CODEC.decode(frame(kind, key, version, body), direction=kind, api_key=key, api_version=version)
     assert (message.status, message.error_detail) == ("ok", None)
     assert message.body == as_read(body)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.5, 1.5), (math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")],
+)
+def test_what_is_no_finite_number_is_a_text_as_kafkas_converters_write_it(value, shown):
+    operation = {"key": "producer_byte_rate", "value": value, "remove": False}
+    raw = request(49, 0, {"entries": [{"entity": [], "ops": [operation]}], "validateOnly": False})
+    assert CODEC.decode(raw).body["entries"][0]["ops"][0]["value"] == shown
 
 
 class TestNull:
