@@ -57,13 +57,19 @@ def _batches(frames: Sequence[CorpusFrame]) -> list[_Batch]:
     ]
 
 
-def _by_kernel(batches: list[_Batch]) -> list[bool]:
-    """As Spark's workers do, with the plain reader for what the kernel gives back."""
+def _as_in_spark(batches: list[_Batch]) -> list[bool]:
+    """All columns of bronze.frames: messages inside messages too, which no other candidate reads."""
+    return _by_kernel(batches, with_embedded=True)
+
+
+def _by_kernel(batches: list[_Batch], *, with_embedded: bool = False) -> list[bool]:
+    """With the plain reader for what the kernel gives back."""
     understood: list[bool] = []
     for given in batches:
         batch = read_batch(given.data, given.is_response, given.api_keys, given.api_versions, given.flags)
-        for _, embedded in embedded_in(batch, given.is_response, given.flags):
-            orjson.dumps(embedded)
+        if with_embedded:
+            for _, embedded in embedded_in(batch, given.is_response, given.flags):
+                orjson.dumps(embedded)
         is_read = (batch.outcomes != GIVEN_BACK).tolist()
         understood += [good or _plain(frame) for good, frame in zip(is_read, given.frames, strict=True)]
     return understood
@@ -71,6 +77,7 @@ def _by_kernel(batches: list[_Batch]) -> list[bool]:
 
 FRAME_READERS: list[Candidate[CorpusFrame]] = [
     AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", _batches, _by_kernel),
+    AllAtOnce("Wirelake, kernel", "the same and embedded messages", _batches, _as_in_spark),
     PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
 ]
 
