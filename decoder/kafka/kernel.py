@@ -117,7 +117,7 @@ def _forget(where):
         where[row, 0] = where[row, 1] = -1
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
+@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, inline=True)
 def _length(data, pos, end, op, nullable):
     """The length in front of a value: size (-1 null) and where the content begins; negative if it does not fit."""
     if op in (_C_STRING, _C_BYTES, _C_RECORDS, _C_ARRAY):
@@ -136,24 +136,12 @@ def _length(data, pos, end, op, nullable):
     return size, pos
 
 
-@compiled(PAIR, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+@compiled(PAIR, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64, inline=True)
 def _put_scalar(op, nullable, data, pos, end, out, at):
     """One value that holds no others: where it ends in the frame and in the text; negative if it does not fit.
 
     The caller has made room for 64 bytes; what needs more is checked here.
     """
-    if op == _INT32:
-        if end - pos < 4:
-            return FAIL, at
-        return pos + 4, put_int(out, at, signed(data, pos, 4))
-    if op == _INT64:
-        if end - pos < 8:
-            return FAIL, at
-        return pos + 8, put_int(out, at, signed(data, pos, 8))
-    if op == _INT16:
-        if end - pos < 2:
-            return FAIL, at
-        return pos + 2, put_int(out, at, signed(data, pos, 2))
     if op in (_STRING, _C_STRING, _BYTES, _C_BYTES):
         size, pos = _length(data, pos, end, op, nullable)
         if pos < 0:
@@ -167,22 +155,26 @@ def _put_scalar(op, nullable, data, pos, end, out, at):
         else:
             at = put_base64(out, at, data, pos, pos + size, False)
         return (pos + size if at >= 0 else FAIL), at
-    if op in (_BOOL, _INT8):
-        if end - pos < 1:
-            return FAIL, at
-        if op == _BOOL:
-            return pos + 1, put(out, at, t.TRUE if data[pos] else t.FALSE)
-        return pos + 1, put_int(out, at, signed(data, pos, 1))
-    if op == _UUID:
-        if end - pos < 16:
-            return FAIL, at
+    left = end - pos
+    if op == _INT32 and left >= 4:
+        value, pos = signed(data, pos, 4), pos + 4
+    elif op == _INT64 and left >= 8:
+        value, pos = signed(data, pos, 8), pos + 8
+    elif op == _INT16 and left >= 2:
+        value, pos = signed(data, pos, 2), pos + 2
+    elif op == _INT8 and left >= 1:
+        value, pos = signed(data, pos, 1), pos + 1
+    elif op == _BOOL and left >= 1:
+        return pos + 1, put(out, at, t.TRUE if data[pos] else t.FALSE)
+    elif op == _UUID and left >= 16:
         return pos + 16, put_base64(out, at, data, pos, pos + 16, True)
-    if op in (_UINT16, _UINT32):
-        size = 2 if op == _UINT16 else 4
-        if end - pos < size:
-            return FAIL, at
-        return pos + size, put_int(out, at, unsigned(data, pos, size))
-    return FAIL, at  # a float: its shortest text needs a library
+    elif op == _UINT16 and left >= 2:
+        value, pos = unsigned(data, pos, 2), pos + 2
+    elif op == _UINT32 and left >= 4:
+        value, pos = unsigned(data, pos, 4), pos + 4
+    else:
+        return FAIL, at  # too few bytes; or a float, whose shortest text needs a library
+    return pos, put_int(out, at, value)
 
 
 @compiled(

@@ -19,13 +19,13 @@ import numba as nb
 from numba.core.caching import _CacheLocator
 
 
-def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*signature: Any, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a function of the kernel: return type first. Compiles at once, or loads what was compiled before.
 
     Without its types numba would compile a function anew for each constant that it is called with. No function makes
     or keeps an array, so that numba need not count references to those passed (a third of the time otherwise).
     """
-    options = {"cache": True, "nogil": True, "_nrt": False, "error_model": "numpy"}
+    options = {"cache": True, "nogil": True, "_nrt": False, "error_model": "numpy", "forceinline": inline}
 
     def decorate(function: Callable[..., Any]) -> Any:
         before = nb.config.CACHE_LOCATOR_CLASSES

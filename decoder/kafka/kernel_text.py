@@ -74,7 +74,7 @@ def copy(out, at, source, begin, end):
     return at + end - begin
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
 def put_text(out, at, texts, begin, end):
     """Write a short text of ``end_to_end``, a machine word of STRIDE bytes at a time: up to that many too much."""
     to, origin = np.uint64(at), np.uint64(begin)
@@ -86,13 +86,13 @@ def put_text(out, at, texts, begin, end):
     return at + end - begin
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
 def put(out, at, index):
     """Write one of the constant texts above."""
     return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
 def signed(data, at, size):
     """A big-endian signed integer of ``size`` bytes."""
     start = np.uint64(at)
@@ -102,7 +102,7 @@ def signed(data, at, size):
     return value
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
 def unsigned(data, at, size):
     """A big-endian unsigned integer of up to four bytes."""
     start = np.uint64(at)
@@ -112,7 +112,7 @@ def unsigned(data, at, size):
     return value
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64)
+@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, inline=True)
 def varint(data, pos, end):
     """An unsigned 32-bit varint: value and where it ends; the end is negative if it does not fit."""
     value = np.int64(0)
@@ -127,7 +127,7 @@ def varint(data, pos, end):
     return value, FAIL
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
 def put_int(out, at, value):
     """Write an integer in decimal."""
     to = np.uint64(at)
