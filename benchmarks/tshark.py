@@ -17,6 +17,7 @@ import orjson
 
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
 from benchmarks.corpus import CorpusFrame, describe
+from benchmarks.wirelake import FRAME_READERS
 from pipeline.commands.messages import as_object, decoded_messages
 
 ROUNDS = 3
@@ -33,7 +34,13 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
     frames = _copies(understood(recorded))
     CONSOLE.print(f"\nBeside tshark {_version()}, versions that it knows: {describe(frames)}; a packet each")
     candidates: list[Candidate[CorpusFrame]] = [
+        replace(FRAME_READERS[0], name="Wirelake, kernel, frames in memory"),
         FromCapture("Wirelake, agent and plain reader", "JSON text, all fields"),
+        Tshark(
+            "tshark, reads and follows TCP only",
+            "nothing",
+            ("-Y", "tcp", "-w", "/dev/null", "--disable-protocol", "kafka"),
+        ),
         Tshark("tshark -T fields", f"text, {len(_FIELDS)} fields", ("-Y", "kafka", "-T", "fields", *_fields())),
         Tshark("tshark -T json", "JSON text, all fields", ("-Y", "kafka", "-T", "json", "-J", "kafka")),
     ]
