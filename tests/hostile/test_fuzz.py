@@ -19,8 +19,8 @@ from tests.hostile.readers import READERS, Reader
 COUNT = 4000
 
 
-def job(tmp_path, reader: str = "plain", count: int = 1) -> Job:
-    return Job(7, 0, 1, count, (reader,), 64 * 2**20, tmp_path)
+def job(tmp_path, reader: str = "plain", count: int = 1, *, timed: bool = False) -> Job:
+    return Job(7, 0, 1, count, (reader,), 64 * 2**20, tmp_path, timed)
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -63,7 +63,7 @@ def is_slow(frames):
 def test_a_violation_is_written_down_and_ends_it(tmp_path, monkeypatch, decode):
     monkeypatch.setitem(READERS, "bad", Reader(decode, at_once=1))
     with pytest.raises(SystemExit, match="1"):
-        run(job(tmp_path, "bad"), Report())
+        run(job(tmp_path, "bad", timed=True), Report())
     (fault,) = tmp_path.iterdir()
     assert "seed 7, from frame 0" in fault.read_text()
     assert Mutator(7).frame(0).data.hex() in fault.read_text()
@@ -73,7 +73,7 @@ def test_readers_that_differ_are_a_violation(tmp_path, monkeypatch):
     other = Reader(lambda frames: [Message({}, {}, "ok") for _ in frames], at_once=10)
     monkeypatch.setitem(READERS, "other", other)
     with pytest.raises(SystemExit, match="1"):
-        run(Job(7, 0, 1, 10, ("plain", "other"), 64 * 2**20, tmp_path), Report())
+        run(Job(7, 0, 1, 10, ("plain", "other"), 64 * 2**20, tmp_path, timed=False), Report())
     assert "the readers differ in" in next(tmp_path.iterdir()).read_text()
 
 
