@@ -482,14 +482,16 @@ def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_v
         where[3, 0] = r_at
         batches_begin = r_at
         body_begin, start = pos, bodies[side, key, version]
+        # The agent's verdict is on the batches of these messages, see messages.BATCHES_AT.
+        known = flags[number] if tables.is_batch_api[side, key] else 0
         pos, b_at, r_at = _put_message(
-            start, tables, data, body_begin, end, flags[number], where, stack, body, b_at, batches, r_at
+            start, tables, data, body_begin, end, known, where, stack, body, b_at, batches, r_at
         )
         if side and key == _API_VERSIONS and pos not in (FULL, end):
             # A broker that does not know the version asked for answers in v0 (KIP-511).
             b_at, start = ends[number, BODY], bodies[side, key, 0]
             pos, b_at, r_at = _put_message(
-                start, tables, data, body_begin, end, flags[number], where, stack, body, b_at, batches, r_at
+                start, tables, data, body_begin, end, known, where, stack, body, b_at, batches, r_at
             )
         if pos == FULL:
             return number

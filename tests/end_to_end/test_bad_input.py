@@ -124,7 +124,7 @@ def test_a_lake_that_cannot_be_written(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["explain"], "--hex"),
-        (["explain", "--hex", "0g"], "pairs of hex digits"),
+        (["explain", "--hex", "0g"], "is no hex digit"),
         (["explain", "--hex", "0000", "--direction", "response"], "--api-key"),
         (["stream"], "landing"),
         (["stream", "--conf", "nowhere.yaml"], "nowhere.yaml"),

@@ -96,6 +96,13 @@ def test_record_batches(records, flags):
     outcome(frame)
 
 
+def test_the_agents_verdict_is_not_on_a_snapshots_records():
+    partition = {"index": 0, "unalignedRecords": damaged(batch([record(b"k", b"v")]))}
+    frame = response(59, 0, {"topics": [{"name": "__cluster_metadata", "partitions": [partition]}]})
+    flags = int(FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED)
+    assert outcome(Asked(frame, "response", 59, 0, flags)) == [kernel.NO_CLIENT_ID]
+
+
 def test_record_batches_are_read_not_given_back():
     body = {"topicData": [{"name": "orders", "partitionData": [{"index": 3, "records": batch([record(b"k", b"v")])}]}]}
     assert outcome(Asked(request(PRODUCE, 9, body), "request", None, None)) == [kernel.DECODED]
