@@ -46,6 +46,8 @@ class FrameFlags(IntFlag):
     """The response's correlation id is not that of the request next in line; paired by id, or not at all."""
     SASL_TOKEN = 1024
     """A raw SASL token (SaslHandshake v0): no Kafka header."""
+    CONFLICT = 2048
+    """Bytes of this frame came twice with different content; the first are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class RawFrame:
         ts: capture time of the first byte, µs since the epoch, UTC.
         ts_end: capture time of the last byte, µs.
         after_gap: bytes were lost in this direction immediately before this frame.
+        disputed: some of its bytes came twice, with different content.
     """
 
     data: bytes
@@ -65,6 +68,7 @@ class RawFrame:
     ts: int
     ts_end: int
     after_gap: bool = False
+    disputed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes of one direction that the capture does not hold (a row of ``bronze.gaps``).
+    """Bytes of one direction that are in no frame (a row of ``bronze.gaps``).
+
+    Of each direction of a connection, the bytes of all frames (each with its 4-byte length prefix; of a truncated one
+    those that it holds) and of all gaps together are those of the stream, from the first to the last that any packet
+    spoke of.
 
     Attributes:
         seq: ordinal in its direction of the first frame found after the loss.
-        bytes_lost: bytes missing from the stream or skipped while looking for the next frame.
+        bytes_lost: bytes missing from the stream, the rest of a frame cut off by the loss, and bytes skipped while
+            looking for the next frame.
         method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``.
         confidence: 0 to 1.
     """

@@ -38,7 +38,8 @@ class Framed:
 
     frames: Sequence[RawFrame] = field(default_factory=tuple)
     bytes_skipped: int = 0
-    """Bytes given up while looking for the next frame (0 in step)."""
+    """Bytes fed that are in no frame: given up while looking for the next one, or the rest of one cut off by a loss.
+    Of all bytes fed, those in frames (with their length prefixes) and the skipped ones are the sum."""
     method: str = ""
     """How the stream was found again, see decoder.model.Gap."""
     confidence: float = 0.0
@@ -47,8 +48,18 @@ class Framed:
 class Framer(Protocol):
     """Cuts the byte stream of one direction of one connection into frames. Buffers at most one frame."""
 
+    @property
+    def buffered(self) -> int:
+        """Bytes kept."""
+
     def feed(self, data: bytes, ts: int) -> Framed:
         """Take the next bytes in order (``ts``: capture time in µs) and return the frames that they complete."""
+
+    def conclude(self) -> Framed:
+        """The bytes that come next do not follow those taken: frames of which one more byte would have made sure.
+
+        To be called before :meth:`lost`, :meth:`relieve` and :meth:`close`.
+        """
 
     def lost(self, count: int, ts: int) -> Framed:
         """``count`` bytes are missing here. Returns the cut-off frame (shorter than its size), if one was open.
@@ -56,12 +67,27 @@ class Framer(Protocol):
         A count of 0 before any byte says that the stream was joined midway: it may begin anywhere in a frame.
         """
 
+    def dispute(self, start: int, end: int) -> None:
+        """Some bytes came twice, with different content. Frames that hold them and are not finished are marked.
+
+        ``start`` and ``end`` (exclusive) count from the first byte fed or lost; they may lie ahead.
+        """
+
+    def relieve(self) -> Framed:
+        """Free the memory: hand out the frame that is open cut off, or give up what was searched."""
+
     def close(self) -> Framed:
         """No more bytes. Returns the cut-off frame, if one was open."""
 
 
 class Pairer(Protocol):
-    """Matches the responses of one connection to its requests."""
+    """Matches the responses of one connection to its requests.
+
+    Attributes:
+        forgotten: requests that waited for their response, until there were too many.
+    """
+
+    forgotten: int
 
     def request(self, frame: RawFrame) -> FrameKey:
         """Take the next request in order."""
@@ -69,11 +95,11 @@ class Pairer(Protocol):
     def response(self, frame: RawFrame) -> FrameKey:
         """Take the next response in order; an orphan gets an exchange ordinal of its own."""
 
-    def expects(self, correlation_id: int) -> bool:
-        """Whether a request with this id waits for its response."""
+    def lost(self, direction: Direction) -> None:
+        """Frames of this direction may be missing between the last one and the next."""
 
     def unanswered(self) -> Sequence[int]:
-        """Exchange ordinals of requests still waiting for their response."""
+        """Exchange ordinals of requests still waiting for their response, as far as they certainly get one."""
 
 
 class WireProtocol(Protocol):

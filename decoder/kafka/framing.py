@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable
 
 from decoder import limits
+from decoder.kafka.evidence import Evidence, NoEvidence
 from decoder.kafka.resync import Found, Search
 from decoder.model import Direction, RawFrame
 from decoder.protocol import Framed
+
+MAX_DISPUTES = 256
+"""Places remembered of which copies differ; beyond that they become one that spans all."""
 
 _PREFIX = struct.Struct(">i")
 
@@ -39,9 +42,11 @@ class KafkaFramer:
     is legal, two in a row are not: a SASL token may be empty (the answer to PLAIN after SaslHandshake v0).
     """
 
-    def __init__(self, direction: Direction, expects: Callable[[int], bool] | None = None) -> None:
-        """``expects`` tells whether a response with this correlation id is awaited; by default any may be."""
-        self._expects = None if direction == "request" else expects or (lambda _: True)
+    def __init__(self, direction: Direction, evidence: Evidence | None = None) -> None:
+        """``evidence`` is what the connection knows of its frames; without it little more than sizes can be judged."""
+        self._direction: Direction = direction
+        self._evidence: Evidence = evidence or NoEvidence()
+        self._at = 0  # bytes of the stream that were worked through, lost ones included
         self._buffer = bytearray()  # an unfinished frame with its length prefix
         self._begin = 0  # capture time of the first byte in it
         self._last = 0
@@ -49,12 +54,29 @@ class KafkaFramer:
         self._after_gap = False
         self._was_empty = False
         self._search: Search | None = None
+        self._disputes: list[tuple[int, int]] = []
+
+    @property
+    def buffered(self) -> int:
+        """See decoder.protocol.Framer.buffered."""
+        return len(self._buffer) + (self._search.buffered if self._search is not None else 0)
 
     def feed(self, data: bytes, ts: int) -> Framed:
         """See decoder.protocol.Framer.feed."""
         outcome = _Outcome()
         if data:
             self._run(deque([(data, ts, True)]), outcome)
+        return outcome.framed()
+
+    def conclude(self) -> Framed:
+        """See decoder.protocol.Framer.conclude."""
+        outcome = _Outcome()
+        while self._search is not None:
+            found = self._search.conclude()
+            if found is None:
+                break
+            self._resume(found, outcome)
+            self._run(deque(found.rest), outcome)
         return outcome.framed()
 
     def lost(self, count: int, ts: int) -> Framed:
@@ -64,37 +86,50 @@ class KafkaFramer:
         next one begins (method ``length``).
         """
         outcome = _Outcome()
-        if self._search is not None:
-            outcome.skipped += self._search.skipped
-            self._search = Search(self._expects)
-        elif self._to_skip or len(self._buffer) >= _PREFIX.size:
-            if self._buffer:
-                self._to_skip = self._missing()
-                self._emit_cut(outcome)
+        if self._search is None and (self._to_skip or len(self._buffer) >= _PREFIX.size):
+            self._cut_off(outcome)
             if count <= self._to_skip:
                 self._to_skip -= count
                 outcome.found("length", 1.0)
             else:
-                self._fall_out_of_step()
+                self._fall_out_of_step(outcome)
         else:
-            outcome.skipped += len(self._buffer)
-            self._fall_out_of_step()
+            self._fall_out_of_step(outcome)
+        self._at += count
         self._after_gap = self._after_gap or count > 0
+        return outcome.framed()
+
+    def dispute(self, start: int, end: int) -> None:
+        """See decoder.protocol.Framer.dispute."""
+        unfinished = self._at - len(self._buffer)
+        if end <= unfinished:
+            return
+        self._disputes.append((start, end))
+        if len(self._disputes) > MAX_DISPUTES:
+            self._disputes = [(min(s for s, _ in self._disputes), max(e for _, e in self._disputes))]
+
+    def relieve(self) -> Framed:
+        """See decoder.protocol.Framer.relieve."""
+        outcome = _Outcome()
+        if self._search is None and len(self._buffer) >= _PREFIX.size:
+            self._cut_off(outcome)
+            self._after_gap = True
+            outcome.found("length", 1.0)
+        elif self._search is not None:
+            self._fall_out_of_step(outcome)
+            self._after_gap = True
+            outcome.found("none", 0.0)
         return outcome.framed()
 
     def close(self) -> Framed:
         """See decoder.protocol.Framer.close."""
         outcome = _Outcome()
-        if self._search is not None:
-            outcome.skipped += self._search.skipped
-            if outcome.skipped:
-                outcome.found("none", 0.0)
-        elif len(self._buffer) >= _PREFIX.size:
+        if self._search is None and len(self._buffer) >= _PREFIX.size:
             self._emit_cut(outcome)
-        elif self._buffer:
-            outcome.skipped += len(self._buffer)
+        before = outcome.skipped
+        self._fall_out_of_step(outcome)
+        if outcome.skipped > before:
             outcome.found("none", 0.0)
-        self._fall_out_of_step()
         return outcome.framed()
 
     def _run(self, chunks: deque[tuple[bytes, int, bool]], outcome: _Outcome) -> None:
@@ -104,7 +139,7 @@ class KafkaFramer:
             if self._search is None:
                 rest = self._cut(data, ts, outcome)
                 if rest:
-                    self._fall_out_of_step()
+                    self._fall_out_of_step(outcome)
                     self._after_gap = True
                     chunks.appendleft((rest, ts, False))
                 continue
@@ -116,20 +151,29 @@ class KafkaFramer:
     def _resume(self, found: Found, outcome: _Outcome) -> None:
         self._search = None
         self._was_empty = False
+        self._at += found.skipped
         if found.skipped or self._after_gap:
             self._after_gap = True
             outcome.skipped += found.skipped
             outcome.found(found.method, found.confidence)
 
-    def _fall_out_of_step(self) -> None:
+    def _fall_out_of_step(self, outcome: _Outcome) -> None:
+        """Give up what is kept, and search from here on."""
+        if self._search is not None:
+            outcome.skipped += self._search.taken
+            self._at += self._search.taken
+        outcome.skipped += len(self._buffer)
         self._buffer.clear()
         self._to_skip = 0
-        self._search = Search(self._expects)
+        self._search = Search(self._direction, self._evidence)
 
     def _cut(self, data: bytes, ts: int, outcome: _Outcome) -> bytes:
         """Cut the frames out of the next bytes in step; what is left from an impossible length prefix on."""
+        begin = self._at
         at = min(self._to_skip, len(data))
         self._to_skip -= at
+        outcome.skipped += at
+        self._at = begin + at
         while at < len(data):
             if not self._buffer:
                 self._begin = ts
@@ -138,10 +182,15 @@ class KafkaFramer:
                 taken = data[at : at + _PREFIX.size - len(self._buffer)]
                 self._buffer += taken
                 at += len(taken)
+                self._at = begin + at
                 if len(self._buffer) == _PREFIX.size and not self._is_plausible():
-                    return bytes(self._buffer) + data[at:]
+                    rest = bytes(self._buffer) + data[at:]
+                    self._at -= len(self._buffer)
+                    self._buffer.clear()
+                    return rest
             if len(self._buffer) >= _PREFIX.size:
                 end = at + self._missing()
+                self._at = begin + min(end, len(data))
                 if len(self._buffer) == _PREFIX.size and end <= len(data):
                     self._emit(data[at:end], outcome)  # the common case: no copy through the buffer
                 else:
@@ -162,13 +211,23 @@ class KafkaFramer:
         return limits.MIN_FRAME_BYTES <= size <= limits.MAX_FRAME_BYTES or (size == 0 and not self._was_empty)
 
     def _emit(self, data: bytes, outcome: _Outcome) -> None:
-        outcome.frames.append(RawFrame(data, self._size(), self._begin, self._last, self._after_gap))
+        disputed = bool(self._disputes) and self._is_disputed(self._at - _PREFIX.size - len(data))
+        outcome.frames.append(RawFrame(data, self._size(), self._begin, self._last, self._after_gap, disputed))
         self._after_gap = False
         self._was_empty = not data
         self._buffer = bytearray()
 
     def _emit_cut(self, outcome: _Outcome) -> None:
-        data = bytes(memoryview(self._buffer)[_PREFIX.size :])
-        outcome.frames.append(RawFrame(data, self._size(), self._begin, self._last, self._after_gap))
-        self._after_gap = False
-        self._buffer = bytearray()
+        self._emit(bytes(memoryview(self._buffer)[_PREFIX.size :]), outcome)
+
+    def _cut_off(self, outcome: _Outcome) -> None:
+        """Hand out what there is of a frame; its other bytes will be skipped."""
+        if self._buffer:
+            self._to_skip = self._missing()
+            self._emit_cut(outcome)
+
+    def _is_disputed(self, start: int) -> bool:
+        """Whether the frame that begins at ``start`` and ends here has bytes of which copies differ."""
+        touched = any(begin < self._at and end > start for begin, end in self._disputes)
+        self._disputes = [dispute for dispute in self._disputes if dispute[1] > self._at]
+        return touched

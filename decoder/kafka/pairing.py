@@ -7,13 +7,26 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from decoder.kafka.evidence import Reads
 from decoder.kafka.peek import RequestPeek, peek_request
-from decoder.model import FrameFlags, RawFrame
+from decoder.model import Direction, FrameFlags, RawFrame
 from decoder.protocol import FrameKey
 
 MAX_OUTSTANDING = 10_000
 """Requests remembered that wait for their response. Clients have a handful under way (5 by default); a capture that
 lacks the responses must not fill the memory. The oldest are forgotten."""
+
+MAX_MISSED = 64
+"""Runs of correlation ids remembered that the capture lacks; the oldest are forgotten."""
+
+MAX_MISSED_IDS = 1024
+"""Ids in one run. Requests that were not captured carry the ids between those that were."""
+
+MAX_APIS = 32
+"""Apis and versions remembered that this connection uses."""
+
+MAX_CLIENT_IDS = 8
+"""Client ids remembered. A connection has one; where several share it (a proxy), these are the first."""
 
 _PRODUCE = 0
 _FIND_COORDINATOR = 10
@@ -30,18 +43,35 @@ class _Request:
     api_version: int | None
     correlation_id: int | None
     is_token: bool = False
+    may_be_silent: bool = False
+    """Whether it may be a Produce with acks=0: the byte that tells was not captured."""
 
 
 class KafkaPairer:
-    """Pairs one connection; see decoder.protocol.Pairer."""
+    """Pairs one connection; see decoder.protocol.Pairer. What it has seen is evidence for decoder.kafka.resync.
 
-    def __init__(self) -> None:
+    Attributes:
+        forgotten: see decoder.protocol.Pairer.
+    """
+
+    def __init__(self, reads: Reads | None = None) -> None:
+        """``reads``: a trial decoder; without it frames are told from other bytes by their headers only."""
+        self.forgotten = 0
+        self._decodes = reads
         self._exchanges = 0
         self._outstanding: deque[_Request] = deque()
-        self._awaited: Counter[int | None] = Counter()  # correlation ids of those outstanding
+        self._awaited: dict[int | None, deque[_Request]] = {}  # those outstanding by correlation id
         self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
+        self._passed_ids: Counter[int | None] = Counter()
         self._tokens_follow = False
         self._seen_header = False
+        self._last_id: int | None = None
+        self._lost_requests = False
+        self._lost_responses = False
+        self._is_ambiguous = False
+        self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
+        self._apis: dict[tuple[int, int], None] = {}
+        self._client_ids: set[bytes | None] = set()
 
     def request(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.request."""
@@ -56,23 +86,34 @@ class KafkaPairer:
         self._seen_header = self._seen_header or peek.possible
         # KIP-43: after version 0 tokens follow without a header; from version 1 on in SaslAuthenticate requests.
         self._tokens_follow = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
+        self._learn(peek, frame)
         flags = 0
-        if peek.api_key == _PRODUCE and _acks(frame.data, peek) == 0:
+        acks = _acks(frame.data, peek) if peek.api_key == _PRODUCE else 1
+        if acks == 0:
             flags = int(FrameFlags.NO_RESPONSE_EXPECTED)
         else:
-            self._wait(_Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id))
+            silent = acks is None
+            self._wait(
+                _Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent)
+            )
         return FrameKey(ordinal, peek.api_key, peek.api_version, peek.correlation_id, flags=flags)
 
     def response(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.response."""
+        lost, self._lost_responses = self._lost_responses, False
+        correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
+        while lost and self._outstanding and self._outstanding[0].is_token and correlation_id in self._awaited:
+            self._pass_over()  # its answer was lost
         head = self._outstanding[0] if self._outstanding else None
         if head is not None and head.is_token:
             self._pop()
             return FrameKey(head.ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
-        correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
+        if lost and len(self._awaited.get(correlation_id, ())) > 1:
+            self._is_ambiguous = True  # which of these requests lost its response?
+        flags = int(FrameFlags.CORRELATION_MISMATCH) if self._is_ambiguous and head is not None else 0
         if head is not None and _answers(head, correlation_id):
             self._pop()
-            return FrameKey(head.ordinal, head.api_key, head.api_version, correlation_id)
+            return FrameKey(head.ordinal, head.api_key, head.api_version, correlation_id, flags=flags)
         flags = int(FrameFlags.CORRELATION_MISMATCH) if head is not None else 0
         request = self._find(correlation_id)
         if request is not None:
@@ -80,30 +121,92 @@ class KafkaPairer:
         flags |= FrameFlags.ORPHAN_RESPONSE
         return FrameKey(self._next_ordinal(), None, None, correlation_id, flags=flags)
 
-    def expects(self, correlation_id: int) -> bool:
-        """See decoder.protocol.Pairer.expects."""
-        return correlation_id in self._awaited
+    def lost(self, direction: Direction) -> None:
+        """See decoder.protocol.Pairer.lost."""
+        if direction == "request":
+            self._lost_requests = True
+        else:
+            self._lost_responses = True
 
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
-        return [*self._passed_over, *(request.ordinal for request in self._outstanding)]
+        waiting = [*self._passed_over.values(), *self._outstanding]
+        return [request.ordinal for request in waiting if not request.may_be_silent]
+
+    def uses_client_id(self, client_id: bytes | None) -> bool | None:
+        """See decoder.kafka.evidence.Evidence."""
+        return client_id in self._client_ids if self._client_ids else None
+
+    def awaits(self, correlation_id: int) -> bool:
+        """See decoder.kafka.evidence.Evidence."""
+        return correlation_id in self._awaited
+
+    def may_have_missed(self, correlation_id: int) -> bool:
+        """See decoder.kafka.evidence.Evidence."""
+        if self._lost_requests and self._last_id is not None and _is_among(correlation_id, self._last_id + 1):
+            return True
+        return any(_is_among(correlation_id, first, count) for first, count in self._missed)
+
+    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:
+        """See decoder.kafka.evidence.Evidence."""
+        return self._decodes(frame, "request", api_key, api_version) if self._decodes is not None else None
+
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:
+        """See decoder.kafka.evidence.Evidence."""
+        if self._decodes is None:
+            return None
+        if correlation_id in self._awaited:
+            request = self._awaited[correlation_id][0]
+            if request.api_key is None or request.api_version is None:
+                return None
+            return self._decodes(frame, "response", request.api_key, request.api_version)
+        return any(self._decodes(frame, "response", *api) for api in self._apis)
 
     def _next_ordinal(self) -> int:
         self._exchanges += 1
         return self._exchanges - 1
 
+    def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
+        """What this request tells of the connection and of those that were lost before it."""
+        if self._lost_requests:
+            self._lost_requests = False
+            if self._last_id is None:
+                self._missed.append((peek.correlation_id - MAX_MISSED_IDS, MAX_MISSED_IDS))
+            else:
+                count = (peek.correlation_id - self._last_id - 1) % (1 << 32)
+                self._missed.append((self._last_id + 1, min(count, MAX_MISSED_IDS)))
+                self._is_ambiguous = self._is_ambiguous or peek.correlation_id == self._last_id
+        self._last_id = peek.correlation_id
+        is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
+        if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
+            self._client_ids.add(peek.client_id)
+        if peek.known and len(self._apis) < MAX_APIS:
+            self._apis.setdefault((peek.api_key, peek.api_version))
+
     def _wait(self, request: _Request) -> None:
         self._outstanding.append(request)
-        self._awaited[request.correlation_id] += 1
+        self._awaited.setdefault(request.correlation_id, deque()).append(request)
         if len(self._outstanding) > MAX_OUTSTANDING:
             self._pop()
+            self.forgotten += 1
 
     def _pop(self) -> _Request:
         request = self._outstanding.popleft()
-        self._awaited[request.correlation_id] -= 1
-        if not self._awaited[request.correlation_id]:
+        same_id = self._awaited[request.correlation_id]
+        same_id.popleft()
+        if not same_id:
             del self._awaited[request.correlation_id]
         return request
+
+    def _pass_over(self) -> None:
+        """The next in line will not be answered: a later one was."""
+        passed = self._pop()
+        self._passed_over[passed.ordinal] = passed
+        self._passed_ids[passed.correlation_id] += 1
+        if len(self._passed_over) > MAX_OUTSTANDING:
+            _, forgotten = self._passed_over.popitem(last=False)
+            _less(self._passed_ids, forgotten.correlation_id)
+            self.forgotten += 1
 
     def _is_token(self, frame: RawFrame, peek: RequestPeek | None) -> bool:
         """Whether a frame without a Kafka header may be a SASL token.
@@ -119,19 +222,28 @@ class KafkaPairer:
         """The request with this id that is not the next in line; those before it are passed over."""
         if correlation_id is None:
             return None
-        for index, request in enumerate(self._outstanding):
-            if request.correlation_id == correlation_id and not request.is_token:
-                for _ in range(index):
-                    passed = self._pop()
-                    self._passed_over[passed.ordinal] = passed
-                self._pop()
-                while len(self._passed_over) > MAX_OUTSTANDING:
-                    self._passed_over.popitem(last=False)
-                return request
-        for ordinal, request in self._passed_over.items():
-            if request.correlation_id == correlation_id:
-                return self._passed_over.pop(ordinal)
+        if correlation_id in self._awaited:
+            while self._outstanding[0].correlation_id != correlation_id:
+                self._pass_over()
+            return self._pop()
+        if correlation_id in self._passed_ids:
+            for ordinal, request in self._passed_over.items():
+                if request.correlation_id == correlation_id:
+                    _less(self._passed_ids, correlation_id)
+                    return self._passed_over.pop(ordinal)
         return None
+
+
+def _less(counter: Counter[int | None], key: int | None) -> None:
+    """One less of ``key``; none is no entry."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
+
+
+def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_IDS) -> bool:
+    """Whether an id is one of ``count`` from ``first`` on; ids wrap."""
+    return (correlation_id - first) % (1 << 32) < count
 
 
 def _answers(request: _Request, correlation_id: int | None) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 from decoder import limits
+from decoder.kafka.evidence import NoEvidence, Reads
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
@@ -31,16 +31,15 @@ class KafkaProtocol:
     """See decoder.protocol.WireProtocol.
 
     Args:
-        is_readable: whether a whole request frame (without length prefix) decodes to its last byte; None if its api
-            or version is unknown. Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with
+        reads: a trial decoder. Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with
             small numbers and zeros behind it, show the header of a request, but not its body. Without this only
             headers are judged.
     """
 
     name = "kafka"
 
-    def __init__(self, is_readable: Callable[[bytes], bool | None] | None = None) -> None:
-        self._is_readable = is_readable
+    def __init__(self, reads: Reads | None = None) -> None:
+        self._decodes = reads
 
     def recognise(self, client: bytes, server: bytes) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
@@ -58,11 +57,11 @@ class KafkaProtocol:
 
     def pairer(self) -> Pairer:
         """See decoder.protocol.WireProtocol.pairer."""
-        return KafkaPairer()
+        return KafkaPairer(self._decodes)
 
     def framer(self, direction: Direction, pairer: Pairer) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
-        return KafkaFramer(direction, pairer.expects)
+        return KafkaFramer(direction, pairer if isinstance(pairer, KafkaPairer) else None)
 
     def _first_frame(self, data: bytes) -> tuple[float, RequestPeek] | None:
         """Confidence (0: its header only speaks for it) and header if the stream may begin with a request."""
@@ -84,7 +83,7 @@ class KafkaProtocol:
         return (WHOLE if peek.client_id else BEGUN) if peek.known else FUTURE, peek
 
     def _midway(self, client: bytes) -> float:
-        found = Search().push(client, 0, is_segment_start=True)
+        found = Search("request", NoEvidence()).push(client, 0, is_segment_start=True)
         if found is None:
             return 0.0
         data = found.rest[0][0]
@@ -93,7 +92,7 @@ class KafkaProtocol:
         return MIDWAY if peek is not None and self._reads(frame, peek) else 0.0
 
     def _reads(self, frame: bytes, peek: RequestPeek) -> bool:
-        readable = self._is_readable(frame) if self._is_readable is not None else True
+        readable = self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True
         return bool(peek.client_id) if readable is None else readable
 
 

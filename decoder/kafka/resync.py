@@ -1,9 +1,10 @@
 """Where does the next frame begin, in a stream joined midway or after a loss?
 
-Any bytes may look like a length prefix, so a place is believed only if a chain hangs on it: a plausible frame that
-ends exactly where a TCP segment ends, or at whose end stands another plausible frame. A response shows nothing but
-its size and correlation id, and record batches look much the same, so one in its chain must carry the id of a request
-that waits. Starts of segments are looked at first, since senders begin frames there.
+Any bytes may look like a length prefix, so a place is believed only for several reasons at once: a plausible frame
+stands there; it ends exactly where a TCP segment ends, or at its end stands another plausible frame; it decodes as its
+api says, to its last byte; and it belongs to this connection: a request by its client id, a response by the id of a
+request that waits for it (record batches look much like responses, but carry no such id). Starts of segments are
+looked at first, since senders begin frames there; a place further on gives way to one that still waits for its end.
 """
 
 from __future__ import annotations
@@ -12,20 +13,31 @@ import heapq
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from decoder import limits
+from decoder.kafka.evidence import Evidence
 from decoder.kafka.peek import HEADER_BYTES, REQUEST_CANDIDATES, peek_prefixed
+from decoder.model import Direction
 
 MAX_SEARCH_BYTES = 8 * 1024 * 1024
 """Bytes kept while looking; the oldest give way. A stream that is not Kafka (any more) must not fill the memory."""
+
+MAX_READ_BYTES = 8 * MAX_SEARCH_BYTES
+MAX_READ_RATIO = 16
+"""Bytes that may be decoded as a trial: so many, and of more than that so many for each byte taken. A stream of headers
+that all claim to be megabytes long must not take all our time."""
 
 MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
 
 MAX_LINKS = 4
 """How many responses further on the expected one may stand: those before it answer requests that were not captured."""
+
+MAX_TOO_EARLY = 16
+"""Segment starts that are looked at again: their response may have come before its request was found."""
 
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to tell it from payload."""
@@ -57,36 +69,56 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What is known of a place: believed with this confidence, or wait until the stream reaches ``needed``."""
+    """What is known of a place.
+
+    Attributes:
+        confidence: above 0 if it is believed.
+        needed: otherwise, that it can be judged when the stream reaches this position.
+        is_strong: that what is there so far speaks for it.
+        is_too_early: that only the request is missing.
+    """
 
     confidence: float = 0.0
     needed: int | None = None
+    is_strong: bool = False
+    is_too_early: bool = False
 
 
 _NO = _Verdict()
+
+_Candidate = tuple[int, int, bool, bool]
+"""Needed, position, begins a segment, is strong."""
 
 
 class Search:
     """Takes the bytes of one direction until a frame boundary is found. Positions count from the search's begin."""
 
-    def __init__(self, expects: Callable[[int], bool] | None = None) -> None:
-        """``expects``: whether a response with this correlation id is awaited; None to look for requests."""
-        self._expects = expects
+    def __init__(self, direction: Direction, evidence: Evidence) -> None:
+        self._is_request = direction == "request"
+        self._evidence = evidence
         self._data = bytearray()
         self._base = 0
         self._starts: list[int] = []
         self._chunks: list[tuple[int, int, bool]] = []  # position, ts, begins a segment
-        self._candidates: list[tuple[int, int, bool]] = []  # heap: needed, position, begins a segment
+        self._candidates: list[_Candidate] = []  # a heap
+        self._believed: list[tuple[bool, int, float]] = []  # between segments, position, confidence
+        self._too_early: deque[int] = deque(maxlen=MAX_TOO_EARLY)
         self._scanned = 0
+        self._read = 0
 
     @property
     def _end(self) -> int:
         return self._base + len(self._data)
 
     @property
-    def skipped(self) -> int:
+    def taken(self) -> int:
         """Bytes taken so far."""
         return self._end
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept."""
+        return len(self._data)
 
     def push(self, data: bytes, ts: int, is_segment_start: bool) -> Found | None:
         """Take the next bytes; the boundary, if they prove one."""
@@ -95,42 +127,51 @@ class Search:
         self._chunks.append((position, ts, is_segment_start))
         self._data += data
         if is_segment_start:
-            heapq.heappush(self._candidates, (position, position, True))
+            heapq.heappush(self._candidates, (position, position, True, False))
         self._scan()
-        found = self._best()
+        found = self._best(is_last=False)
         if found is None:
             self._forget()
         return found
 
+    def conclude(self) -> Found | None:
+        """Nothing follows here: the boundary that is believed, if there is one."""
+        return self._best(is_last=True)
+
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
-        pattern = REQUEST_CANDIDATES if self._expects is None else _RESPONSE_CANDIDATES
+        pattern = REQUEST_CANDIDATES if self._is_request else _RESPONSE_CANDIDATES
         for match in pattern.finditer(self._data, max(0, self._scanned - self._base)):
             position = self._base + match.start()
-            heapq.heappush(self._candidates, (position, position, False))
+            heapq.heappush(self._candidates, (position, position, False, False))
             self._scanned = position + 1
         self._scanned = max(self._scanned, self._end - _LONGEST_PATTERN)
 
-    def _best(self) -> Found | None:
-        """Of the places that can be judged now the best: a segment's start before others, then the first."""
-        believed: list[tuple[bool, int, float]] = []
+    def _best(self, *, is_last: bool) -> Found | None:
+        """Of the places believed the best (a segment's start before others, then the first), unless a better waits."""
+        for _ in range(len(self._too_early)):
+            self._judge(self._too_early.popleft(), is_start=True)
         while self._candidates and self._candidates[0][0] <= self._end:
-            _, position, is_start = heapq.heappop(self._candidates)
-            if position < self._base:
-                continue
-            if self._expects is None:
-                verdict = self._judge_request(position, is_start)
-            else:
-                verdict = self._judge_response(position, is_start, self._expects)
-            if verdict.needed is not None:
-                heapq.heappush(self._candidates, (verdict.needed, position, is_start))
-            elif verdict.confidence:
-                believed.append((not is_start, position, verdict.confidence))
-        if not believed:
+            _, position, is_start, _ = heapq.heappop(self._candidates)
+            if position >= self._base:
+                self._judge(position, is_start=is_start)
+        if not self._believed:
             return None
-        is_scanned, position, confidence = min(believed)
+        is_scanned, position, confidence = min(self._believed)
+        if not is_last and any(is_strong and at < position for _, at, _, is_strong in self._candidates):
+            return None
         method = "scan" if is_scanned else "segment_start"
         return Found(position, method, confidence, tuple(self._from(position)))
+
+    def _judge(self, position: int, *, is_start: bool) -> None:
+        judge = self._judge_request if self._is_request else self._judge_response
+        verdict = judge(position, is_start)
+        if verdict.needed is not None:
+            heapq.heappush(self._candidates, (verdict.needed, position, is_start, verdict.is_strong and is_start))
+        elif verdict.confidence:
+            self._believed.append((not is_start, position, verdict.confidence))
+        elif verdict.is_too_early and is_start:
+            self._too_early.append(position)
 
     def _judge_request(self, position: int, is_start: bool) -> _Verdict:
         if self._end < position + HEADER_BYTES:
@@ -138,43 +179,89 @@ class Search:
         header = peek_prefixed(self._data, position - self._base)
         if header is None or not (is_start or header[1].client_id):
             return _NO
-        following = position + 4 + header[0]
-        if self._end < following:
-            return _Verdict(needed=following)
-        if self._ends_segment(following):
-            return _Verdict(0.9 if is_start else 0.7)
-        return self._judge_second_request(following, header[1].client_id)
-
-    def _judge_second_request(self, position: int, client_id: bytes | None) -> _Verdict:
-        if self._end < position + HEADER_BYTES:
-            return _Verdict(needed=position + HEADER_BYTES)
-        header = peek_prefixed(self._data, position - self._base)
-        if header is None:
+        size, peek = header
+        is_known = self._evidence.uses_client_id(peek.client_id)
+        if is_known is False and not is_start:
             return _NO
-        return _Verdict(0.95 if header[1].client_id == client_id else 0.6)
+        following = position + 4 + size
+        if self._end < following:
+            return _Verdict(needed=following, is_strong=bool(is_known or (is_known is None and peek.client_id)))
+        confidence = 0.9 if is_start else 0.7
+        if not self._ends_segment(following):
+            if self._end < following + HEADER_BYTES:
+                return _Verdict(needed=following + HEADER_BYTES)
+            second = peek_prefixed(self._data, following - self._base)
+            if second is None:
+                return _NO
+            confidence = 0.95 if second[1].client_id == peek.client_id else 0.6
+        reads = self._reads(position + 4, size, peek.api_key, peek.api_version)
+        if reads is None and is_known is False and not peek.client_id:
+            return _NO
+        return _NO if reads is False else _Verdict(_surer(confidence, bool(reads), bool(is_known)))
 
-    def _judge_response(self, position: int, is_start: bool, expects: Callable[[int], bool]) -> _Verdict:
+    def _judge_response(self, position: int, is_start: bool) -> _Verdict:
         """Follow the chain of responses up to one that is expected and ends well."""
-        previous: int | None = None
-        is_expected = False
+        first, previous, at = position, None, position
         for _ in range(MAX_LINKS):
-            if self._end < position + 8:
-                return _Verdict(needed=position + 8)
-            size, correlation_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
+            if self._end < at + 8:
+                return _Verdict(needed=at + 8)
+            size, correlation_id = self._response_header(at)
             largest = limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES
             if not limits.MIN_FRAME_BYTES <= size <= largest or not _may_follow(previous, correlation_id):
                 return _NO
-            if is_expected:
-                break
-            is_expected = expects(correlation_id)
-            previous, position = correlation_id, position + 4 + size
-            if self._end < position:
-                return _Verdict(needed=position)
-            if is_expected and self._ends_segment(position):
-                break
-        if not is_expected:
-            return _NO
-        return _Verdict(0.9 if is_start else 0.7)
+            following = at + 4 + size
+            is_awaited = self._evidence.awaits(correlation_id)
+            if self._end < following:
+                return _Verdict(needed=following, is_strong=is_awaited and at == first)
+            if is_awaited or self._evidence.may_have_missed(correlation_id):
+                verdict = self._judge_expected(at, size, correlation_id, is_awaited=is_awaited, is_start=is_start)
+                if verdict is not None:
+                    return verdict
+            if not is_start:
+                return _NO
+            if following == self._end:
+                return _Verdict(is_too_early=True)
+            previous, at = correlation_id, following
+        return _NO
+
+    def _judge_expected(
+        self, position: int, size: int, correlation_id: int, *, is_awaited: bool, is_start: bool
+    ) -> _Verdict | None:
+        """A response that is expected must decode and end well; None if it does neither, nor speaks against itself."""
+        following = position + 4 + size
+        if not self._ends_segment(following):
+            if self._end < following + 8:
+                return _Verdict(needed=following + 8)
+            next_size, next_id = self._response_header(following)
+            is_size = limits.MIN_FRAME_BYTES <= next_size <= limits.MAX_FRAME_BYTES
+            if not is_size or not _may_follow(correlation_id, next_id):
+                return _NO
+            if not is_start and not (self._evidence.awaits(next_id) or self._evidence.may_have_missed(next_id)):
+                return _NO
+        reads = self._reads_response(position + 4, size, correlation_id)
+        if reads is False:
+            return _NO if is_awaited else None
+        if not is_awaited:
+            return _Verdict(0.6) if reads and is_start else None
+        return _Verdict(_surer(0.9 if is_start else 0.7, bool(reads), known=True))
+
+    def _response_header(self, position: int) -> tuple[int, int]:
+        size, correlation_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
+        return size, correlation_id
+
+    def _reads(self, position: int, size: int, api_key: int, api_version: int) -> bool | None:
+        frame = self._trial(position, size)
+        return frame is not None and self._evidence.reads_request(frame, api_key, api_version)
+
+    def _reads_response(self, position: int, size: int, correlation_id: int) -> bool | None:
+        frame = self._trial(position, size)
+        return frame is not None and self._evidence.reads_response(frame, correlation_id)
+
+    def _trial(self, position: int, size: int) -> bytes | None:
+        self._read += size
+        if self._read > MAX_READ_BYTES + MAX_READ_RATIO * self._end:
+            return None
+        return bytes(self._data[position - self._base : position - self._base + size])
 
     def _ends_segment(self, position: int) -> bool:
         if position == self._end:
@@ -201,4 +288,11 @@ class Search:
         del self._chunks[:index]
         self._base = keep_from
         self._candidates = [c for c in self._candidates if c[1] >= keep_from]
+        self._believed = [b for b in self._believed if b[1] >= keep_from]
+        self._too_early = deque((p for p in self._too_early if p >= keep_from), maxlen=MAX_TOO_EARLY)
         heapq.heapify(self._candidates)
+
+
+def _surer(confidence: float, reads: bool, known: bool) -> float:
+    """More reasons halve the doubt, each."""
+    return 1 - (1 - confidence) * (0.5 if reads else 1.0) * (0.5 if known else 1.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
+from pipeline.capture.connection import Connection
 from pipeline.capture.landing import LandingWriter, LocalStore
 from pipeline.capture.link import Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
@@ -16,7 +17,7 @@ from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
 from pipeline.capture.sources import capture_files, read_packets
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp import Connection, Kind, StreamEvent, Tracker
+from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker
 
 DEFAULT_AGENT_ID = "local"
 
@@ -25,6 +26,12 @@ HOLD_FRAMES = 10_000
 HOLD_BYTES = 64 * 1024 * 1024
 """How long (µs of capture time), and how many requests (and their bytes) wait for their response before they are
 passed on without it, so that a request that is never answered neither stays unseen nor fills the memory."""
+
+MAX_BUFFERED_BYTES = 512 * 1024 * 1024
+RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
+"""Bytes kept for all connections together (waiting behind holes, unfinished frames, not recognised yet), and to what
+they are brought down when that is too much: those that keep the most are cut short. Each connection has limits of its
+own, but a hundred thousand connections times these would still fill the memory."""
 
 _PROGRESS_EVERY = 4096
 
@@ -35,6 +42,7 @@ def frames_of(
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
     allow_truncated: bool = False,
+    idle_us: int = IDLE_US,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> Iterator[Frame | Gap]:
@@ -48,6 +56,7 @@ def frames_of(
         agent_id: name of the agent; part of the connection ids.
         payload_policy: what of record keys and values stays in the frames.
         allow_truncated: read a file that is cut off or damaged up to that place.
+        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
 
@@ -55,7 +64,7 @@ def frames_of(
         CaptureError: the file cannot be read.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    agent = _Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats())
+    agent = _Agent(agent_id, payload_policy, idle_us, stats if stats is not None else CaptureStats())
     try:
         for packet in read_packets(str(path)):
             yield from agent.take(packet)
@@ -75,6 +84,7 @@ def read_capture(
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
     allow_truncated: bool = False,
+    idle_us: int = IDLE_US,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> CaptureStats:
     """Read captures into the landing zone, each on its own: all its landing files appear, or none.
@@ -82,7 +92,7 @@ def read_capture(
     Args:
         paths: capture files, or directories of them; see :func:`frames_of`.
         landing: directory of the landing zone; made if it is not there.
-        agent_id, payload_policy, allow_truncated, on_progress: see :func:`frames_of`.
+        agent_id, payload_policy, allow_truncated, idle_us, on_progress: see :func:`frames_of`.
 
     Raises:
         CaptureError: at the first file that cannot be read; those before it have landed.
@@ -97,6 +107,7 @@ def read_capture(
                 agent_id=agent_id,
                 payload_policy=payload_policy,
                 allow_truncated=allow_truncated,
+                idle_us=idle_us,
                 stats=stats,
                 on_progress=on_progress,
             ):
@@ -111,13 +122,15 @@ def read_capture(
 class _Agent:
     """One capture being read."""
 
-    def __init__(self, agent_id: str, policy: PayloadPolicy, stats: CaptureStats) -> None:
+    def __init__(self, agent_id: str, policy: PayloadPolicy, idle_us: int, stats: CaptureStats) -> None:
         self.stats = stats
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
         self._dissector = Dissector()
-        self._tracker = Tracker()
+        self._tracker = Tracker(idle_us, stats.notices)
         self._sessions: dict[Connection, Session] = {}
+        self._buffered: dict[Connection, int] = {}  # by the sessions
+        self._buffered_bytes = 0
         self._held: OrderedDict[str, Frame] = OrderedDict()
         self._held_bytes = 0
         self._ts = 0
@@ -129,6 +142,8 @@ class _Agent:
         if segment is not None:
             for event in self._tracker.take(segment, packet.ts_us):
                 yield from self._counted(self._event(event))
+            if self._tracker.buffered + self._buffered_bytes > MAX_BUFFERED_BYTES:
+                yield from self._counted(self._relieve())
 
     def finish(self) -> Iterator[Frame | Gap]:
         for event in self._tracker.finish(self._ts):
@@ -158,19 +173,42 @@ class _Agent:
         if session is None:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
-        if event.kind in (Kind.DATA, Kind.LOST):
+        if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):
                 yield from self._pass_on(item)
+            self._account(event.connection, session.buffered)
             return
         del self._sessions[event.connection]
         for item in session.close(event.ts):
             yield from self._pass_on(item)
+        self._account(event.connection, 0)
+        self.stats.notices["requests_forgotten"] += session.requests_forgotten
         (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
         for exchange_id in session.unanswered():
             request = self._let_go(exchange_id)
             if request is not None:
                 flags = request.flags | FrameFlags.UNANSWERED if event.kind is Kind.CLOSED else request.flags
                 yield replace(request, flags=int(flags))
+
+    def _account(self, connection: Connection, buffered: int) -> None:
+        self._buffered_bytes += buffered - self._buffered.pop(connection, 0)
+        if buffered:
+            self._buffered[connection] = buffered
+
+    def _relieve(self) -> Iterator[Frame | Gap]:
+        """Cut short the connections that keep the most."""
+        kept = {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections()}
+        for connection in sorted(kept, key=kept.__getitem__, reverse=True):
+            if self._tracker.buffered + self._buffered_bytes <= RELIEVED_BYTES:
+                return
+            self.stats.notices["memory_relieved"] += 1
+            for event in self._tracker.relieve(connection, self._ts):
+                yield from self._event(event)
+            session = self._sessions.get(connection)
+            if session is not None:
+                for item in session.relieve(self._ts):
+                    yield from self._pass_on(item)
+                self._account(connection, session.buffered)
 
     def _pass_on(self, item: Frame | Gap) -> Iterator[Frame | Gap]:
         """Redact a frame; hold back requests until their response."""

@@ -17,7 +17,7 @@ from decoder.kafka.schema.table import api_names
 from pipeline.capture.agent import DEFAULT_AGENT_ID, read_capture
 from pipeline.capture.packet import CaptureError
 from pipeline.capture.sources import capture_files
-from pipeline.capture.stats import CaptureStats
+from pipeline.capture.stats import NOTICES, CaptureStats
 
 capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
 
@@ -148,6 +148,9 @@ def _summarise(stats: CaptureStats) -> None:
         console.print(Text(f"  cut off: {stats.truncated:,} messages whose end was not captured"))
     if stats.gaps:
         console.print(Text(f"  lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps", "yellow"))
+    for name, count in sorted(stats.notices.items()):
+        if count:
+            console.print(Text(f"  {count:,} {NOTICES[name]}", "yellow"))
     if not stats.connections:
         console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""

@@ -7,6 +7,7 @@ from functools import cache
 
 from decoder import Codec
 from decoder.kafka.protocol import KafkaProtocol
+from decoder.model import Direction
 from decoder.protocol import WireProtocol
 
 _TLS_RECORD_TYPES = frozenset((20, 21, 22, 23))  # change cipher spec, alert, handshake, application data
@@ -18,11 +19,11 @@ def protocols() -> Sequence[WireProtocol]:
     """All protocols, the one to be preferred first."""
     codec = Codec()
 
-    def is_readable(frame: bytes) -> bool | None:
-        status = codec.decode(frame, protocol="kafka", direction="request").status
-        return None if status in ("unknown_api", "unknown_version") else status == "ok"
+    def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
+        message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version)
+        return None if message.status in ("unknown_api", "unknown_version") else message.status == "ok"
 
-    return (KafkaProtocol(is_readable),)
+    return (KafkaProtocol(reads),)
 
 
 def looks_like_tls(data: bytes) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
+
+import numpy as np
 
 MAX_PENDING_BYTES = 16 * 1024 * 1024
 """Bytes kept behind a hole. A receiver's window is rarely larger, so the missing bytes were lost by the capture, and
@@ -13,14 +17,23 @@ a sender that never fills a hole must not fill our memory."""
 MAX_PENDING_SEGMENTS = 16_384
 """The same bound for segments of a few bytes, each of which costs a hundred."""
 
+NEAR_BYTES = MAX_PENDING_BYTES
+"""What speaks of a place further ahead than this is believed only if a second segment agrees: one damaged or forged
+number must not make us deaf to all that comes before it."""
+
 MAX_ACK_AHEAD = 1 << 30
 """The largest window that TCP can offer (RFC 7323). An acknowledgement further ahead is not of this stream."""
+
+RECENT_BYTES = 64 * 1024
+RECENT_SEGMENTS = 128
+"""Delivered bytes, and segments of them, that are kept to compare with copies that come later. A copy of what is
+older is not compared."""
 
 _MODULUS = 1 << 32
 
 
 class Piece(NamedTuple):
-    """The next bytes of a stream, or the news that they are lost.
+    """The next bytes of a stream, or the news that they are lost, or that copies differ.
 
     Attributes:
         data: the bytes; empty if ``lost``.
@@ -28,6 +41,8 @@ class Piece(NamedTuple):
         ts: capture time of the segment that carried them (that told of their loss), µs.
         needs: position that the other direction had reached when its bytes were sent; None if not known.
         start: position of its first byte.
+        conflict: bytes from ``start`` on that came again with other content; without ``data`` they are some that were
+            delivered before.
     """
 
     data: bytes
@@ -35,6 +50,7 @@ class Piece(NamedTuple):
     ts: int
     needs: int | None
     start: int
+    conflict: int = 0
 
 
 class _Pending(NamedTuple):
@@ -45,75 +61,95 @@ class _Pending(NamedTuple):
     data: bytes
     ts: int
     needs: int | None
+    conflict: bool = False
 
 
 class HalfStream:
     """One direction. Positions are sequence numbers that do not wrap: the 32-bit ones plus a multiple of 2^32.
 
+    A stream joined midway may begin with segments in the wrong order, so it waits for :meth:`begin` to settle where.
+
     Attributes:
-        isn: initial sequence number as on the wire; None if no SYN was seen.
-        next: position of the next byte expected; None before the first segment.
-        acked: position up to which the receiver has said to hold everything.
+        isn: initial sequence number as on the wire; None if no SYN told it.
+        first: position of the first byte; None before it is settled.
+        next: position of the next byte expected; None likewise.
+        acked: position up to which the receiver has said to hold everything; 0 if it has not.
         fin: position after the last byte, once a FIN has told it.
+        pending_bytes: bytes that wait behind a hole.
+        recent_bytes: delivered bytes kept to compare with copies.
     """
 
     def __init__(self) -> None:
         self.isn: int | None = None
+        self.first: int | None = None
         self.next: int | None = None
         self.acked = 0
         self.fin: int | None = None
-        self.first: int | None = None
-        self._is_guessed = False  # whether next comes from an acknowledgement and no data was seen yet
+        self.pending_bytes = 0
+        self.recent_bytes = 0
+        self._lowest: int | None = None  # of the positions seen before the begin is settled
+        self._far_ack: int | None = None
         self._pending: list[_Pending] = []
-        self._pending_bytes = 0
+        self._recent: deque[tuple[int, bytes]] = deque()
 
     def synchronise(self, seq: int) -> None:
-        """A SYN gave the initial sequence number; the first byte follows it."""
-        self.isn = seq
+        """A SYN, or the answer to one, gave the initial sequence number; the first byte follows it."""
+        self.isn = seq % _MODULUS
         if self.next is None:
-            self.next = self.first = _MODULUS + (seq + 1) % _MODULUS
+            self.next = self.first = self.position(self.isn + 1)
 
     def position(self, seq: int) -> int:
         """The position nearest to the next expected byte that has this sequence number."""
-        if self.next is None:
-            return _MODULUS + seq
-        return self.next + (seq - self.next + (_MODULUS >> 1)) % _MODULUS - (_MODULUS >> 1)
+        near = self._lowest if self.next is None else self.next
+        if near is None:
+            return _MODULUS + seq % _MODULUS
+        return near + (seq - near + (_MODULUS >> 1)) % _MODULUS - (_MODULUS >> 1)
 
     def acknowledge(self, ack: int) -> None:
         """The other side holds everything before ``ack`` (as on the wire): of a stream joined midway, the begin."""
-        if self.next is None:
-            self.next = self.first = self.position(ack)
-            self._is_guessed = True
         position = self.position(ack)
-        if self.acked < position <= self.next + MAX_ACK_AHEAD:
+        if self.next is None:
+            self._lowest = position if self._lowest is None else min(self._lowest, position)
+            self.acked = max(self.acked, position)
+            return
+        reached = max(self.next, self.acked)
+        if self.acked < position <= reached + NEAR_BYTES:
             self.acked = position
+        elif reached < position <= reached + MAX_ACK_AHEAD:
+            if self._far_ack is not None and 0 <= position - self._far_ack <= NEAR_BYTES:
+                self.acked = position
+            self._far_ack = position
 
     def add(self, seq: int, data: bytes, length: int, ts: int, needs: int | None) -> list[Piece]:
         """Take a segment of ``length`` payload bytes, of which ``data`` was captured; the pieces that are now in order.
 
-        Of bytes that come twice the first to be captured win.
+        Of bytes that come twice the first to be captured win, even if a snap length cut them.
         """
         start = self.position(seq)
-        if self.next is None:
-            self.next = self.first = start
         end = start + length
-        if self._is_guessed and start < self.next and length > 1:  # not a keepalive: the capture has it too late
-            self.next = self.first = start
-        self._is_guessed = False
-        if end <= self.next:
+        if self.next is None:
+            if not (length == 1 and end == self._lowest):  # a keepalive repeats the last byte
+                self._lowest = start if self._lowest is None else min(self._lowest, start)
+            self._keep(_Pending(start, end, data, ts, needs))
             return []
-        if start > self.next:
-            self._keep(start, end, data, ts, needs)
-            return []
-        ready = _cut(_Pending(start, end, data, ts, needs), self.next, self._first_pending_start(end))
-        pieces = self._deliver(ready)
-        if end > self.next and self._pending:
-            self._keep(self.next, end, data[self.next - start :], ts, needs)
-        return pieces + self._drain()
+        if self.fin is not None and end > self.fin:
+            self.fin = None  # not the end, then
+        pieces: list[Piece] = []
+        if start < self.next:
+            if length > 1 or end < self.next:
+                pieces += self._conflicts(start, data[: self.next - start], ts)
+            if end <= self.next:
+                return pieces
+            start, data = self.next, data[self.next - start :]
+        segment = _Pending(start, end, data, ts, needs)
+        if start == self.next and not self._pending:
+            return pieces + self._deliver(segment)
+        self._keep(segment)
+        return pieces + self.drain()
 
     def has_hole(self) -> bool:
-        """Whether bytes are missing that a later segment or the receiver's acknowledgement speaks of."""
-        return bool(self._pending) or self.hole_is_proven()
+        """Whether bytes are missing that a later segment, its FIN or the receiver's acknowledgement speaks of."""
+        return self.next is not None and (bool(self._pending) or self._known_end() > self.next)
 
     def hole_is_proven(self) -> bool:
         """Whether the receiver holds the missing bytes: then no retransmission will bring them."""
@@ -121,19 +157,51 @@ class HalfStream:
 
     def is_overfull(self) -> bool:
         """Whether too much waits behind the hole."""
-        return self._pending_bytes > MAX_PENDING_BYTES or len(self._pending) > MAX_PENDING_SEGMENTS
+        return self.pending_bytes > MAX_PENDING_BYTES or len(self._pending) > MAX_PENDING_SEGMENTS
+
+    def begins_late(self) -> bool:
+        """Whether something was seen of a stream joined midway whose begin is not settled yet."""
+        return self.next is None and self._lowest is not None
+
+    def begin(self) -> None:
+        """Settle where a stream joined midway begins: nothing older will be taken."""
+        self.next = self.first = self._lowest
+
+    def drain(self) -> list[Piece]:
+        """What follows the last delivered byte without a hole."""
+        pieces: list[Piece] = []
+        taken = 0
+        for pending in self._pending:
+            if self.next is None or pending.start > self.next:
+                break
+            taken += 1
+            self.pending_bytes -= len(pending.data)
+            if pending.end > self.next:
+                pieces += self._deliver(_cut(pending, self.next, pending.end))
+        if taken:
+            del self._pending[:taken]
+        return pieces
 
     def give_up_hole(self, ts: int) -> list[Piece]:
         """Report the first hole as lost, and what follows it."""
         if self.next is None or not self.has_hole():
             return []
-        proven = self._held_by_receiver()
-        target = self._pending[0].start if self._pending else proven
-        if proven > self.next:
-            target = min(target, proven)
+        known = self._known_end()
+        if self._pending and known <= self.next and len(self._pending) == 1 and self._is_far(self._pending[0].start):
+            self._pending.clear()
+            self.pending_bytes = 0
+            return []
+        target = self._pending[0].start if self._pending else known
+        if known > self.next:
+            target = min(target, known)
         lost = Piece(b"", target - self.next, ts, None, self.next)
         self.next = target
-        return [lost, *self._drain()]
+        return [lost, *self.drain()]
+
+    def forget_recent(self) -> None:
+        """Free what is kept of delivered bytes: copies of them are no longer compared."""
+        self._recent.clear()
+        self.recent_bytes = 0
 
     @property
     def finished(self) -> bool:
@@ -145,60 +213,67 @@ class HalfStream:
         """Position up to which everything is in order; a FIN counts as one byte, as in acknowledgements."""
         return self.next + 1 if self.next is not None and self.finished else self.next
 
-    def finish(self, seq: int) -> None:
-        """A FIN says that the stream ends before ``seq``."""
-        self.fin = self.position(seq)
+    def finish(self, position: int) -> None:
+        """A FIN says that the stream ends before ``position``."""
         if self.next is None:
-            self.next = self.first = self.fin
+            self._lowest = position if self._lowest is None else min(self._lowest, position)
+        if self.next is None or position >= self.next:
+            self.fin = position
 
     def _held_by_receiver(self) -> int:
         return self.acked if self.fin is None else min(self.acked, self.fin)
 
-    def _first_pending_start(self, end: int) -> int:
-        return min(end, self._pending[0].start) if self._pending else end
+    def _known_end(self) -> int:
+        return self.acked if self.fin is None else self.fin
+
+    def _is_far(self, position: int) -> bool:
+        return self.next is not None and position > self.next + NEAR_BYTES
 
     def _deliver(self, ready: _Pending) -> list[Piece]:
         """Pieces of what begins at the next expected position: its bytes, then what a snap length cut off."""
         pieces = []
         if ready.data:
-            pieces.append(Piece(ready.data, 0, ready.ts, ready.needs, ready.start))
+            conflict = len(ready.data) if ready.conflict else 0
+            pieces.append(Piece(ready.data, 0, ready.ts, ready.needs, ready.start, conflict))
+            self._remember(ready.start, ready.data)
         missing = ready.end - ready.start - len(ready.data)
         if missing:
             pieces.append(Piece(b"", missing, ready.ts, ready.needs, ready.end - missing))
         self.next = ready.end
         return pieces
 
-    def _drain(self) -> list[Piece]:
-        pieces: list[Piece] = []
-        taken = 0
-        for pending in self._pending:
-            if self.next is None or pending.start > self.next:
-                break
-            taken += 1
-            self._pending_bytes -= len(pending.data)
-            if pending.end > self.next:
-                pieces += self._deliver(_cut(pending, self.next, pending.end))
-        if taken:
-            del self._pending[:taken]
+    def _remember(self, start: int, data: bytes) -> None:
+        self._recent.append((start, data))
+        self.recent_bytes += len(data)
+        while self.recent_bytes > RECENT_BYTES or len(self._recent) > RECENT_SEGMENTS:
+            self.recent_bytes -= len(self._recent.popleft()[1])
+
+    def _conflicts(self, start: int, data: bytes, ts: int) -> list[Piece]:
+        """Where a copy of delivered bytes differs from them."""
+        pieces = []
+        for there, known in self._recent:
+            differs = _difference(there, known, start, data)
+            if differs is not None:
+                pieces.append(Piece(b"", 0, ts, None, differs[0], differs[1] - differs[0]))
         return pieces
 
-    def _keep(self, start: int, end: int, data: bytes, ts: int, needs: int | None) -> None:
+    def _keep(self, segment: _Pending) -> None:
         """Keep what of the segment is not there yet; the list stays sorted and without overlaps."""
-        whole = _Pending(start, end, data, ts, needs)
-        index = bisect_right(self._pending, start, key=attrgetter("start"))
-        if index and self._pending[index - 1].end > start:
-            start = self._pending[index - 1].end
-        while start < end:
-            limit = min(end, self._pending[index].start) if index < len(self._pending) else end
-            if start < limit:
-                part = _cut(whole, start, limit)
-                self._pending.insert(index, part)
-                self._pending_bytes += len(part.data)
-                index += 1
-            if index >= len(self._pending):
-                break
-            start = max(limit, self._pending[index].end)
-            index += 1
+        first = last = bisect_right(self._pending, segment.start, key=attrgetter("end"))
+        parts: list[_Pending] = []
+        at = segment.start
+        while last < len(self._pending) and self._pending[last].start < segment.end:
+            there = self._pending[last]
+            if at < there.start:
+                parts.append(_cut(segment, at, there.start))
+            parts += _compared(there, segment)
+            self.pending_bytes -= len(there.data)
+            at = max(at, there.end)
+            last += 1
+        if at < segment.end:
+            parts.append(_cut(segment, at, segment.end))
+        self._pending[first:last] = parts
+        self.pending_bytes += sum(len(part.data) for part in parts)
 
 
 def _cut(pending: _Pending, start: int, end: int) -> _Pending:
@@ -206,4 +281,30 @@ def _cut(pending: _Pending, start: int, end: int) -> _Pending:
     if start == pending.start and end == pending.end:
         return pending
     data = pending.data[start - pending.start : end - pending.start]
-    return _Pending(start, end, data, pending.ts, pending.needs)
+    return pending._replace(start=start, end=end, data=data)
+
+
+def _compared(there: _Pending, copy: _Pending) -> Iterator[_Pending]:
+    """What was kept first, cut so that the bytes in which a copy differs stand alone."""
+    differs = _difference(there.start, there.data, copy.start, copy.data)
+    if differs is None:
+        yield there
+        return
+    start, end = differs
+    if there.start < start:
+        yield _cut(there, there.start, start)
+    yield _cut(there, start, end)._replace(conflict=True)
+    if end < there.end:
+        yield _cut(there, end, there.end)
+
+
+def _difference(start: int, data: bytes, other_start: int, other: bytes) -> tuple[int, int] | None:
+    """Positions (begin, end) between which two runs of bytes differ where they overlap; None if they agree."""
+    begin, end = max(start, other_start), min(start + len(data), other_start + len(other))
+    if begin >= end:
+        return None
+    one, two = data[begin - start : end - start], other[begin - other_start : end - other_start]
+    if one == two:
+        return None
+    places = np.flatnonzero(np.frombuffer(one, np.uint8) != np.frombuffer(two, np.uint8))
+    return begin + int(places[0]), begin + int(places[-1]) + 1

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
+from pipeline.capture.connection import Connection
 from pipeline.capture.link import Endpoint
 from pipeline.capture.protocols import looks_like_tls
-from pipeline.capture.tcp import Connection, Kind, StreamEvent
+from pipeline.capture.tcp import Kind, StreamEvent
 
 SURE_ENOUGH = 0.8
 """Confidence that a stream seen from its first byte needs: it must begin with the protocol."""
@@ -83,17 +84,38 @@ class Session:
         self._seen_bytes = 0
         self._next_try = 0
         self._dropped = [0, 0]
+        self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
         self._sides: dict[int, _Side] = {}
         self._pairer: Pairer
         self._labels: Labels
-        self._unsure: set[int] = set()
+        self._exchanges = 0  # ordinals below it were given out
+        self._sure_from = 0  # responses to requests of lower ordinals may have been lost
 
     def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         """Take the next event of the connection; the frames and gaps that it completes."""
+        if self._origin[event.direction] is None:
+            self._origin[event.direction] = event.start
         if self.recognised:
             yield from self._take(event)
         elif not self.verdict:
             yield from self._take_early(event)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept."""
+        return self._early_bytes + sum(side.framer.buffered for side in self._sides.values())
+
+    @property
+    def requests_forgotten(self) -> int:
+        """Requests that waited for their response until there were too many of them."""
+        return self._pairer.forgotten if self.recognised else 0
+
+    def relieve(self, ts: int) -> Iterator[Frame | Gap]:
+        """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
+        self._drop_early(0)
+        for side in self._sides.values():
+            yield from self._outcome(side, side.framer.conclude(), ts)
+            yield from self._outcome(side, side.framer.relieve(), ts)
 
     def close(self, ts: int) -> Iterator[Frame | Gap]:
         """No more bytes: what was left open."""
@@ -102,6 +124,7 @@ class Session:
         if not self.verdict:
             self._give_up()
         for side in self._sides.values():
+            yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._outcome(side, side.framer.close(), ts)
             yield from self._tell_gap(side)
 
@@ -109,7 +132,7 @@ class Session:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
         if not self.recognised:
             return []
-        return [self._exchange_id(o) for o in self._pairer.unanswered() if o not in self._unsure]
+        return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
     def _take_early(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         self._early.append(event)
@@ -129,10 +152,16 @@ class Session:
             return
         # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
         self._next_try = self._seen_bytes + RECOGNISE_BYTES // 2
-        while self._early_bytes > RECOGNISE_BYTES // 2:
-            oldest = self._early.pop(0)
+        self._drop_early(RECOGNISE_BYTES // 2)
+
+    def _drop_early(self, keep_bytes: int) -> None:
+        count = 0
+        while self._early_bytes > keep_bytes:
+            oldest = self._early[count]
             self._early_bytes -= len(oldest.data)
             self._dropped[oldest.direction] += len(oldest.data) + oldest.lost
+            count += 1
+        del self._early[:count]
 
     def _try(self, *, at_end: bool) -> Iterator[Frame | Gap]:
         runs = [_runs(self._early, direction) for direction in (0, 1)]
@@ -149,7 +178,7 @@ class Session:
         if best is None or (not at_end and self._is_ambiguous()):
             return
         self._begin(best[1], best[2])
-        early, self._early = self._early, []
+        early, self._early, self._early_bytes = self._early, [], 0
         for event in early:
             yield from self._take(event)
 
@@ -179,6 +208,7 @@ class Session:
                 side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
             if self._dropped[direction] or not connection.opened_in_capture(direction):
                 side.framer.lost(self._dropped[direction], connection.first_ts)
+                self._pairer.lost(side.direction)
 
     def _give_up(self) -> None:
         data = [_runs(self._early, direction)[0] for direction in (0, 1)]
@@ -187,34 +217,50 @@ class Session:
         else:
             self.verdict = "tls" if any(map(looks_like_tls, data)) else "not_recognised"
         self._early.clear()
+        self._early_bytes = 0
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]
+        if event.conflict:
+            start = event.start - (self._origin[event.direction] or 0)
+            side.framer.dispute(start, start + event.conflict)
         if event.kind is Kind.DATA:
             yield from self._outcome(side, side.framer.feed(event.data, event.ts), event.ts)
         elif event.kind is Kind.LOST:
+            yield from self._outcome(side, side.framer.conclude(), event.ts)
             framed = side.framer.lost(event.lost, event.ts)
-            yield from (self._frame(side, raw) for raw in framed.frames)  # cut off by the hole: it precedes the gap
+            for raw in framed.frames:  # cut off by the hole: it precedes the gap
+                yield from self._in_order(side, raw)
             side.gap = side.gap or _OpenGap(event.ts)
             side.gap.bytes_lost += event.lost
             self._note(side, framed, event.ts)
-            self._unsure.update(self._pairer.unanswered())
+            self._mistrust(side)
 
     def _outcome(self, side: _Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
         self._note(side, framed, ts)
         for raw in framed.frames:
-            if raw.after_gap:
-                yield from self._tell_gap(side)
-            yield self._frame(side, raw)
+            yield from self._in_order(side, raw)
+
+    def _in_order(self, side: _Side, raw: RawFrame) -> Iterator[Frame | Gap]:
+        """A frame, and the gap that it ends."""
+        if raw.after_gap:
+            yield from self._tell_gap(side)
+        yield self._frame(side, raw)
+
+    def _mistrust(self, side: _Side) -> None:
+        """Frames may be missing here."""
+        self._pairer.lost(side.direction)
+        if side.direction == "response":
+            self._sure_from = self._exchanges
 
     def _note(self, side: _Side, framed: Framed, ts: int) -> None:
         if framed.method:
             side.gap = side.gap or _OpenGap(ts)
             if framed.method != "none" or side.gap.method == "none":
                 side.gap.method, side.gap.confidence = framed.method, framed.confidence
+            self._mistrust(side)
         if framed.bytes_skipped and side.gap:
             side.gap.bytes_lost += framed.bytes_skipped
-            self._unsure.update(self._pairer.unanswered())
 
     def _tell_gap(self, side: _Side) -> Iterator[Gap]:
         gap, side.gap = side.gap, None
@@ -235,11 +281,14 @@ class Session:
         labels = self._labels
         pair = self._pairer.request if side.direction == "request" else self._pairer.response
         key = pair(raw)
+        self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
         flags = key.flags
         if len(raw.data) < raw.size:
             flags |= FrameFlags.TRUNCATED
         if raw.after_gap:
             flags |= FrameFlags.AFTER_GAP
+        if raw.disputed:
+            flags |= FrameFlags.CONFLICT
         seq = side.frames
         side.frames += 1
         return Frame(

@@ -9,6 +9,20 @@ from typing import Any
 from decoder.model import Frame, FrameFlags, Gap
 
 
+NOTICES = {
+    "conflicting_copies": "places where bytes came twice with different content (the first are kept)",
+    "conflicting_bytes": "bytes that came twice with different content (the first are kept)",
+    "resets_ignored": "TCP resets that their receiver would not believe",
+    "segments_after_close": "data segments of connections that were over",
+    "connections_forgotten": "connections forgotten: too many at once",
+    "idle_connections_expired": "connections forgotten: no packet for longer than the idle timeout",
+    "holes_overfull": "holes given up: too much waited behind them",
+    "memory_relieved": "connections cut short: all together kept too much",
+    "requests_forgotten": "requests no longer waited for: too many without a response on one connection",
+}
+"""What was unusual, and which limits were reached, in words for the summary."""
+
+
 @dataclass(slots=True)
 class CaptureStats:
     """Counts of one run; grows while the capture is read.
@@ -22,7 +36,8 @@ class CaptureStats:
         truncated: frames of which the end is missing.
         frames: frames by protocol.
         gaps: losses.
-        bytes_lost: bytes of recognised connections that the capture lacks or that had to be skipped.
+        bytes_lost: bytes of recognised connections in gaps; see decoder.model.Gap.
+        notices: what was unusual, and how often a limit was reached; see NOTICES.
         files: landing files published by this run, relative to the landing zone.
         files_present: landing files that were there already, with the same content.
     """
@@ -37,6 +52,7 @@ class CaptureStats:
     truncated: int = 0
     gaps: int = 0
     bytes_lost: int = 0
+    notices: Counter[str] = field(default_factory=Counter)
     files: list[str] = field(default_factory=list)
     files_present: list[str] = field(default_factory=list)
 
@@ -65,14 +81,15 @@ class CaptureStats:
         self.requests.update(other.requests)
         self.responses.update(other.responses)
         self.frames.update(other.frames)
+        self.notices.update(other.notices)
         self.files += other.files
         self.files_present += other.files_present
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""
         result = asdict(self)
-        for name in ("skipped", "connections", "not_recognised", "frames"):
-            result[name] = dict(sorted(getattr(self, name).items()))
+        for name in ("skipped", "connections", "not_recognised", "frames", "notices"):
+            result[name] = {key: count for key, count in sorted(getattr(self, name).items()) if count}
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
             result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}

@@ -6,31 +6,25 @@ even if the capture holds their packets in the wrong order.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
-from pipeline.capture.reassembly import HalfStream, Piece
+from pipeline.capture.connection import Connection
+from pipeline.capture.link import SYN, Endpoint, Segment
+from pipeline.capture.reassembly import Piece
 
 MAX_CONNECTIONS = 65_536
 """Connections remembered, closed ones included; the one idle for longest gives way. A port scan must not fill the
 memory."""
 
-GRACE_SEGMENTS = 64
-GRACE_US = 200_000
-"""How long (segments of the same connection, or µs) to wait for bytes that the receiver is known to have. Captures
-of several queues or interfaces mix up neighbouring packets; what has not come by then was lost."""
-
-HOLE_TIMEOUT_US = 60_000_000
-"""How long to wait for a retransmission when the other direction does not tell what arrived."""
+IDLE_US = 15 * 60 * 1_000_000
+"""A connection without any packet for so long (µs of capture time) has ended, its end was not captured. Brokers close
+connections idle for 10 minutes (connections.max.idle.ms), MongoDB's peers send keepalives every 2."""
 
 SWEEP_EVERY = 1024
-"""Segments between two looks at connections that wait for a hole to fill but have gone silent."""
-
-STALE_DISTANCE = 1 << 24
-"""A data segment this far from the end of a closed connection belongs to a new one on the same ports."""
+"""Segments between two looks at connections that wait for something but have gone silent."""
 
 
 class Kind(Enum):
@@ -38,177 +32,16 @@ class Kind(Enum):
 
     DATA = "data"
     LOST = "lost"
+    CONFLICT = "conflict"
+    """Bytes that were delivered before have come again with other content."""
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
     """The capture ends here, or the connection was forgotten; it may have gone on."""
 
 
-class Connection:
-    """A TCP connection. Direction 0 runs from ``a`` to ``b``; compared by identity.
-
-    Attributes:
-        a, b: source and destination of the first segment captured.
-        first_ts: capture time of that segment, µs.
-        first_seq: its sequence number.
-        client: the side that opened the connection, 0 for ``a``, 1 for ``b``; None if no SYN was seen.
-        client_isn: initial sequence number of the client, if known.
-    """
-
-    def __init__(self, segment: Segment, ts: int) -> None:
-        self.a: Endpoint = segment.source
-        self.b: Endpoint = segment.destination
-        self.first_ts = ts
-        self.first_seq = segment.seq
-        self.client: int | None = None
-        self.client_isn: int | None = None
-        self.halves = (HalfStream(), HalfStream())
-        self._over = False
-        self._held: tuple[deque[Piece], deque[Piece]] = (deque(), deque())
-        self._segments = 0
-        self._hole_since: list[tuple[int, int] | None] = [None, None]
-
-    def opened_in_capture(self, direction: int) -> bool:
-        """Whether this direction was seen from its first byte on."""
-        half = self.halves[direction]
-        return half.isn is not None and half.first is not None and half.first % (1 << 32) == (half.isn + 1) % (1 << 32)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a hole keeps bytes from being delivered."""
-        return any(since is not None for since in self._hole_since)
-
-    def is_over(self) -> bool:
-        """Whether both sides closed it, one reset it, or :meth:`end` was called."""
-        return self._over
-
-    def begins_anew(self, segment: Segment) -> bool:
-        """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
-        direction = 0 if segment.source == self.a else 1
-        half = self.halves[direction]
-        if segment.flags & SYN:
-            if half.isn is not None:
-                return half.isn != segment.seq
-            # a SYN behind its first data only because the capture mixed them up
-            return half.next is not None and half.first != half.position(segment.seq + 1)
-        if not self._over or not segment.length or half.next is None:
-            return False
-        return abs(half.position(segment.seq) - half.next) > STALE_DISTANCE
-
-    def take(self, segment: Segment, ts: int) -> list[tuple[int, Piece]]:
-        """Take the next segment; (direction, piece) for all that is now in order."""
-        direction = 0 if segment.source == self.a else 1
-        half, other = self.halves[direction], self.halves[1 - direction]
-        self._segments += 1
-        seq, needs = segment.seq, None
-        if segment.flags & SYN:
-            self._synchronise(direction, segment)
-            seq += 1
-        if segment.flags & ACK:
-            other.acknowledge(segment.ack)
-            needs = min(other.position(segment.ack), other.acked)
-        if segment.length:
-            self._held[direction].extend(half.add(seq, segment.payload, segment.length, ts, needs))
-        if segment.flags & FIN:
-            half.finish(seq + segment.length)
-        ready = self._release(direction)
-        if segment.flags & RST:
-            self._over = True
-            return ready + self.flush(ts)
-        if half.has_hole() or other.has_hole() or self.waits:
-            ready += self.check_holes(ts)
-        if half.finished and other.finished and not any(self._held):
-            self._over = True
-        return ready
-
-    def check_holes(self, ts: int) -> list[tuple[int, Piece]]:
-        """Give up the holes that were waited for long enough."""
-        ready: list[tuple[int, Piece]] = []
-        for direction, half in enumerate(self.halves):
-            while half.has_hole() and self._is_due(direction, ts):
-                self._held[direction].extend(half.give_up_hole(ts))
-                self._hole_since[direction] = None
-                ready += self._release(direction)
-            if not half.has_hole():
-                self._hole_since[direction] = None
-        return ready
-
-    def flush(self, ts: int) -> list[tuple[int, Piece]]:
-        """Nothing more will come: deliver what there is, holes as lost."""
-        ready: list[tuple[int, Piece]] = []
-        for direction, half in enumerate(self.halves):
-            while half.has_hole():
-                self._held[direction].extend(half.give_up_hole(ts))
-            self._hole_since[direction] = None
-        for direction in (0, 1):
-            ready += self._release(direction)
-        for direction, held in enumerate(self._held):
-            ready += [(direction, piece) for piece in held]
-            held.clear()
-        return ready
-
-    def end(self) -> None:
-        """Nothing of it is wanted any more."""
-        self._over = True
-
-    def _is_due(self, direction: int, ts: int) -> bool:
-        half = self.halves[direction]
-        since = self._hole_since[direction]
-        if since is None:
-            since = self._hole_since[direction] = (self._segments, ts)
-        if half.is_overfull():
-            return True
-        segments, age = self._segments - since[0], ts - since[1]
-        if half.hole_is_proven():
-            return segments >= GRACE_SEGMENTS or age >= GRACE_US
-        return age >= HOLE_TIMEOUT_US
-
-    def _synchronise(self, direction: int, segment: Segment) -> None:
-        self.halves[direction].synchronise(segment.seq)
-        answer = bool(segment.flags & ACK)
-        self.client = 1 - direction if answer else direction
-        if not answer:
-            self.client_isn = segment.seq
-        elif self.client_isn is None:
-            self.client_isn = (segment.ack - 1) % (1 << 32)
-
-    def _release(self, first: int) -> list[tuple[int, Piece]]:
-        """Pieces whose bytes were sent after everything that they answer has been delivered."""
-        ready: list[tuple[int, Piece]] = []
-        while any(self._held):
-            before = len(ready)
-            for direction in (first, 1 - first):
-                held = self._held[direction]
-                while held and _is_reached(held[0].needs, self._delivered(1 - direction)):
-                    ready.append((direction, held.popleft()))
-            if len(ready) == before:
-                if not self._wait_for_each_other():
-                    break
-                direction = 0 if self._held[0][0].ts <= self._held[1][0].ts else 1
-                ready.append((direction, self._held[direction].popleft()))
-        return ready
-
-    def _delivered(self, direction: int) -> int | None:
-        held = self._held[direction]
-        return held[0].start if held else self.halves[direction].reached
-
-    def _wait_for_each_other(self) -> bool:
-        """Whether both directions have bytes, neither behind a hole, and each waits for the other's.
-
-        Only the copy of a segment, sent later than the first one that the capture lacks, can say such a thing.
-        """
-        return all(
-            held and _is_reached(held[0].needs, self.halves[1 - direction].reached)
-            for direction, held in enumerate(self._held)
-        )
-
-
-def _is_reached(needs: int | None, position: int | None) -> bool:
-    return needs is None or position is None or needs <= position
-
-
 class StreamEvent(NamedTuple):
-    """The next thing that happened on a connection; ``data``, ``lost`` and ``ts`` as in Piece."""
+    """The next thing that happened on a connection; ``data``, ``lost``, ``ts``, ``start``, ``conflict`` as in Piece."""
 
     connection: Connection
     kind: Kind
@@ -216,15 +49,26 @@ class StreamEvent(NamedTuple):
     data: bytes = b""
     lost: int = 0
     ts: int = 0
+    start: int = 0
+    conflict: int = 0
 
 
 class Tracker:
-    """All connections of one capture."""
+    """All connections of one capture.
 
-    def __init__(self) -> None:
+    Attributes:
+        notices: counts what was unusual, and how often a limit was reached; see pipeline.capture.stats.NOTICES.
+        buffered: bytes kept for all connections together.
+    """
+
+    def __init__(self, idle_us: int = IDLE_US, notices: Counter[str] | None = None) -> None:
+        self.notices: Counter[str] = Counter() if notices is None else notices
+        self.buffered = 0
+        self._idle_us = idle_us
         self._connections: OrderedDict[tuple[Endpoint, Endpoint], Connection] = OrderedDict()
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
         self._segments = 0
+        self._last_ts = 0
 
     def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
@@ -233,55 +77,79 @@ class Tracker:
             key = (key[1], key[0])
         connection = self._connections.get(key)
         if connection is not None and connection.begins_anew(segment):
-            yield from _end(connection, ts, Kind.CLOSED)
+            yield from self._end(connection, ts, Kind.CLOSED)
             connection = None
         if connection is None:
             if not (segment.flags & SYN or segment.length):
                 return  # the last acknowledgements of a connection that is over
-            connection = self._connections[key] = Connection(segment, ts)
+            connection = self._connections[key] = Connection(segment, ts, self.notices)
         self._connections.move_to_end(key)
-        if not connection.is_over():
-            yield from _events(connection, connection.take(segment, ts))
-            if connection.is_over():
-                yield StreamEvent(connection, Kind.CLOSED, ts=ts)
+        if connection.is_over():
+            self.notices["segments_after_close"] += bool(segment.length)
+            connection.last_ts = ts
+        else:
+            yield from self._events(connection, connection.take(segment, ts), ts)
             self._note_waiting(key, connection)
         if len(self._connections) > MAX_CONNECTIONS:
-            oldest, forgotten = self._connections.popitem(last=False)
-            self._waiting.pop(oldest, None)
-            yield from _end(forgotten, ts, Kind.ENDED)
+            yield from self._forget_oldest(ts, "connections_forgotten")
         self._segments += 1
         if self._segments % SWEEP_EVERY == 0:
-            yield from self._sweep(ts)
+            yield from self._sweep(min(ts, self._last_ts))  # one wrong time must not expire all
+        self._last_ts = ts
 
     def finish(self, ts: int) -> Iterator[StreamEvent]:
         """The capture ends at ``ts``: the rest of every connection that was still open."""
         for connection in self._connections.values():
-            yield from _end(connection, ts, Kind.ENDED)
+            yield from self._end(connection, ts, Kind.ENDED)
         self._connections.clear()
         self._waiting.clear()
 
+    def connections(self) -> list[Connection]:
+        """Those that are not over."""
+        return [connection for connection in self._connections.values() if not connection.is_over()]
+
+    def relieve(self, connection: Connection, ts: int) -> Iterator[StreamEvent]:
+        """Free the memory of a connection: what it waits for is given up."""
+        yield from self._events(connection, connection.relieve(ts), ts)
+
     def _note_waiting(self, key: tuple[Endpoint, Endpoint], connection: Connection) -> None:
-        if connection.waits:
+        if connection.waits and not connection.is_over():
             self._waiting[key] = connection
         else:
             self._waiting.pop(key, None)
 
     def _sweep(self, ts: int) -> Iterator[StreamEvent]:
         for key, connection in list(self._waiting.items()):
-            yield from _events(connection, connection.check_holes(ts))
+            yield from self._events(connection, connection.check(ts, is_live=False), ts)
             self._note_waiting(key, connection)
+        while self._connections and ts - next(iter(self._connections.values())).last_ts > self._idle_us:
+            yield from self._forget_oldest(ts, "idle_connections_expired")
 
+    def _forget_oldest(self, ts: int, notice: str) -> Iterator[StreamEvent]:
+        key, connection = self._connections.popitem(last=False)
+        self._waiting.pop(key, None)
+        self.notices[notice] += not connection.is_over()
+        yield from self._end(connection, ts, Kind.ENDED)
 
-def _events(connection: Connection, pieces: list[tuple[int, Piece]]) -> Iterator[StreamEvent]:
-    for direction, piece in pieces:
-        kind = Kind.LOST if piece.lost else Kind.DATA
-        yield StreamEvent(connection, kind, direction, piece.data, piece.lost, piece.ts)
+    def _events(self, connection: Connection, pieces: list[tuple[int, Piece]], ts: int) -> Iterator[StreamEvent]:
+        for direction, piece in pieces:
+            kind = Kind.LOST if piece.lost else Kind.DATA if piece.data else Kind.CONFLICT
+            yield StreamEvent(
+                connection, kind, direction, piece.data, piece.lost, piece.ts, piece.start, piece.conflict
+            )
+        if connection.is_over():
+            yield StreamEvent(connection, Kind.CLOSED, ts=ts)
+        self._account(connection)
 
+    def _end(self, connection: Connection, ts: int, kind: Kind) -> Iterator[StreamEvent]:
+        if connection.is_over():
+            return
+        yield from self._events(connection, connection.flush(ts), ts)
+        yield StreamEvent(connection, Kind.CLOSED if connection.end() else kind, ts=ts)
+        self._account(connection)
 
-def _end(connection: Connection, ts: int, kind: Kind) -> Iterator[StreamEvent]:
-    if connection.is_over():
-        return
-    yield from _events(connection, connection.flush(ts))
-    finished = all(half.finished for half in connection.halves)
-    connection.end()
-    yield StreamEvent(connection, Kind.CLOSED if finished else kind, ts=ts)
+    def _account(self, connection: Connection) -> None:
+        if connection.is_over():
+            connection.forget_recent()
+        self.buffered += connection.buffered - connection.accounted
+        connection.accounted = connection.buffered

@@ -6,17 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.capture.connection import GRACE_SEGMENTS, HOLE_TIMEOUT_US, Connection
 from pipeline.capture.link import ACK, FIN, SYN, Segment
 from pipeline.capture.reassembly import MAX_PENDING_BYTES, HalfStream
-from pipeline.capture.tcp import (
-    GRACE_SEGMENTS,
-    HOLE_TIMEOUT_US,
-    MAX_CONNECTIONS,
-    SWEEP_EVERY,
-    Connection,
-    Kind,
-    Tracker,
-)
+from pipeline.capture.tcp import MAX_CONNECTIONS, SWEEP_EVERY, Kind, Tracker
 
 A, B = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)
 

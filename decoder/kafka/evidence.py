@@ -1,0 +1,55 @@
+"""What does a connection know that tells a frame of its own from other bytes?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from decoder.model import Direction
+
+Reads = Callable[[bytes, Direction, int, int], bool | None]
+"""Whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no further; None
+if nothing is known of them."""
+
+
+class Evidence(Protocol):
+    """Asked where a frame may begin in a stream that was joined midway or has lost bytes."""
+
+    def uses_client_id(self, client_id: bytes | None) -> bool | None:
+        """Whether requests of this connection carry it; None before any was seen."""
+
+    def awaits(self, correlation_id: int) -> bool:
+        """Whether a request with this id waits for its response."""
+
+    def may_have_missed(self, correlation_id: int) -> bool:
+        """Whether a request with this id may have been sent, though the capture does not hold it."""
+
+    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:
+        """See Reads."""
+
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:
+        """See Reads: as the response to the request with this id; if that was missed, to any other seen here."""
+
+
+class NoEvidence:
+    """Nothing is known: any id may be awaited."""
+
+    def uses_client_id(self, client_id: bytes | None) -> bool | None:  # noqa: ARG002
+        """See Evidence."""
+        return None
+
+    def awaits(self, correlation_id: int) -> bool:  # noqa: ARG002
+        """See Evidence."""
+        return True
+
+    def may_have_missed(self, correlation_id: int) -> bool:  # noqa: ARG002
+        """See Evidence."""
+        return False
+
+    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:  # noqa: ARG002
+        """See Evidence."""
+        return None
+
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:  # noqa: ARG002
+        """See Evidence."""
+        return None

@@ -1,0 +1,300 @@
+"""How do the two directions of one TCP connection go together: who opened it, what came before what, when is it over?"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
+from pipeline.capture.reassembly import NEAR_BYTES, HalfStream, Piece
+
+GRACE_SEGMENTS = 64
+GRACE_US = 200_000
+"""How long (segments of the same connection, or µs) to wait for bytes that the receiver is known to have. Captures
+of several queues or interfaces mix up neighbouring packets; what has not come by then was lost."""
+
+HOLE_TIMEOUT_US = 60_000_000
+"""How long to wait for a retransmission when the other direction does not tell what arrived."""
+
+STALE_DISTANCE = 1 << 24
+"""A data segment this far from the end of a closed connection belongs to a new one on the same ports."""
+
+
+class _Reset(NamedTuple):
+    """A RST that was believed at first: its direction and position (None if not known), when it came."""
+
+    direction: int
+    position: int | None
+    segments: int
+    ts: int
+
+
+class Connection:
+    """A TCP connection. Direction 0 runs from ``a`` to ``b``; compared by identity.
+
+    Attributes:
+        a, b: source and destination of the first segment captured.
+        first_ts, last_ts: capture times of the first and last segment, µs.
+        first_seq: sequence number of the first segment.
+        client: the side that opened the connection, 0 for ``a``, 1 for ``b``; None if no SYN was seen.
+        client_isn: initial sequence number of the client, if known.
+        halves: its two directions.
+        notices: counts what is unusual, by name; see pipeline.capture.stats.NOTICES.
+        accounted: what was last taken for :attr:`buffered` in the sum over all connections.
+    """
+
+    def __init__(self, segment: Segment, ts: int, notices: Counter[str] | None = None) -> None:
+        self.a: Endpoint = segment.source
+        self.b: Endpoint = segment.destination
+        self.first_ts = self.last_ts = ts
+        self.first_seq = segment.seq
+        self.client: int | None = None
+        self.client_isn: int | None = None
+        self.halves = (HalfStream(), HalfStream())
+        self.notices: Counter[str] = Counter() if notices is None else notices
+        self.accounted = 0
+        self._over = False
+        self._held: tuple[deque[Piece], deque[Piece]] = (deque(), deque())
+        self._held_bytes = 0
+        self._segments = 0
+        self._hole_since: list[tuple[int, int] | None] = [None, None]
+        self._reset: _Reset | None = None
+
+    def opened_in_capture(self, direction: int) -> bool:
+        """Whether this direction was seen from its first byte on."""
+        half = self.halves[direction]
+        return half.isn is not None and half.first is not None and half.first % (1 << 32) == (half.isn + 1) % (1 << 32)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something must be decided as time goes by: a hole, the begin of a stream, a reset."""
+        return self._reset is not None or any(half.has_hole() or half.begins_late() for half in self.halves)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept."""
+        one, two = self.halves
+        return one.pending_bytes + two.pending_bytes + one.recent_bytes + two.recent_bytes + self._held_bytes
+
+    def is_over(self) -> bool:
+        """Whether both sides closed it, one reset it, or :meth:`end` was called."""
+        return self._over
+
+    def begins_anew(self, segment: Segment) -> bool:
+        """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
+        direction = 0 if segment.source == self.a else 1
+        half = self.halves[direction]
+        if segment.flags & SYN:
+            if half.isn is not None:
+                return half.isn != segment.seq
+            # a SYN behind its first data only because the capture mixed them up
+            return half.next is not None and half.first != half.position(segment.seq + 1)
+        if not self._over or not segment.length or half.next is None:
+            return False
+        return abs(half.position(segment.seq) - half.next) > STALE_DISTANCE
+
+    def take(self, segment: Segment, ts: int) -> list[tuple[int, Piece]]:
+        """Take the next segment; (direction, piece) for all that is now in order."""
+        direction = 0 if segment.source == self.a else 1
+        half, other = self.halves[direction], self.halves[1 - direction]
+        self._segments += 1
+        self.last_ts = ts
+        if segment.flags & RST:
+            self._take_reset(direction, segment, ts)
+            return self.check(ts)
+        seq, needs = segment.seq, None
+        if segment.flags & SYN:
+            self._synchronise(direction, segment)
+            seq += 1
+        if segment.flags & ACK:
+            other.acknowledge(segment.ack)
+            needs = min(other.position(segment.ack), other.acked)
+        if segment.length:
+            self._hold(direction, half.add(seq, segment.payload, segment.length, ts, needs))
+        if segment.flags & FIN:
+            half.finish(half.position(seq + segment.length))
+        if segment.flags & SYN:
+            for way in (0, 1):
+                self._hold(way, self.halves[way].drain())
+        ready = self._release(direction)
+        if self.waits or any(self._hole_since):
+            ready += self.check(ts)
+        if half.finished and other.finished and not any(self._held):
+            self._over = True
+        return ready
+
+    def check(self, ts: int, *, is_live: bool = True) -> list[tuple[int, Piece]]:
+        """Decide what was waited for long enough: where the streams begin, their holes, a reset.
+
+        ``is_live``: a segment of this connection has just come.
+        """
+        ready = self._begin(ts) if any(half.begins_late() for half in self.halves) else []
+        for direction, half in enumerate(self.halves):
+            while half.has_hole() and self._is_due(direction, ts):
+                self._hold(direction, half.give_up_hole(ts))
+                self._hole_since[direction] = None
+                ready += self._release(direction)
+            if not half.has_hole():
+                self._hole_since[direction] = None
+        if self._reset is not None and not self._over:
+            ready += self._check_reset(self._reset, ts, is_live=is_live)
+        return ready
+
+    def flush(self, ts: int) -> list[tuple[int, Piece]]:
+        """Nothing more will come: deliver what there is, holes as lost."""
+        if self._reset is not None and self._reset.position is not None:
+            half = self.halves[self._reset.direction]
+            if half.fin is None:
+                half.finish(self._reset.position)
+        ready: list[tuple[int, Piece]] = []
+        for half in self.halves:
+            if half.begins_late():
+                half.begin()
+        for direction, half in enumerate(self.halves):
+            self._hold(direction, half.drain())
+            while half.has_hole():
+                self._hold(direction, half.give_up_hole(ts))
+            self._hole_since[direction] = None
+        for direction in (0, 1):
+            ready += self._release(direction)
+        for direction, held in enumerate(self._held):
+            ready += [(direction, piece) for piece in held]
+            held.clear()
+        self._held_bytes = 0
+        return ready
+
+    def relieve(self, ts: int) -> list[tuple[int, Piece]]:
+        """Free memory: give up what is waited for."""
+        ready = self.flush(ts)
+        self.forget_recent()
+        return ready
+
+    def forget_recent(self) -> None:
+        """Copies of what was delivered so far are no longer compared with it."""
+        for half in self.halves:
+            half.forget_recent()
+
+    def end(self) -> bool:
+        """Nothing of it is wanted any more; whether both sides had closed it, or one reset it."""
+        self._over = True
+        return self._reset is not None or all(half.finished for half in self.halves)
+
+    def _is_due(self, direction: int, ts: int) -> bool:
+        half = self.halves[direction]
+        since = self._hole_since[direction]
+        if since is None:
+            since = self._hole_since[direction] = (self._segments, ts)
+        if half.is_overfull():
+            self.notices["holes_overfull"] += 1
+            return True
+        if half.hole_is_proven():
+            return self._is_grace_over(*since, ts)
+        return ts - since[1] >= HOLE_TIMEOUT_US
+
+    def _is_grace_over(self, segments: int, since: int, ts: int) -> bool:
+        return self._segments - segments >= GRACE_SEGMENTS or ts - since >= GRACE_US
+
+    def _begin(self, ts: int) -> list[tuple[int, Piece]]:
+        """Settle where streams joined midway begin, once late packets have had their time."""
+        if not self._is_grace_over(0, self.first_ts, ts):
+            return []
+        for half in self.halves:
+            if half.begins_late():
+                half.begin()
+        for direction, half in enumerate(self.halves):
+            self._hold(direction, half.drain())
+        return self._release(0)
+
+    def _synchronise(self, direction: int, segment: Segment) -> None:
+        self.halves[direction].synchronise(segment.seq)
+        is_answer = bool(segment.flags & ACK)
+        self.client = 1 - direction if is_answer else direction
+        if not is_answer:
+            self.client_isn = segment.seq
+            return
+        if self.client_isn is None:
+            self.client_isn = (segment.ack - 1) % (1 << 32)
+        client = self.halves[1 - direction]
+        if client.isn is None and client.next is None:
+            client.synchronise(segment.ack - 1)
+
+    def _take_reset(self, direction: int, segment: Segment, ts: int) -> None:
+        """Believe a RST as its receiver would (RFC 5961, 3.2: its number must be the next expected), or count it.
+
+        What the receiver expected lies between what it acknowledged and what the capture has seen; further on if the
+        capture lacks bytes. The other direction's last packets may still come, so the end waits for a grace.
+        """
+        half, other = self.halves[direction], self.halves[1 - direction]
+        if self._over or self._reset is not None:
+            return
+        if half.next is None or half.reached is None or half.first is None:
+            if not segment.flags & ACK or other.next is None or other.position(segment.ack) >= (other.first or 0):
+                self._reset = _Reset(direction, None, self._segments, ts)
+                return
+        else:
+            position = half.position(segment.seq)
+            if max(half.acked, half.first) <= position <= half.reached + NEAR_BYTES:
+                self._reset = _Reset(direction, position, self._segments, ts)
+                return
+        self.notices["resets_ignored"] += 1
+
+    def _check_reset(self, reset: _Reset, ts: int, *, is_live: bool) -> list[tuple[int, Piece]]:
+        """Bytes beyond its position, or further packets though those before it never came, show that it was forged."""
+        half = self.halves[reset.direction]
+        position = half.next if reset.position is None else reset.position
+        is_reached = position is None or half.reached is None or half.reached >= position
+        is_passed = position is not None and half.next is not None and half.next > position
+        is_grace_over = self._is_grace_over(reset.segments, reset.ts, ts)
+        if is_passed or (is_grace_over and is_live and not is_reached):
+            self.notices["resets_ignored"] += 1
+            self._reset = None
+        elif is_grace_over:
+            ready = self.flush(ts)
+            self._over = True
+            return ready
+        return []
+
+    def _hold(self, direction: int, pieces: Iterable[Piece]) -> None:
+        held = self._held[direction]
+        for piece in pieces:
+            held.append(piece)
+            self._held_bytes += len(piece.data)
+            if piece.conflict:
+                self.notices["conflicting_copies"] += 1
+                self.notices["conflicting_bytes"] += piece.conflict
+
+    def _release(self, first: int) -> list[tuple[int, Piece]]:
+        """Pieces whose bytes were sent after everything that they answer has been delivered."""
+        ready: list[tuple[int, Piece]] = []
+        while any(self._held):
+            before = len(ready)
+            for direction in (first, 1 - first):
+                held = self._held[direction]
+                while held and _is_reached(held[0].needs, self._delivered(1 - direction)):
+                    ready.append((direction, held.popleft()))
+            if len(ready) == before:
+                if not self._wait_for_each_other():
+                    break
+                direction = 0 if self._held[0][0].ts <= self._held[1][0].ts else 1
+                ready.append((direction, self._held[direction].popleft()))
+        self._held_bytes -= sum(len(piece.data) for _, piece in ready)
+        return ready
+
+    def _delivered(self, direction: int) -> int | None:
+        held = self._held[direction]
+        return held[0].start if held else self.halves[direction].reached
+
+    def _wait_for_each_other(self) -> bool:
+        """Whether both directions have bytes, neither behind a hole, and each waits for the other's.
+
+        Only the copy of a segment, sent later than the first one that the capture lacks, can say such a thing.
+        """
+        return all(
+            held and _is_reached(held[0].needs, self.halves[1 - direction].reached)
+            for direction, held in enumerate(self._held)
+        )
+
+
+def _is_reached(needs: int | None, position: int | None) -> bool:
+    return needs is None or position is None or needs <= position

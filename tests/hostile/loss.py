@@ -1,0 +1,90 @@
+"""Is the agent true under loss? ``python -m tests.hostile.loss --seeds 10000 --from 0``.
+
+Recorded captures are harmed in known ways (``tests.hostile.harm``), the agent reads them, and what it gives is
+compared with the frames of the unharmed capture (``tests.hostile.judge``). Prints a table by harm. It ends with exit
+code 1 if a frame is false, a response is paired with the wrong request, a byte is not accounted for, or fewer than
+RECALL of the frames are given whose bytes are all in the harmed capture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import tempfile
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from tests.hostile.harm import HARMS, harm
+from tests.hostile.judge import Truth, Verdict, judge
+
+CAPTURES = sorted((Path(__file__).parents[1] / "captures").glob("*.pcap"))
+
+RECALL = 0.99
+
+
+@cache
+def truth(path: Path) -> Truth:
+    return Truth(path)
+
+
+def run(seed: int) -> tuple[int, tuple[str, ...], str, Verdict]:
+    """Harm one capture, all by the seed, and judge; (seed, harms, what was done, verdict)."""
+    path = CAPTURES[seed // len(HARMS) % len(CAPTURES)]
+    whole = truth(path)
+    harmed = harm(whole.packets, seed)
+    with tempfile.TemporaryDirectory() as directory:
+        verdict = judge(whole, harmed, Path(directory) / "harmed.pcap")
+    return seed, harmed.harms, f"{path.stem}: {harmed}", verdict
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the campaign as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.loss", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=550)
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--verbose", action="store_true", help="name every frame that was missed")
+    options = parser.parse_args(arguments)
+    console = Console()
+    by_harm: dict[str, Verdict] = defaultdict(Verdict)
+    seeds = range(options.first, options.first + options.seeds)
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for seed, harms, what, verdict in track(pool.imap_unordered(run, seeds, 4), total=len(seeds), console=console):
+            by_harm[harms[0] if len(harms) == 1 else "several"].add(verdict)
+            for fault in verdict.faults:
+                console.print(f"seed {seed} ({what}): {fault}", soft_wrap=True, markup=False)
+            if options.verbose:
+                for missed in verdict.missed:
+                    console.print(f"seed {seed} ({what}): missed {missed}", soft_wrap=True, markup=False)
+    total = Verdict()
+    for verdict in by_harm.values():
+        total.add(verdict)
+    console.print(_table(by_harm, total))
+    return int(bool(total.faults) or total.recovered < RECALL * total.whole)
+
+
+def _table(by_harm: dict[str, Verdict], total: Verdict) -> Table:
+    table = Table("harm", "captures", "frames whole", "recovered", "recall", "frames given", "false", "precision",
+                  "pairs kept", "bytes", "in gaps", "faults", title="The agent under loss", title_justify="left")  # fmt: skip
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, v in [*sorted(by_harm.items()), ("all", total)]:
+        table.add_row(
+            name, f"{v.captures:,}", f"{v.whole:,}", f"{v.recovered:,}", _share(v.recovered, v.whole), f"{v.given:,}",
+            f"{v.false:,}", _share(v.given - v.false, v.given), _share(v.paired, v.pairs), f"{v.bytes_seen:,}",
+            f"{v.bytes_lost:,}", f"{len(v.faults):,}", end_section=name != "all",
+        )  # fmt: skip
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.4%}" if whole else "-"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,83 @@
+"""Which bytes of which stream does a capture hold? Told from sequence numbers alone, apart from the agent's own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint
+from pipeline.capture.packet import Packet
+from tests.hostile.harm import segment_of
+
+Way = tuple[Endpoint, Endpoint]
+"""One direction of a connection: from, to. No capture here uses a pair of ports twice."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One direction. Positions count from its first byte.
+
+    Attributes:
+        ts: of each byte the time of the first packet that holds it, -1 if there is none.
+        low, high: first and last position (exclusive) that any packet speaks of: its data, captured or not, its
+            acknowledgements, its FIN or RST.
+    """
+
+    ts: np.ndarray
+    low: int | None = None
+    high: int = 0
+    fin: int | None = None
+    data: bytearray = field(default_factory=bytearray)
+
+    def tell(self, start: int, end: int) -> None:
+        self.low = start if self.low is None else min(self.low, start)
+        self.high = max(self.high, end)
+
+    @property
+    def span(self) -> int:
+        """Bytes that an account of this stream must add up to."""
+        if self.low is None:
+            return 0
+        return (self.high if self.fin is None else min(self.high, self.fin)) - self.low
+
+
+def bases(packets: Iterable[Packet]) -> dict[Way, int]:
+    """Sequence number of the first byte of each stream of an unharmed capture, the first that was spoken of."""
+    found: dict[Way, int] = {}
+    for packet in packets:
+        segment = segment_of(packet)
+        if segment is not None:
+            found.setdefault((segment.source, segment.destination), segment.seq + bool(segment.flags & SYN))
+            if segment.flags & ACK:
+                found.setdefault((segment.destination, segment.source), segment.ack)
+    return found
+
+
+def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int]) -> dict[Way, Stream]:
+    """The streams of a capture. ``size``: bytes of each to be kept track of."""
+    found = {way: Stream(np.full(size.get(way, 0), -1, np.int64)) for way in base}
+    for packet in packets:
+        segment = segment_of(packet)
+        if segment is None:
+            continue
+        way, back = (segment.source, segment.destination), (segment.destination, segment.source)
+        stream = found[way]
+        start = _near(segment.seq + bool(segment.flags & SYN) - base[way])
+        if segment.flags & (SYN | FIN | RST) or segment.length:
+            stream.tell(start, start + segment.length)
+        if segment.flags & ACK:
+            told = _near(segment.ack - base[back])
+            found[back].tell(told, told)
+        if segment.flags & FIN:
+            stream.fin = start + segment.length
+        end = min(start + len(segment.payload), len(stream.ts))
+        if 0 <= start < end:
+            held = stream.ts[start:end]
+            held[held < 0] = packet.ts_us
+    return found
+
+
+def _near(difference: int) -> int:
+    return (difference + 2**31) % 2**32 - 2**31
