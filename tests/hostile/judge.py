@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from decoder.model import Direction, Frame, FrameFlags, Gap
 from pipeline.capture.agent import frames_of
 from pipeline.capture.packet import Packet
@@ -136,14 +138,22 @@ def _match(truth: Truth, held: dict[Way, Stream], frames: list[Frame], verdict: 
 
 
 def _is(frame: Frame, true: TrueFrame, stream: Stream) -> bool:
-    """Whether a frame of the harmed capture is this one: its size, its bytes (if cut off: the first ones), its times."""
+    """Whether a frame of the harmed capture is this one: its size, its times, its bytes (if cut off: the first ones).
+
+    Of orphans, and of what is cut off, the agent overwrites bytes with zeros that might be credentials.
+    """
     if frame.size != true.frame.size:
         return False
     if (frame.ts, frame.ts_end) != (stream.ts[true.start], stream.ts[true.start + PREFIX + len(frame.frame) - 1]):
         return False
-    if frame.flags & FrameFlags.TRUNCATED:
-        return len(frame.frame) < frame.size and true.frame.frame.startswith(frame.frame)
-    return frame.frame == true.frame.frame
+    is_cut = bool(frame.flags & FrameFlags.TRUNCATED)
+    begin = true.frame.frame[: len(frame.frame)]
+    if is_cut != (len(frame.frame) < frame.size) or len(begin) < len(frame.frame):
+        return False
+    if not frame.flags & (FrameFlags.REDACTED | FrameFlags.PAYLOAD_REMOVED):
+        return frame.frame == begin
+    given, there = np.frombuffer(frame.frame, np.uint8), np.frombuffer(begin, np.uint8)
+    return bool(((given == there) | (given == 0)).all())
 
 
 def _is_whole(true: TrueFrame, stream: Stream) -> bool:

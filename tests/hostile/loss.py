@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--verbose", action="store_true", help="name every frame that was missed")
     options = parser.parse_args(arguments)
-    console = Console()
+    console = Console(width=None if Console().is_terminal else 170)
     by_harm: dict[str, Verdict] = defaultdict(Verdict)
     seeds = range(options.first, options.first + options.seeds)
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
@@ -77,7 +77,7 @@ def _table(by_harm: dict[str, Verdict], total: Verdict) -> Table:
         table.add_row(
             name, f"{v.captures:,}", f"{v.whole:,}", f"{v.recovered:,}", _share(v.recovered, v.whole), f"{v.given:,}",
             f"{v.false:,}", _share(v.given - v.false, v.given), _share(v.paired, v.pairs), f"{v.bytes_seen:,}",
-            f"{v.bytes_lost:,}", f"{len(v.faults):,}", end_section=name != "all",
+            f"{v.bytes_lost:,}", f"{len(v.faults):,}", end_section=name == sorted(by_harm)[-1],
         )  # fmt: skip
     return table
 
