@@ -55,8 +55,8 @@ class Framer(Protocol):
     def feed(self, data: bytes, ts: int) -> Framed:
         """Take the next bytes in order (``ts``: capture time in µs) and return the frames that they complete."""
 
-    def conclude(self) -> Framed:
-        """The bytes that come next do not follow those taken: frames of which one more byte would have made sure.
+    def conclude(self, missing: int = 0) -> Framed:
+        """Nothing more follows without a hole (of ``missing`` bytes; 0: it ends): frames that were almost sure.
 
         To be called before :meth:`lost`, :meth:`relieve` and :meth:`close`.
         """

@@ -8,12 +8,33 @@ from typing import Protocol
 from decoder.model import Direction
 
 Reads = Callable[[bytes, Direction, int, int], bool | None]
-"""Whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no further; None
+"""A trial decoder: whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no further; None
 if nothing is known of them."""
+
+
+TELLING_APIS = (18, 3, 1, 0, 10, 9, 8, 11, 2)
+"""ApiVersions, Metadata, Fetch, Produce, FindCoordinator, OffsetFetch, OffsetCommit, JoinGroup, ListOffsets: apis whose
+responses say so much that hardly anything else decodes as them; likeliest first."""
+
+TELLING_BYTES = 32
+"""A response smaller than this says too little, whatever its api."""
+
+_VERSIONS = range(20)
+
+
+def reads_as_telling(reads: Reads, frame: bytes) -> bool:
+    """Whether a frame decodes as a response of some size and of some api whose responses are telling."""
+    return len(frame) >= TELLING_BYTES and any(
+        reads(frame, "response", key, version) for key in TELLING_APIS for version in _VERSIONS
+    )
 
 
 class Evidence(Protocol):
     """Asked where a frame may begin in a stream that was joined midway or has lost bytes."""
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether no request has been seen (yet), so that responses must speak for themselves."""
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """Whether requests of this connection carry it; None before any was seen."""
@@ -33,6 +54,8 @@ class Evidence(Protocol):
 
 class NoEvidence:
     """Nothing is known: any id may be awaited."""
+
+    is_one_sided = False
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:  # noqa: ARG002
         """See Evidence."""

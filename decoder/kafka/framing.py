@@ -68,11 +68,11 @@ class KafkaFramer:
             self._run(deque([(data, ts, True)]), outcome)
         return outcome.framed()
 
-    def conclude(self) -> Framed:
+    def conclude(self, missing: int = 0) -> Framed:
         """See decoder.protocol.Framer.conclude."""
         outcome = _Outcome()
         while self._search is not None:
-            found = self._search.conclude()
+            found = self._search.conclude(missing)
             if found is None:
                 break
             self._resume(found, outcome)

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decoder.kafka.evidence import Reads
+from decoder.kafka.evidence import Reads, reads_as_telling
 from decoder.kafka.peek import RequestPeek, peek_request
 from decoder.model import Direction, FrameFlags, RawFrame
 from decoder.protocol import FrameKey
@@ -64,8 +64,10 @@ class KafkaPairer:
         self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
         self._passed_ids: Counter[int | None] = Counter()
         self._tokens_follow = False
+        self._seen_request = False
         self._seen_header = False
         self._last_id: int | None = None
+        self._last_answer: int | None = None
         self._lost_requests = False
         self._lost_responses = False
         self._is_ambiguous = False
@@ -76,6 +78,7 @@ class KafkaPairer:
     def request(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.request."""
         ordinal = self._next_ordinal()
+        self._seen_request = True
         peek = peek_request(frame.data, size=frame.size)
         if self._is_token(frame, peek):
             self._wait(_Request(ordinal, None, None, None, is_token=True))
@@ -102,6 +105,7 @@ class KafkaPairer:
         """See decoder.protocol.Pairer.response."""
         lost, self._lost_responses = self._lost_responses, False
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
+        self._last_answer = correlation_id if correlation_id is not None else self._last_answer
         while lost and self._outstanding and self._outstanding[0].is_token and correlation_id in self._awaited:
             self._pass_over()  # its answer was lost
         head = self._outstanding[0] if self._outstanding else None
@@ -133,6 +137,11 @@ class KafkaPairer:
         waiting = [*self._passed_over.values(), *self._outstanding]
         return [request.ordinal for request in waiting if not request.may_be_silent]
 
+    @property
+    def is_one_sided(self) -> bool:
+        """See decoder.kafka.evidence.Evidence."""
+        return not self._seen_request
+
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See decoder.kafka.evidence.Evidence."""
         return client_id in self._client_ids if self._client_ids else None
@@ -143,6 +152,8 @@ class KafkaPairer:
 
     def may_have_missed(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence."""
+        if self.is_one_sided:
+            return self._last_answer is not None and _is_among(correlation_id, self._last_answer + 1)
         if self._lost_requests and self._last_id is not None and _is_among(correlation_id, self._last_id + 1):
             return True
         return any(_is_among(correlation_id, first, count) for first, count in self._missed)
@@ -160,6 +171,8 @@ class KafkaPairer:
             if request.api_key is None or request.api_version is None:
                 return None
             return self._decodes(frame, "response", request.api_key, request.api_version)
+        if self.is_one_sided:
+            return reads_as_telling(self._decodes, frame)
         return any(self._decodes(frame, "response", *api) for api in self._apis)
 
     def _next_ordinal(self) -> int:
@@ -247,7 +260,9 @@ def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_IDS) -> b
 
 
 def _answers(request: _Request, correlation_id: int | None) -> bool:
-    """Whether a response with this id answers the request that is next in line."""
+    """Whether a response with this id answers the request that is next in line; None: the id was not captured."""
+    if correlation_id is None:
+        return False
     if request.correlation_id == correlation_id:
         return True
     # Brokers before 0.9 answer the first version of FindCoordinator with correlation id 0.

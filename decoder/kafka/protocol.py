@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 
 from decoder import limits
-from decoder.kafka.evidence import NoEvidence, Reads
+from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
-from decoder.kafka.resync import Search
+from decoder.kafka.resync import ONE_SIDED_RUN, Search
 from decoder.model import Direction
 from decoder.protocol import Framer, Pairer
 
@@ -45,7 +45,7 @@ class KafkaProtocol:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
-            return self._midway(client)
+            return self._midway(client) if client else self._answers(server)
         confidence, peek = first
         answer = _correlation_id(server)
         if answer is None and len(server) >= 8:
@@ -90,6 +90,26 @@ class KafkaProtocol:
         frame = data[4 : 4 + _PREFIX.unpack_from(data)[0]]
         peek = peek_request(frame)
         return MIDWAY if peek is not None and self._reads(frame, peek) else 0.0
+
+    def _answers(self, server: bytes) -> float:
+        """Confidence in responses none of whose requests was captured."""
+        if self._decodes is None or len(server) < TELLING_BYTES:
+            return 0.0
+        found = Search("response", KafkaPairer(self._decodes)).push(server, 0, is_segment_start=True)
+        if found is None or not self._is_telling(found.rest[0][0]):
+            return 0.0
+        return MIDWAY if found.skipped else BEGUN
+
+    def _is_telling(self, data: bytes) -> bool:
+        """Whether one of the first responses can be no other protocol's."""
+        at = 0
+        for _ in range(ONE_SIDED_RUN):
+            size = int.from_bytes(data[at : at + 4], "big")
+            frame = data[at + 4 : at + 4 + size]
+            if len(frame) == size and self._decodes is not None and reads_as_telling(self._decodes, frame):
+                return True
+            at += 4 + size
+        return False
 
     def _reads(self, frame: bytes, peek: RequestPeek) -> bool:
         readable = self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True

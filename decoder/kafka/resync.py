@@ -42,6 +42,15 @@ MAX_TOO_EARLY = 16
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to tell it from payload."""
 
+ONE_SIDED_RUN = 3
+"""So many responses in a row, numbered one by one, are no accident."""
+
+ONE_SIDED_CONFIDENCE = 0.6
+"""Of responses none of whose requests was captured."""
+
+CUT_CONFIDENCE = 0.8
+"""Of a frame that could not be decoded, because a snap length cut it."""
+
 _RESPONSE_CANDIDATES = re.compile(rb"(?=\x00\x00(?:[^\x00].|\x00[\x04-\xff])....)", re.DOTALL)
 _RESPONSE_HEADER = struct.Struct(">ii")
 _LONGEST_PATTERN = HEADER_BYTES - 1
@@ -134,8 +143,18 @@ class Search:
             self._forget()
         return found
 
-    def conclude(self) -> Found | None:
-        """Nothing follows here: the boundary that is believed, if there is one."""
+    def conclude(self, missing: int) -> Found | None:
+        """Here ``missing`` bytes are lost, or the stream ends (0): the boundary that is believed, if there is one.
+
+        Where a snap length cut every packet no frame is whole. So a segment's start that has much for it is believed,
+        too, if its frame ends exactly where the hole does: there a packet ended.
+        """
+        if missing:
+            self._believed += [
+                (False, position, CUT_CONFIDENCE)
+                for needed, position, _, is_strong in self._candidates
+                if is_strong and needed == self._end + missing
+            ]
         return self._best(is_last=True)
 
     def _scan(self) -> None:
@@ -199,8 +218,33 @@ class Search:
             return _NO
         return _NO if reads is False else _Verdict(_surer(confidence, bool(reads), bool(is_known)))
 
+    def _judge_one_sided(self, position: int, is_start: bool) -> _Verdict:
+        """Without any request, numbers that go up by one must do, and what a response says for itself."""
+        frames: list[tuple[int, int, int]] = []  # position, size, id
+        at = position
+        while len(frames) < ONE_SIDED_RUN:
+            if self._end < at + 8:
+                return _Verdict(needed=at + 8)
+            size, correlation_id = self._response_header(at)
+            if not limits.MIN_FRAME_BYTES <= size <= (limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES):
+                return _NO
+            if frames and (correlation_id - frames[-1][2]) % (1 << 32) != 1:
+                return _NO
+            if self._end < at + 4 + size:
+                return _Verdict(needed=at + 4 + size)
+            frames.append((at + 4, size, correlation_id))
+            at += 4 + size
+            if is_start and len(frames) == 1 and self._ends_segment(at):
+                is_next = self._evidence.may_have_missed(correlation_id)
+                if is_next or self._reads_response(*frames[0]):
+                    return _Verdict(ONE_SIDED_CONFIDENCE)
+        is_credible = (is_start and self._ends_segment(at)) or any(self._reads_response(*frame) for frame in frames)
+        return _Verdict(ONE_SIDED_CONFIDENCE) if is_credible else _NO
+
     def _judge_response(self, position: int, is_start: bool) -> _Verdict:
         """Follow the chain of responses up to one that is expected and ends well."""
+        if self._evidence.is_one_sided:
+            return self._judge_one_sided(position, is_start)
         first, previous, at = position, None, position
         for _ in range(MAX_LINKS):
             if self._end < at + 8:

@@ -24,6 +24,7 @@ capture_app = typer.Typer(help="Capture traffic: packets into the landing zone."
 _REASONS = {
     "tls": "encrypted (TLS): capture behind the TLS endpoint",
     "no_data": "carried no data",
+    "not_captured": "carried data, but none of it was captured: use a larger snap length (tcpdump -s 0)",
     "not_recognised": "other protocols",
 }
 

@@ -23,6 +23,15 @@ SURE_ENOUGH_MIDWAY = 0.5
 RECOGNISE_BYTES = 64 * 1024
 """Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
 
+MIN_EVENT_BYTES = 64
+"""What a segment counts at least: thousands that were cut to nothing by a snap length must not fill the memory."""
+
+PROMPT_EVENTS = 8
+"""So many events of a connection are each looked at as they come; later, more must have come each time."""
+
+MAX_RUNS = 16
+"""Runs of bytes between holes that are looked at, the latest."""
+
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
 
@@ -66,7 +75,8 @@ class Session:
     """One connection.
 
     Attributes:
-        verdict: name of the protocol; ``tls``, ``no_data`` or ``not_recognised`` when it was given up; empty before.
+        verdict: name of the protocol; ``tls``, ``no_data``, ``not_captured`` or ``not_recognised`` when it was given up;
+            empty before.
         recognised: whether it speaks a known protocol.
     """
 
@@ -136,11 +146,13 @@ class Session:
 
     def _take_early(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         self._early.append(event)
-        self._early_bytes += len(event.data)
-        self._seen_bytes += len(event.data)
+        self._early_bytes += _cost(event)
+        self._seen_bytes += _cost(event)
         if self._seen_bytes < self._next_try:
             return
         yield from self._try(at_end=False)
+        if len(self._early) > PROMPT_EVENTS:
+            self._next_try = self._seen_bytes * 3 // 2  # all that is kept is looked at each time
         if self.verdict or self._early_bytes <= RECOGNISE_BYTES:
             return
         yield from self._try(at_end=True)
@@ -158,7 +170,7 @@ class Session:
         count = 0
         while self._early_bytes > keep_bytes:
             oldest = self._early[count]
-            self._early_bytes -= len(oldest.data)
+            self._early_bytes -= _cost(oldest)
             self._dropped[oldest.direction] += len(oldest.data) + oldest.lost
             count += 1
         del self._early[:count]
@@ -169,11 +181,8 @@ class Session:
         for client in (0, 1) if self._connection.client is None else (self._connection.client,):
             from_start = self._connection.opened_in_capture(client) and not self._dropped[client]
             for protocol in self._protocols:
-                sure = protocol.recognise(runs[client][0], runs[1 - client][0])
-                needed = SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY
-                if sure < needed and runs[client][0] != runs[client][-1]:
-                    sure, needed = protocol.recognise(runs[client][-1], runs[1 - client][-1]), SURE_ENOUGH_MIDWAY
-                if sure >= needed and (best is None or sure > best[0]):
+                sure = _recognise(protocol, runs[client], runs[1 - client], from_start=from_start)
+                if sure and (best is None or sure > best[0]):
                     best = (sure, protocol, client)
         if best is None or (not at_end and self._is_ambiguous()):
             return
@@ -212,10 +221,12 @@ class Session:
 
     def _give_up(self) -> None:
         data = [_runs(self._early, direction)[0] for direction in (0, 1)]
-        if not self._seen_bytes:
-            self.verdict = "no_data"
+        if any(map(looks_like_tls, data)):
+            self.verdict = "tls"
+        elif any(event.data for event in self._early) or any(self._dropped):
+            self.verdict = "not_recognised"
         else:
-            self.verdict = "tls" if any(map(looks_like_tls, data)) else "not_recognised"
+            self.verdict = "not_captured" if self._early else "no_data"
         self._early.clear()
         self._early_bytes = 0
 
@@ -227,7 +238,7 @@ class Session:
         if event.kind is Kind.DATA:
             yield from self._outcome(side, side.framer.feed(event.data, event.ts), event.ts)
         elif event.kind is Kind.LOST:
-            yield from self._outcome(side, side.framer.conclude(), event.ts)
+            yield from self._outcome(side, side.framer.conclude(event.lost), event.ts)
             framed = side.framer.lost(event.lost, event.ts)
             for raw in framed.frames:  # cut off by the hole: it precedes the gap
                 yield from self._in_order(side, raw)
@@ -322,8 +333,26 @@ class Session:
 SessionFactory = Callable[[Connection], Session]
 
 
-def _runs(events: Sequence[StreamEvent], direction: int) -> tuple[bytes, bytes]:
-    """The bytes of a direction before its first and after its last hole; twice the same if it has none."""
+def _cost(event: StreamEvent) -> int:
+    """Bytes that an event takes at least, however few it carries."""
+    return max(len(event.data), MIN_EVENT_BYTES)
+
+
+def _recognise(
+    protocol: WireProtocol, client: Sequence[bytes], server: Sequence[bytes], *, from_start: bool
+) -> float:
+    """How sure the runs of both directions are this protocol; 0 if not sure enough."""
+    sure = protocol.recognise(client[0], server[0])
+    if sure >= (SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY):
+        return sure
+    later = [protocol.recognise(run, b"") for run in client[1:][-MAX_RUNS:]]
+    if not any(client):
+        later += [protocol.recognise(b"", run) for run in server[-MAX_RUNS:]]
+    return max((sure for sure in later if sure >= SURE_ENOUGH_MIDWAY), default=0.0)
+
+
+def _runs(events: Sequence[StreamEvent], direction: int) -> list[bytes]:
+    """The bytes of a direction between its holes."""
     runs: list[list[bytes]] = [[]]
     for event in events:
         if event.direction != direction:
@@ -332,7 +361,7 @@ def _runs(events: Sequence[StreamEvent], direction: int) -> tuple[bytes, bytes]:
             runs.append([])
         elif event.data:
             runs[-1].append(event.data)
-    return b"".join(runs[0]), b"".join(runs[-1] or (runs[-2] if len(runs) > 1 else []))
+    return [b"".join(run) for run in runs]
 
 
 def _readable(endpoint: Endpoint) -> tuple[str, int]:

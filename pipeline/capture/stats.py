@@ -31,7 +31,7 @@ class CaptureStats:
         packets: packets read.
         skipped: packets without a TCP segment that can be read, by reason.
         connections: connections recognised, by protocol.
-        not_recognised: connections that were not, by reason: ``no_data``, ``tls``, ``not_recognised``.
+        not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``, ``not_recognised``.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
         truncated: frames of which the end is missing.
         frames: frames by protocol.

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from pipeline.capture.connection import Connection
-from pipeline.capture.link import SYN, Endpoint, Segment
+from pipeline.capture.link import RST, Endpoint, Segment
 from pipeline.capture.reassembly import Piece
 
 MAX_CONNECTIONS = 65_536
@@ -80,8 +80,8 @@ class Tracker:
             yield from self._end(connection, ts, Kind.CLOSED)
             connection = None
         if connection is None:
-            if not (segment.flags & SYN or segment.length):
-                return  # the last acknowledgements of a connection that is over
+            if segment.flags & RST:
+                return  # nothing to end
             connection = self._connections[key] = Connection(segment, ts, self.notices)
         self._connections.move_to_end(key)
         if connection.is_over():

@@ -196,7 +196,7 @@ def repeat_otherwise_cut(source: Random, packets: list[Packet]) -> list[Packet]:
         one, two = segment_of(first), segment_of(second) if second is not None else None
         if (
             one is None or two is None or not one.length or not two.length or source.random() < 0.5
-            or one.source != two.source or two.seq != (one.seq + one.length) % 2**32
+            or len(one.payload) < one.length or len(two.payload) < two.length or one.source != two.source or two.seq != (one.seq + one.length) % 2**32
         ):  # fmt: skip
             continue
         back = source.randrange(one.length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,12 +15,16 @@ Way = tuple[Endpoint, Endpoint]
 """One direction of a connection: from, to. No capture here uses a pair of ports twice."""
 
 
+NOT_SEEN, CUT = -1, -2
+
+
 @dataclass(slots=True)
 class Stream:
     """One direction. Positions count from its first byte.
 
     Attributes:
-        ts: of each byte the time of the first packet that holds it, -1 if there is none.
+        ts: of each byte the time of the first packet that carries it; NOT_SEEN if there is none, CUT if that packet was
+            cut before it by a snap length. (The agent does not look for cut off bytes in later copies.)
         low, high: first and last position (exclusive) that any packet speaks of: its data, captured or not, its
             acknowledgements, its FIN or RST.
     """
@@ -29,7 +33,6 @@ class Stream:
     low: int | None = None
     high: int = 0
     fin: int | None = None
-    data: bytearray = field(default_factory=bytearray)
 
     def tell(self, start: int, end: int) -> None:
         self.low = start if self.low is None else min(self.low, start)
@@ -57,7 +60,7 @@ def bases(packets: Iterable[Packet]) -> dict[Way, int]:
 
 def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int]) -> dict[Way, Stream]:
     """The streams of a capture. ``size``: bytes of each to be kept track of."""
-    found = {way: Stream(np.full(size.get(way, 0), -1, np.int64)) for way in base}
+    found = {way: Stream(np.full(size.get(way, 0), NOT_SEEN, np.int64)) for way in base}
     for packet in packets:
         segment = segment_of(packet)
         if segment is None:
@@ -72,10 +75,9 @@ def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int
             found[back].tell(told, told)
         if segment.flags & FIN:
             stream.fin = start + segment.length
-        end = min(start + len(segment.payload), len(stream.ts))
-        if 0 <= start < end:
-            held = stream.ts[start:end]
-            held[held < 0] = packet.ts_us
+        for ts, begin, end in ((packet.ts_us, start, start + len(segment.payload)), (CUT, start, start + segment.length)):
+            first_seen = stream.ts[max(begin, 0) : max(end, 0)]
+            first_seen[first_seen == NOT_SEEN] = ts
     return found
 
 
