@@ -8,8 +8,8 @@ from typing import Protocol
 from decoder.model import Direction
 
 Reads = Callable[[bytes, Direction, int, int], bool | None]
-"""A trial decoder: whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no further; None
-if nothing is known of them."""
+"""A trial decoder: whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no
+further; None if nothing is known of them."""
 
 
 TELLING_APIS = (18, 3, 1, 0, 10, 9, 8, 11, 2)
@@ -57,22 +57,22 @@ class NoEvidence:
 
     is_one_sided = False
 
-    def uses_client_id(self, client_id: bytes | None) -> bool | None:  # noqa: ARG002
+    def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See Evidence."""
         return None
 
-    def awaits(self, correlation_id: int) -> bool:  # noqa: ARG002
+    def awaits(self, correlation_id: int) -> bool:
         """See Evidence."""
         return True
 
-    def may_have_missed(self, correlation_id: int) -> bool:  # noqa: ARG002
+    def may_have_missed(self, correlation_id: int) -> bool:
         """See Evidence."""
         return False
 
-    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:  # noqa: ARG002
+    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:
         """See Evidence."""
         return None
 
-    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:  # noqa: ARG002
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:
         """See Evidence."""
         return None

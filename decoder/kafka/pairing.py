@@ -96,9 +96,7 @@ class KafkaPairer:
             flags = int(FrameFlags.NO_RESPONSE_EXPECTED)
         else:
             silent = acks is None
-            self._wait(
-                _Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent)
-            )
+            self._wait(_Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent))
         return FrameKey(ordinal, peek.api_key, peek.api_version, peek.correlation_id, flags=flags)
 
     def response(self, frame: RawFrame) -> FrameKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 from decoder import limits
@@ -24,6 +25,11 @@ FUTURE = 0.9
 MIDWAY = 0.6
 """Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
+MAX_UNKNOWN = 8
+"""Requests in a row, of apis or versions that are not known, after which a stream joined midway is taken for another
+protocol's: what remains of a header is too little."""
+
+_TELLING_CLIENT_ID = re.compile(rb"[^\x00-\x1f]{3,}", re.DOTALL)
 _PREFIX = struct.Struct(">i")
 
 
@@ -86,10 +92,18 @@ class KafkaProtocol:
         found = Search("request", NoEvidence()).push(client, 0, is_segment_start=True)
         if found is None:
             return 0.0
-        data = found.rest[0][0]
-        frame = data[4 : 4 + _PREFIX.unpack_from(data)[0]]
-        peek = peek_request(frame)
-        return MIDWAY if peek is not None and self._reads(frame, peek) else 0.0
+        at, data = 0, found.rest[0][0]
+        for _ in range(MAX_UNKNOWN):
+            size = int.from_bytes(data[at : at + 4], "big")
+            frame = data[at + 4 : at + 4 + size]
+            peek = peek_request(frame)
+            if peek is None or len(frame) < size:
+                return 0.0
+            readable = self._readable(frame, peek)
+            if readable is not None:
+                return MIDWAY if readable else 0.0
+            at += 4 + size
+        return 0.0
 
     def _answers(self, server: bytes) -> float:
         """Confidence in responses none of whose requests was captured."""
@@ -112,8 +126,13 @@ class KafkaProtocol:
         return False
 
     def _reads(self, frame: bytes, peek: RequestPeek) -> bool:
-        readable = self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True
-        return bool(peek.client_id) if readable is None else readable
+        readable = self._readable(frame, peek)
+        if readable is None:  # an api or version to come
+            return peek.client_id is not None and bool(_TELLING_CLIENT_ID.fullmatch(peek.client_id))
+        return readable
+
+    def _readable(self, frame: bytes, peek: RequestPeek) -> bool | None:
+        return self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True
 
 
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:

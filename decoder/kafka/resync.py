@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from decoder import limits
-from decoder.kafka.evidence import Evidence
-from decoder.kafka.peek import HEADER_BYTES, REQUEST_CANDIDATES, peek_prefixed
+from decoder.kafka.evidence import TELLING_BYTES, Evidence
+from decoder.kafka.peek import HEADER_BYTES, REQUEST_CANDIDATES, RequestPeek, peek_prefixed
 from decoder.model import Direction
 
 MAX_SEARCH_BYTES = 8 * 1024 * 1024
@@ -42,8 +42,14 @@ MAX_TOO_EARLY = 16
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to tell it from payload."""
 
+MISSED_CONFIDENCE = 0.6
+"""Of a response whose request may have been sent where the capture lost bytes."""
+
 ONE_SIDED_RUN = 3
 """So many responses in a row, numbered one by one, are no accident."""
+
+MAX_ASKED = 16
+"""Responses of one search that are tried as every api that a response may be known by."""
 
 ONE_SIDED_CONFIDENCE = 0.6
 """Of responses none of whose requests was captured."""
@@ -114,6 +120,7 @@ class Search:
         self._too_early: deque[int] = deque(maxlen=MAX_TOO_EARLY)
         self._scanned = 0
         self._read = 0
+        self._asked = 0
 
     @property
     def _end(self) -> int:
@@ -138,24 +145,20 @@ class Search:
         if is_segment_start:
             heapq.heappush(self._candidates, (position, position, True, False))
         self._scan()
-        found = self._best(is_last=False)
+        found = self._best()
         if found is None:
             self._forget()
         return found
 
     def conclude(self, missing: int) -> Found | None:
-        """Here ``missing`` bytes are lost, or the stream ends (0): the boundary that is believed, if there is one.
+        """Here ``missing`` bytes are lost, or the stream ends (0): the boundary, if one can be believed now.
 
         Where a snap length cut every packet no frame is whole. So a segment's start that has much for it is believed,
         too, if its frame ends exactly where the hole does: there a packet ended.
         """
-        if missing:
-            self._believed += [
-                (False, position, CUT_CONFIDENCE)
-                for needed, position, _, is_strong in self._candidates
-                if is_strong and needed == self._end + missing
-            ]
-        return self._best(is_last=True)
+        cut = [c for c in self._candidates if missing and c[3] and c[0] == self._end + missing]
+        self._believed += [(False, position, CUT_CONFIDENCE) for _, position, _, _ in cut]
+        return self._best()
 
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
@@ -166,7 +169,7 @@ class Search:
             self._scanned = position + 1
         self._scanned = max(self._scanned, self._end - _LONGEST_PATTERN)
 
-    def _best(self, *, is_last: bool) -> Found | None:
+    def _best(self) -> Found | None:
         """Of the places believed the best (a segment's start before others, then the first), unless a better waits."""
         for _ in range(len(self._too_early)):
             self._judge(self._too_early.popleft(), is_start=True)
@@ -177,7 +180,7 @@ class Search:
         if not self._believed:
             return None
         is_scanned, position, confidence = min(self._believed)
-        if not is_last and any(is_strong and at < position for _, at, _, is_strong in self._candidates):
+        if any(is_strong and at < position for _, at, _, is_strong in self._candidates):
             return None
         method = "scan" if is_scanned else "segment_start"
         return Found(position, method, confidence, tuple(self._from(position)))
@@ -193,30 +196,35 @@ class Search:
             self._too_early.append(position)
 
     def _judge_request(self, position: int, is_start: bool) -> _Verdict:
+        """A request must have a known api and client id, end well, and decode."""
         if self._end < position + HEADER_BYTES:
             return _Verdict(needed=position + HEADER_BYTES)
         header = peek_prefixed(self._data, position - self._base)
-        if header is None or not (is_start or header[1].client_id):
+        if header is None:
             return _NO
         size, peek = header
         is_known = self._evidence.uses_client_id(peek.client_id)
-        if is_known is False and not is_start:
+        if not is_start and (not peek.client_id or is_known is False):
             return _NO
         following = position + 4 + size
         if self._end < following:
             return _Verdict(needed=following, is_strong=bool(is_known or (is_known is None and peek.client_id)))
-        confidence = 0.9 if is_start else 0.7
-        if not self._ends_segment(following):
-            if self._end < following + HEADER_BYTES:
-                return _Verdict(needed=following + HEADER_BYTES)
-            second = peek_prefixed(self._data, following - self._base)
-            if second is None:
-                return _NO
-            confidence = 0.95 if second[1].client_id == peek.client_id else 0.6
-        reads = self._reads(position + 4, size, peek.api_key, peek.api_version)
+        if not self._ends_segment(following) and self._end < following + HEADER_BYTES:
+            return _Verdict(needed=following + HEADER_BYTES)
+        confidence = self._end_of_request(following, peek.client_id, is_start=is_start)
+        reads = self._reads(position + 4, size, peek) if confidence else False
         if reads is None and is_known is False and not peek.client_id:
-            return _NO
+            reads = False
         return _NO if reads is False else _Verdict(_surer(confidence, bool(reads), bool(is_known)))
+
+    def _end_of_request(self, following: int, client_id: bytes | None, *, is_start: bool) -> float:
+        """Confidence by what stands behind a request: the end of a segment, or another request."""
+        if self._ends_segment(following):
+            return 0.9 if is_start else 0.7
+        second = peek_prefixed(self._data, following - self._base)
+        if second is None:
+            return 0.0
+        return 0.95 if second[1].client_id == client_id else 0.6
 
     def _judge_one_sided(self, position: int, is_start: bool) -> _Verdict:
         """Without any request, numbers that go up by one must do, and what a response says for itself."""
@@ -226,80 +234,92 @@ class Search:
             if self._end < at + 8:
                 return _Verdict(needed=at + 8)
             size, correlation_id = self._response_header(at)
-            if not limits.MIN_FRAME_BYTES <= size <= (limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES):
-                return _NO
-            if frames and (correlation_id - frames[-1][2]) % (1 << 32) != 1:
+            is_next = not frames or (correlation_id - frames[-1][2]) % (1 << 32) == 1
+            if not self._is_size(size, is_start=is_start) or not is_next:
                 return _NO
             if self._end < at + 4 + size:
                 return _Verdict(needed=at + 4 + size)
             frames.append((at + 4, size, correlation_id))
             at += 4 + size
             if is_start and len(frames) == 1 and self._ends_segment(at):
-                is_next = self._evidence.may_have_missed(correlation_id)
-                if is_next or self._reads_response(*frames[0]):
+                is_credible = self._evidence.may_have_missed(correlation_id) or self._tells(*frames[0])
+                if is_credible:
                     return _Verdict(ONE_SIDED_CONFIDENCE)
-        is_credible = (is_start and self._ends_segment(at)) or any(self._reads_response(*frame) for frame in frames)
+        is_credible = (is_start and self._ends_segment(at)) or any(self._tells(*frame) for frame in frames)
         return _Verdict(ONE_SIDED_CONFIDENCE) if is_credible else _NO
 
     def _judge_response(self, position: int, is_start: bool) -> _Verdict:
         """Follow the chain of responses up to one that is expected and ends well."""
         if self._evidence.is_one_sided:
             return self._judge_one_sided(position, is_start)
-        first, previous, at = position, None, position
+        previous, at = None, position
         for _ in range(MAX_LINKS):
             if self._end < at + 8:
                 return _Verdict(needed=at + 8)
             size, correlation_id = self._response_header(at)
-            largest = limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES
-            if not limits.MIN_FRAME_BYTES <= size <= largest or not _may_follow(previous, correlation_id):
-                return _NO
+            if not self._is_size(size, is_start=is_start) or not _may_follow(previous, correlation_id):
+                break
             following = at + 4 + size
             is_awaited = self._evidence.awaits(correlation_id)
             if self._end < following:
-                return _Verdict(needed=following, is_strong=is_awaited and at == first)
+                return _Verdict(needed=following, is_strong=is_awaited and at == position)
+            verdict = None if is_start else _NO
             if is_awaited or self._evidence.may_have_missed(correlation_id):
                 verdict = self._judge_expected(at, size, correlation_id, is_awaited=is_awaited, is_start=is_start)
-                if verdict is not None:
-                    return verdict
-            if not is_start:
-                return _NO
-            if following == self._end:
-                return _Verdict(is_too_early=True)
+            elif is_start and following == self._end:
+                verdict = _Verdict(is_too_early=True)
+            if verdict is not None:
+                return verdict
             previous, at = correlation_id, following
         return _NO
+
+    @staticmethod
+    def _is_size(size: int, *, is_start: bool) -> bool:
+        largest = limits.MAX_FRAME_BYTES if is_start else SCANNED_RESPONSE_BYTES
+        return limits.MIN_FRAME_BYTES <= size <= largest
 
     def _judge_expected(
         self, position: int, size: int, correlation_id: int, *, is_awaited: bool, is_start: bool
     ) -> _Verdict | None:
-        """A response that is expected must decode and end well; None if it does neither, nor speaks against itself."""
+        """A response that is expected must decode and end well; None if those behind it must tell."""
         following = position + 4 + size
-        if not self._ends_segment(following):
-            if self._end < following + 8:
-                return _Verdict(needed=following + 8)
-            next_size, next_id = self._response_header(following)
-            is_size = limits.MIN_FRAME_BYTES <= next_size <= limits.MAX_FRAME_BYTES
-            if not is_size or not _may_follow(correlation_id, next_id):
-                return _NO
-            if not is_start and not (self._evidence.awaits(next_id) or self._evidence.may_have_missed(next_id)):
-                return _NO
+        is_last = self._ends_segment(following)
+        if not is_last and self._end < following + 8:
+            return _Verdict(needed=following + 8)
+        if not is_last and not self._is_followed(following, correlation_id, is_start=is_start):
+            return _NO
         reads = self._reads_response(position + 4, size, correlation_id)
-        if reads is False:
-            return _NO if is_awaited else None
-        if not is_awaited:
-            return _Verdict(0.6) if reads and is_start else None
-        return _Verdict(_surer(0.9 if is_start else 0.7, bool(reads), known=True))
+        if is_awaited and reads is not False:
+            return _Verdict(_surer(0.9 if is_start else 0.7, bool(reads), known=True))
+        if is_awaited or not is_start:
+            return _NO
+        return _Verdict(MISSED_CONFIDENCE) if reads else None
+
+    def _is_followed(self, position: int, correlation_id: int, *, is_start: bool) -> bool:
+        """Whether another response stands behind one with this id; between segments it must be an expected one."""
+        size, following_id = self._response_header(position)
+        if not self._is_size(size, is_start=True) or not _may_follow(correlation_id, following_id):
+            return False
+        return is_start or self._evidence.awaits(following_id) or self._evidence.may_have_missed(following_id)
 
     def _response_header(self, position: int) -> tuple[int, int]:
         size, correlation_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
         return size, correlation_id
 
-    def _reads(self, position: int, size: int, api_key: int, api_version: int) -> bool | None:
+    def _reads(self, position: int, size: int, peek: RequestPeek) -> bool | None:
         frame = self._trial(position, size)
-        return frame is not None and self._evidence.reads_request(frame, api_key, api_version)
+        return frame is not None and self._evidence.reads_request(frame, peek.api_key, peek.api_version)
 
     def _reads_response(self, position: int, size: int, correlation_id: int) -> bool | None:
         frame = self._trial(position, size)
         return frame is not None and self._evidence.reads_response(frame, correlation_id)
+
+    def _tells(self, position: int, size: int, correlation_id: int) -> bool:
+        """Whether a response speaks for itself; that takes long to find out, so it is asked a few times only."""
+        if size < TELLING_BYTES or self._asked == MAX_ASKED:
+            return False
+        self._asked += 1
+        return bool(self._reads_response(position, size, correlation_id))
 
     def _trial(self, position: int, size: int) -> bytes | None:
         self._read += size

@@ -182,7 +182,8 @@ class _Agent:
         for item in session.close(event.ts):
             yield from self._pass_on(item)
         self._account(event.connection, 0)
-        self.stats.notices["requests_forgotten"] += session.requests_forgotten
+        if session.requests_forgotten:
+            self.stats.notices["requests_forgotten"] += session.requests_forgotten
         (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
         for exchange_id in session.unanswered():
             request = self._let_go(exchange_id)

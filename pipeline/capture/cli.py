@@ -150,8 +150,7 @@ def _summarise(stats: CaptureStats) -> None:
     if stats.gaps:
         console.print(Text(f"  lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps", "yellow"))
     for name, count in sorted(stats.notices.items()):
-        if count:
-            console.print(Text(f"  {count:,} {NOTICES[name]}", "yellow"))
+        console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
     if not stats.connections:
         console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""

@@ -1,4 +1,4 @@
-"""How do the two directions of one TCP connection go together: who opened it, what came before what, when is it over?"""
+"""How do the two directions of a TCP connection go together: who opened it, what came before what, when is it over?"""
 
 from __future__ import annotations
 

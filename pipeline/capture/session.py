@@ -75,8 +75,7 @@ class Session:
     """One connection.
 
     Attributes:
-        verdict: name of the protocol; ``tls``, ``no_data``, ``not_captured`` or ``not_recognised`` when it was given up;
-            empty before.
+        verdict: name of the protocol; why not (see CaptureStats.not_recognised) when it was given up; empty before.
         recognised: whether it speaks a known protocol.
     """
 
@@ -338,9 +337,7 @@ def _cost(event: StreamEvent) -> int:
     return max(len(event.data), MIN_EVENT_BYTES)
 
 
-def _recognise(
-    protocol: WireProtocol, client: Sequence[bytes], server: Sequence[bytes], *, from_start: bool
-) -> float:
+def _recognise(protocol: WireProtocol, client: Sequence[bytes], server: Sequence[bytes], *, from_start: bool) -> float:
     """How sure the runs of both directions are this protocol; 0 if not sure enough."""
     sure = protocol.recognise(client[0], server[0])
     if sure >= (SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY):

@@ -8,7 +8,6 @@ from typing import Any
 
 from decoder.model import Frame, FrameFlags, Gap
 
-
 NOTICES = {
     "conflicting_copies": "places where bytes came twice with different content (the first are kept)",
     "conflicting_bytes": "bytes that came twice with different content (the first are kept)",
@@ -31,7 +30,8 @@ class CaptureStats:
         packets: packets read.
         skipped: packets without a TCP segment that can be read, by reason.
         connections: connections recognised, by protocol.
-        not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``, ``not_recognised``.
+        not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``,
+            ``not_recognised``.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
         truncated: frames of which the end is missing.
         frames: frames by protocol.
@@ -89,7 +89,7 @@ class CaptureStats:
         """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""
         result = asdict(self)
         for name in ("skipped", "connections", "not_recognised", "frames", "notices"):
-            result[name] = {key: count for key, count in sorted(getattr(self, name).items()) if count}
+            result[name] = dict(sorted(getattr(self, name).items()))
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
             result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}

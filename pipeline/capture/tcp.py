@@ -85,8 +85,9 @@ class Tracker:
             connection = self._connections[key] = Connection(segment, ts, self.notices)
         self._connections.move_to_end(key)
         if connection.is_over():
-            self.notices["segments_after_close"] += bool(segment.length)
             connection.last_ts = ts
+            if segment.length:
+                self.notices["segments_after_close"] += 1
         else:
             yield from self._events(connection, connection.take(segment, ts), ts)
             self._note_waiting(key, connection)
@@ -128,8 +129,9 @@ class Tracker:
     def _forget_oldest(self, ts: int, notice: str) -> Iterator[StreamEvent]:
         key, connection = self._connections.popitem(last=False)
         self._waiting.pop(key, None)
-        self.notices[notice] += not connection.is_over()
-        yield from self._end(connection, ts, Kind.ENDED)
+        if not connection.is_over():
+            self.notices[notice] += 1
+            yield from self._end(connection, ts, Kind.ENDED)
 
     def _events(self, connection: Connection, pieces: list[tuple[int, Piece]], ts: int) -> Iterator[StreamEvent]:
         for direction, piece in pieces:

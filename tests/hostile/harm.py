@@ -78,9 +78,7 @@ def coalesce(_: Random, packets: list[Packet]) -> list[Packet]:
             and not (last.flags | segment.flags) & (SYN | FIN | RST) and last.length + segment.length < 60_000
         ):  # fmt: skip
             joined = last.payload + segment.payload
-            result[-1] = rewrite(
-                result[-1], last, seq=last.seq, ack=segment.ack, payload=joined, flags=segment.flags
-            )
+            result[-1] = rewrite(result[-1], last, seq=last.seq, ack=segment.ack, payload=joined, flags=segment.flags)
             last = segment_of(result[-1])
             continue
         result.append(packet)
@@ -194,15 +192,18 @@ def repeat_otherwise_cut(source: Random, packets: list[Packet]) -> list[Packet]:
     for first, second in itertools.zip_longest(packets, packets[1:]):
         result.append(first)
         one, two = segment_of(first), segment_of(second) if second is not None else None
-        if (
-            one is None or two is None or not one.length or not two.length or source.random() < 0.5
-            or len(one.payload) < one.length or len(two.payload) < two.length or one.source != two.source or two.seq != (one.seq + one.length) % 2**32
-        ):  # fmt: skip
+        if one is None or two is None or source.random() < 0.5 or not _follows(one, two):
             continue
         back = source.randrange(one.length)
         payload = one.payload[back:] + two.payload[: source.randrange(two.length)]
         result.append(rewrite(first, one, seq=one.seq + back, ack=one.ack, payload=payload, flags=ACK))
     return result
+
+
+def _follows(one: Segment, two: Segment) -> bool:
+    """Whether two whole segments with data are neighbours in a stream."""
+    is_whole = all(0 < segment.length == len(segment.payload) for segment in (one, two))
+    return is_whole and one.source == two.source and two.seq == (one.seq + one.length) % 2**32
 
 
 def join_midway(source: Random, packets: list[Packet]) -> list[Packet]:

@@ -75,7 +75,10 @@ def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int
             found[back].tell(told, told)
         if segment.flags & FIN:
             stream.fin = start + segment.length
-        for ts, begin, end in ((packet.ts_us, start, start + len(segment.payload)), (CUT, start, start + segment.length)):
+        for ts, begin, end in (
+            (packet.ts_us, start, start + len(segment.payload)),
+            (CUT, start, start + segment.length),
+        ):
             first_seen = stream.ts[max(begin, 0) : max(end, 0)]
             first_seen[first_seen == NOT_SEEN] = ts
     return found

@@ -8,11 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder import limits
+from decoder.kafka.evidence import NoEvidence
 from decoder.kafka.framing import KafkaFramer
 from decoder.model import RawFrame
 from decoder.protocol import Framed
 from tests.pipeline.capture.wire import prefixed, request, response
 
+
+class Awaited(NoEvidence):
+    """A connection on which requests with these ids wait for their response."""
+
+    def __init__(self, *ids: int, reads: bool | None = None) -> None:
+        self.ids = set(ids)
+        self.reads = reads
+
+    def awaits(self, correlation_id: int) -> bool:
+        return correlation_id in self.ids
+
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:
+        return self.reads
+
+
+PARTS = st.lists(st.binary(max_size=200) | st.integers(0, 300), max_size=20)
 FRAMES = st.lists(st.binary(min_size=4, max_size=60), min_size=1, max_size=8)
 
 
@@ -76,14 +93,22 @@ class TestBadLengths:
         assert closed.method == "none"
 
     @settings(max_examples=300)
-    @given(st.lists(st.binary(max_size=200), max_size=10), st.sampled_from(["request", "response"]))
-    def test_any_bytes_at_all_are_accounted_for(self, chunks, direction):
+    @given(
+        st.lists(st.binary(max_size=200) | st.integers(0, 300), max_size=20), st.sampled_from(["request", "response"])
+    )
+    def test_any_bytes_at_all_are_accounted_for(self, parts, direction):
+        """Numbers are holes; 0 stands for memory that runs out."""
         framer = KafkaFramer(direction)
-        total = sum(map(len, chunks))
-        seen = 0
-        for outcome in [*(framer.feed(c, 0) for c in chunks), framer.close()]:
-            seen += outcome.bytes_skipped + sum(4 + len(f.data) for f in outcome.frames)
-        assert seen == total
+        outcomes = []
+        for part in parts:
+            if isinstance(part, bytes):
+                outcomes.append(framer.feed(part, 0))
+            else:
+                outcomes += [framer.conclude(part), framer.lost(part, 0) if part else framer.relieve()]
+        outcomes += [framer.conclude(), framer.close()]
+        seen = sum(o.bytes_skipped + sum(4 + len(f.data) for f in o.frames) for o in outcomes)
+        assert seen == sum(len(part) for part in parts if isinstance(part, bytes))
+        assert framer.buffered == 0
 
     def test_the_search_for_a_frame_keeps_bounded_memory(self):
         framer = KafkaFramer("request")
@@ -105,7 +130,7 @@ class TestLoss:
         assert (outcome.method, outcome.confidence) == ("length", 1.0)
         outcome = framer.feed(b"a" * 20 + b"\x00\x00\x00\x04abcd", 3)
         assert [(f.data, f.after_gap) for f in outcome.frames] == [(b"abcd", True)]
-        assert outcome.bytes_skipped == 0
+        assert outcome.bytes_skipped == 20
 
     def test_several_holes_inside_one_body(self):
         framer = KafkaFramer("response")
@@ -144,7 +169,7 @@ class TestLoss:
     def test_record_batches_are_not_taken_for_responses(self):
         """Length, then a small number, at its end another length: only the ids that are awaited tell them apart."""
         batch = struct.pack(">iii", 76, 0, 0) + bytes(68)
-        framer = KafkaFramer("response", {130, 131}.__contains__)
+        framer = KafkaFramer("response", Awaited(130, 131))
         framer.lost(50, 0)
         assert not framer.feed(batch, 1).frames
         assert not framer.feed(batch * 3, 2).frames
@@ -153,7 +178,7 @@ class TestLoss:
         assert outcome.bytes_skipped == 4 * len(batch)
 
     def test_responses_to_requests_before_the_capture_hang_on_one_that_is_awaited(self):
-        framer = KafkaFramer("response", {9}.__contains__)
+        framer = KafkaFramer("response", Awaited(9))
         framer.lost(0, 0)
         assert not framer.feed(response(7) + response(8), 1).frames
         assert [f.ts for f in framer.feed(response(9), 2).frames] == [1, 1, 2]
@@ -177,3 +202,101 @@ class TestLoss:
         framer.lost(9, 0)
         one_header = struct.pack(">ihhih", 5000, 1, 11, 7, 4) + b"demo"
         assert not framer.feed(b"xx" + one_header + b"\xff" * 6000, 1).frames
+
+    def test_a_response_that_does_not_decode_as_its_api_is_none(self):
+        framer = KafkaFramer("response", Awaited(7, reads=False))
+        framer.lost(9, 0)
+        assert not framer.feed(response(7), 1).frames
+        framer = KafkaFramer("response", Awaited(7, reads=True))
+        framer.lost(9, 0)
+        outcome = framer.feed(response(7), 1)
+        assert [f.data for f in outcome.frames] == [response(7)[4:]]
+        assert outcome.confidence > 0.95
+
+    def test_a_response_whose_request_is_found_later(self):
+        """The requests' direction may need more bytes until it is in step again."""
+        evidence = Awaited()
+        framer = KafkaFramer("response", evidence)
+        framer.lost(9, 0)
+        assert not framer.feed(response(7), 1).frames
+        evidence.ids.add(7)
+        assert [f.data for f in framer.feed(response(8), 2).frames] == [response(7)[4:], response(8)[4:]]
+
+    def test_a_frame_inside_the_payload_of_one_that_waits_for_its_end_is_not_believed(self):
+        framer = KafkaFramer("request")
+        framer.lost(9, 0)
+        inner = request(1) + request(2) + request(3)
+        outer = request(9, key=0, version=3, body=bytes(100) + inner + bytes(5000))
+        assert not framer.feed(outer[:2000], 1).frames
+        assert [f.data for f in framer.feed(outer[2000:], 2).frames] == [outer[4:]]
+
+    def test_not_even_if_that_is_lost(self):
+        framer = KafkaFramer("request")
+        framer.lost(9, 0)
+        outer = request(9, key=0, version=3, body=bytes(100) + request(1) + request(2) + bytes(5000))
+        framer.feed(outer[:2000], 1)
+        assert not framer.conclude(50_000).frames
+        assert framer.lost(50_000, 1).bytes_skipped == 2000
+
+    def test_where_a_snap_length_cuts_every_packet_its_declared_end_tells(self):
+        framer = KafkaFramer("request")
+        framer.lost(9, 0)
+        data = request(1, key=0, version=3, body=bytes(1000))
+        framer.feed(data[:100], 1)
+        outcome = framer.conclude(len(data) - 100)
+        assert (outcome.frames, outcome.method) == ((), "segment_start")
+        (cut,) = framer.lost(len(data) - 100, 1).frames
+        assert (cut.data, cut.size) == (data[4:100], len(data) - 4)
+        assert [f.data for f in framer.feed(request(2), 2).frames] == [request(2)[4:]]
+
+    def test_a_stream_of_headers_of_long_requests_takes_no_time_without_end(self):
+        """Each would be decoded to its end, megabytes further on."""
+        reads = []
+
+        class Counting(NoEvidence):
+            def reads_request(self, frame, api_key, api_version):
+                reads.append(len(frame))
+                return False
+
+        framer = KafkaFramer("request", Counting())
+        framer.lost(1, 0)
+        unit = struct.pack(">ihhih", 18 * 50_000 - 4, 3, 1, 1, 4) + b"demo"
+        data = unit * 100_000
+        for at in range(0, len(data), 1 << 16):
+            framer.feed(data[at : at + (1 << 16)], 0)
+        assert sum(reads) < 200 * len(data)
+
+
+class TestRelief:
+    def test_an_unfinished_frame_is_cut_off_and_the_next_found_by_its_length(self):
+        framer = KafkaFramer("request")
+        framer.feed(struct.pack(">i", 100) + b"a" * 30, 1)
+        outcome = framer.relieve()
+        assert [(f.data, f.size) for f in outcome.frames] == [(b"a" * 30, 100)]
+        assert outcome.method == "length"
+        assert framer.buffered == 0
+        outcome = framer.feed(b"a" * 70 + prefixed(b"next"), 2)
+        assert [(f.data, f.after_gap) for f in outcome.frames] == [(b"next", True)]
+        assert outcome.bytes_skipped == 70
+
+
+class TestDisputes:
+    def test_only_frames_that_hold_the_bytes_are_marked(self):
+        framer = KafkaFramer("request")
+        framer.dispute(14, 15)
+        frames = framer.feed(prefixed(b"0123") + prefixed(b"0123") + prefixed(b"0123"), 1).frames
+        assert [f.disputed for f in frames] == [False, True, False]
+
+    def test_the_length_prefix_belongs_to_its_frame(self):
+        framer = KafkaFramer("request")
+        framer.feed(prefixed(b"0123") + b"\0\0\0", 1)
+        framer.dispute(3, 4)
+        framer.dispute(8, 9)
+        assert [f.disputed for f in framer.feed(b"\x04abcd" + prefixed(b"0123"), 2).frames] == [True, False]
+
+    def test_more_than_are_remembered_are_one(self):
+        framer = KafkaFramer("request")
+        for _ in range(300):
+            framer.dispute(20, 21)
+        frames = framer.feed(prefixed(b"0123") * 4, 1).frames
+        assert [f.disputed for f in frames] == [False, False, True, False]

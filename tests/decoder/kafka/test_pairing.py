@@ -125,20 +125,111 @@ def test_a_request_cut_before_its_id_stays_without_one():
     assert (key.api_key, key.correlation_id) == (None, None)
 
 
-def test_outstanding_requests_are_bounded():
+def test_outstanding_requests_are_bounded_and_those_forgotten_counted():
     pairer = KafkaPairer()
-    for i in range(MAX_OUTSTANDING + 5):
+    for i in range(10 * MAX_OUTSTANDING):
         pairer.request(raw(request(i)))
     assert len(pairer.unanswered()) == MAX_OUTSTANDING
+    assert pairer.forgotten == 9 * MAX_OUTSTANDING
     assert pairer.response(raw(response(0))).flags & FrameFlags.ORPHAN_RESPONSE
 
 
-def test_expects_the_ids_of_outstanding_requests_only():
+def test_requests_passed_over_are_bounded_too():
+    pairer = KafkaPairer()
+    for i in range(3 * MAX_OUTSTANDING):
+        pairer.request(raw(request(2 * i)))
+        pairer.request(raw(request(2 * i + 1)))
+        assert pairer.response(raw(response(2 * i + 1))).exchange_ordinal == 2 * i + 1
+    assert len(pairer.unanswered()) == MAX_OUTSTANDING
+    assert pairer.forgotten == 2 * MAX_OUTSTANDING
+
+
+def test_orphans_without_end_take_little_time_each():
+    pairer = KafkaPairer()
+    for i in range(MAX_OUTSTANDING):
+        pairer.request(raw(request(i)))
+    for i in range(MAX_OUTSTANDING):
+        assert pairer.response(raw(response(-1 - i))).flags & FrameFlags.ORPHAN_RESPONSE
+
+
+def test_awaits_the_ids_of_outstanding_requests_only():
     pairer = KafkaPairer()
     for i in (5, 5, 6):
         pairer.request(raw(request(i)))
-    assert (pairer.expects(5), pairer.expects(6), pairer.expects(7)) == (True, True, False)
+    assert (pairer.awaits(5), pairer.awaits(6), pairer.awaits(7)) == (True, True, False)
     pairer.response(raw(response(5)))
-    assert pairer.expects(5)
+    assert pairer.awaits(5)
     pairer.response(raw(response(5)))
-    assert not pairer.expects(5)
+    assert not pairer.awaits(5)
+
+
+class TestAfterLoss:
+    def test_a_response_cut_before_its_id_answers_nobody(self):
+        pairer = KafkaPairer()
+        pairer.request(raw(request(1)))
+        pairer.response(raw(response(1)))
+        pairer.request(RawFrame(b"\x00\x01", 500, 0, 0))  # neither has this request one
+        pairer.request(raw(request(3)))
+        key = pairer.response(RawFrame(b"\x00\x00", 500, 0, 0))
+        assert key.flags == FrameFlags.ORPHAN_RESPONSE | FrameFlags.CORRELATION_MISMATCH
+        assert pairer.response(raw(response(3))).exchange_ordinal == 2
+
+    def test_with_one_id_for_all_requests_what_is_uncertain_is_flagged(self):
+        """Nothing tells which of the two lost its response."""
+        pairer = KafkaPairer()
+        pairer.request(raw(request(0)))
+        pairer.request(raw(request(0)))
+        pairer.lost("response")
+        assert pairer.response(raw(response(0))).flags & FrameFlags.CORRELATION_MISMATCH
+
+    def test_with_one_id_for_all_requests_a_lost_request_makes_uncertain(self):
+        pairer = KafkaPairer()
+        pairer.request(raw(request(0)))
+        pairer.response(raw(response(0)))
+        pairer.lost("request")
+        pairer.request(raw(request(0), after_gap=True))
+        assert pairer.response(raw(response(0))).flags & FrameFlags.CORRELATION_MISMATCH
+
+    def test_ids_that_differ_stay_certain(self):
+        pairer = KafkaPairer()
+        for i in (1, 2, 3):
+            pairer.request(raw(request(i)))
+        pairer.lost("response")
+        assert pairer.response(raw(response(2))).exchange_ordinal == 1
+        key = pairer.response(raw(response(3)))
+        assert (key.exchange_ordinal, key.flags) == (2, 0)
+
+    def test_the_lost_answer_to_a_token_does_not_shift_those_behind_it(self):
+        pairer = KafkaPairer()
+        pairer.request(raw(request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")))
+        pairer.response(raw(response(1)))
+        pairer.request(raw(prefixed(b"\x00alice\x00secret")))
+        pairer.request(raw(request(2, key=3, version=9)))
+        pairer.lost("response")
+        key = pairer.response(raw(response(2)))
+        assert (key.exchange_ordinal, key.api_key, key.flags) == (2, 3, 0)
+
+    def test_the_ids_between_two_requests_may_have_been_missed(self):
+        pairer = KafkaPairer()
+        pairer.request(raw(request(2**31 - 2)))
+        assert not pairer.may_have_missed(2**31 - 1)
+        pairer.lost("request")
+        assert pairer.may_have_missed(2**31 - 1)
+        pairer.request(raw(request(-(2**31) + 1), after_gap=True))
+        missed = [i for i in (2**31 - 2, 2**31 - 1, -(2**31), -(2**31) + 1, 0) if pairer.may_have_missed(i)]
+        assert missed == [2**31 - 1, -(2**31)]
+
+    def test_a_produce_cut_before_its_acks_may_need_no_answer(self):
+        pairer = KafkaPairer()
+        data = produce(1, acks=0, version=3)[4:]
+        pairer.request(RawFrame(data[:15], len(data), 0, 0))
+        assert pairer.unanswered() == []
+        assert pairer.response(raw(response(1))).exchange_ordinal == 0
+
+    def test_a_client_id_that_was_cut_is_not_learned(self):
+        pairer = KafkaPairer()
+        data = request(1, client_id=b"demo-client")[4:]
+        pairer.request(RawFrame(data[:14], len(data), 0, 0))
+        assert pairer.uses_client_id(b"demo") is None
+        pairer.request(raw(request(2, client_id=b"demo-client")))
+        assert (pairer.uses_client_id(b"demo-client"), pairer.uses_client_id(b"demo")) == (True, False)
