@@ -33,11 +33,22 @@ class Evidence(Protocol):
     """Asked where a frame may begin in a stream that was joined midway or has lost bytes."""
 
     @property
+    def is_new(self) -> bool:
+        """Whether no frame was seen yet that the next could be compared with."""
+
+    @property
     def is_one_sided(self) -> bool:
         """Whether no request has been seen (yet), so that responses must speak for themselves."""
 
+    @property
+    def last_answer(self) -> int | None:
+        """The id of the last response; None before the first."""
+
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """Whether requests of this connection carry it; None before any was seen."""
+
+    def may_be_next(self, correlation_id: int) -> bool:
+        """Whether the next request may carry this id: it is not far behind the last, nor too far ahead."""
 
     def awaits(self, correlation_id: int) -> bool:
         """Whether a request with this id waits for its response."""
@@ -55,11 +66,17 @@ class Evidence(Protocol):
 class NoEvidence:
     """Nothing is known: any id may be awaited."""
 
+    is_new = False
     is_one_sided = False
+    last_answer: int | None = None
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See Evidence."""
         return None
+
+    def may_be_next(self, correlation_id: int) -> bool:
+        """See Evidence."""
+        return True
 
     def awaits(self, correlation_id: int) -> bool:
         """See Evidence."""

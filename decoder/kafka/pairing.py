@@ -22,6 +22,14 @@ MAX_MISSED = 64
 MAX_MISSED_IDS = 1024
 """Ids in one run. Requests that were not captured carry the ids between those that were."""
 
+MAX_MISSED_AT_END = 64
+"""Ids in a run of which only one end is known: before the first request, or behind the last."""
+
+MAX_STEP_BACK = 16
+MAX_STEP = 1 << 20
+"""By how much ids may go back from one captured request to the next, and how far on. Copies of what a client sent
+before, inside its messages, have lower ids."""
+
 MAX_APIS = 32
 """Apis and versions remembered that this connection uses."""
 
@@ -52,6 +60,7 @@ class KafkaPairer:
 
     Attributes:
         forgotten: see decoder.protocol.Pairer.
+        last_answer: see decoder.kafka.evidence.Evidence.
     """
 
     def __init__(self, reads: Reads | None = None) -> None:
@@ -67,7 +76,7 @@ class KafkaPairer:
         self._seen_request = False
         self._seen_header = False
         self._last_id: int | None = None
-        self._last_answer: int | None = None
+        self.last_answer: int | None = None
         self._lost_requests = False
         self._lost_responses = False
         self._is_ambiguous = False
@@ -103,7 +112,7 @@ class KafkaPairer:
         """See decoder.protocol.Pairer.response."""
         lost, self._lost_responses = self._lost_responses, False
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
-        self._last_answer = correlation_id if correlation_id is not None else self._last_answer
+        self.last_answer = correlation_id if correlation_id is not None else self.last_answer
         while lost and self._outstanding and self._outstanding[0].is_token and correlation_id in self._awaited:
             self._pass_over()  # its answer was lost
         head = self._outstanding[0] if self._outstanding else None
@@ -136,6 +145,11 @@ class KafkaPairer:
         return [request.ordinal for request in waiting if not request.may_be_silent]
 
     @property
+    def is_new(self) -> bool:
+        """See decoder.kafka.evidence.Evidence."""
+        return not self._client_ids and self.last_answer is None
+
+    @property
     def is_one_sided(self) -> bool:
         """See decoder.kafka.evidence.Evidence."""
         return not self._seen_request
@@ -144,14 +158,16 @@ class KafkaPairer:
         """See decoder.kafka.evidence.Evidence."""
         return client_id in self._client_ids if self._client_ids else None
 
+    def may_be_next(self, correlation_id: int) -> bool:
+        """See decoder.kafka.evidence.Evidence. Some clients number requests when they make them, not when they send."""
+        return self._last_id is None or _is_among(correlation_id, self._last_id - MAX_STEP_BACK, MAX_STEP)
+
     def awaits(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence."""
         return correlation_id in self._awaited
 
     def may_have_missed(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence."""
-        if self.is_one_sided:
-            return self._last_answer is not None and _is_among(correlation_id, self._last_answer + 1)
         if self._lost_requests and self._last_id is not None and _is_among(correlation_id, self._last_id + 1):
             return True
         return any(_is_among(correlation_id, first, count) for first, count in self._missed)
@@ -182,7 +198,7 @@ class KafkaPairer:
         if self._lost_requests:
             self._lost_requests = False
             if self._last_id is None:
-                self._missed.append((peek.correlation_id - MAX_MISSED_IDS, MAX_MISSED_IDS))
+                self._missed.append((peek.correlation_id - MAX_MISSED_AT_END, MAX_MISSED_AT_END))
             else:
                 count = (peek.correlation_id - self._last_id - 1) % (1 << 32)
                 self._missed.append((self._last_id + 1, min(count, MAX_MISSED_IDS)))
@@ -252,7 +268,7 @@ def _less(counter: Counter[int | None], key: int | None) -> None:
         del counter[key]
 
 
-def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_IDS) -> bool:
+def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_AT_END) -> bool:
     """Whether an id is one of ``count`` from ``first`` on; ids wrap."""
     return (correlation_id - first) % (1 << 32) < count
 

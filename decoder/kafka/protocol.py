@@ -84,7 +84,8 @@ class KafkaProtocol:
             return (BEGUN if peek.client_id else 0.0, peek) if peek.known else None
         if len(data) > end and not (peek.known and _may_follow(data, end, peek)):
             return None
-        if not self._reads(data[4:end], peek):
+        readable = self._readable(data[4:end], peek)
+        if not (_is_to_come(peek, data[end:]) if readable is None else readable):
             return 0.0, peek
         return (WHOLE if peek.client_id else BEGUN) if peek.known else FUTURE, peek
 
@@ -125,14 +126,18 @@ class KafkaProtocol:
             at += 4 + size
         return False
 
-    def _reads(self, frame: bytes, peek: RequestPeek) -> bool:
-        readable = self._readable(frame, peek)
-        if readable is None:  # an api or version to come
-            return peek.client_id is not None and bool(_TELLING_CLIENT_ID.fullmatch(peek.client_id))
-        return readable
-
     def _readable(self, frame: bytes, peek: RequestPeek) -> bool | None:
         return self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True
+
+
+def _is_to_come(peek: RequestPeek, behind: bytes) -> bool:
+    """Whether a request of an api or version that is not known may be of a later Kafka.
+
+    It names its client, and the next has another id: what looks like the id in a response is zero in all of them.
+    """
+    second = peek_request(behind, 4)
+    is_other = second is None or second.correlation_id != peek.correlation_id
+    return is_other and peek.client_id is not None and bool(_TELLING_CLIENT_ID.fullmatch(peek.client_id))
 
 
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:

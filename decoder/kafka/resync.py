@@ -30,6 +30,10 @@ MAX_READ_RATIO = 16
 """Bytes that may be decoded as a trial: so many, and of more than that so many for each byte taken. A stream of headers
 that all claim to be megabytes long must not take all our time."""
 
+HOLD_SCANNED_BYTES = 64 * 1024
+"""On a connection of which nothing is known yet, a place between segment starts waits so long for a better one: frames
+of others may stand whole inside a message."""
+
 MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
 
@@ -158,7 +162,7 @@ class Search:
         """
         cut = [c for c in self._candidates if missing and c[3] and c[0] == self._end + missing]
         self._believed += [(False, position, CUT_CONFIDENCE) for _, position, _, _ in cut]
-        return self._best()
+        return self._best(is_last=True)
 
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
@@ -169,7 +173,7 @@ class Search:
             self._scanned = position + 1
         self._scanned = max(self._scanned, self._end - _LONGEST_PATTERN)
 
-    def _best(self) -> Found | None:
+    def _best(self, *, is_last: bool = False) -> Found | None:
         """Of the places believed the best (a segment's start before others, then the first), unless a better waits."""
         for _ in range(len(self._too_early)):
             self._judge(self._too_early.popleft(), is_start=True)
@@ -182,8 +186,25 @@ class Search:
         is_scanned, position, confidence = min(self._believed)
         if any(is_strong and at < position for _, at, _, is_strong in self._candidates):
             return None
+        is_young = self._evidence.is_new and not is_last and self._end < position + HOLD_SCANNED_BYTES
+        if is_scanned and (is_young or self._evidence.is_one_sided) and self._is_doubtful(position):
+            return None
         method = "scan" if is_scanned else "segment_start"
         return Found(position, method, confidence, tuple(self._from(position)))
+
+    def _is_doubtful(self, position: int) -> bool:
+        """Whether a place between segment starts may lie inside a message, as far as can be seen.
+
+        Of the messages that follow one another from it, none ends where a segment does.
+        """
+        while position + 4 <= self._end and position < self._end:
+            size = int.from_bytes(self._data[position - self._base : position - self._base + 4], "big")
+            if not self._is_size(size, is_start=True):
+                return True
+            position += 4 + size
+            if position <= self._end and self._ends_segment(position):
+                return False
+        return True
 
     def _judge(self, position: int, *, is_start: bool) -> None:
         judge = self._judge_request if self._is_request else self._judge_response
@@ -204,7 +225,8 @@ class Search:
             return _NO
         size, peek = header
         is_known = self._evidence.uses_client_id(peek.client_id)
-        if not is_start and (not peek.client_id or is_known is False):
+        is_next = self._evidence.may_be_next(peek.correlation_id)
+        if not is_start and not (peek.client_id and is_known is not False and is_next):
             return _NO
         following = position + 4 + size
         if self._end < following:
@@ -229,22 +251,24 @@ class Search:
     def _judge_one_sided(self, position: int, is_start: bool) -> _Verdict:
         """Without any request, numbers that go up by one must do, and what a response says for itself."""
         frames: list[tuple[int, int, int]] = []  # position, size, id
-        at = position
+        last, at = self._evidence.last_answer, position
+        is_known = last is not None
         while len(frames) < ONE_SIDED_RUN:
             if self._end < at + 8:
                 return _Verdict(needed=at + 8)
             size, correlation_id = self._response_header(at)
-            is_next = not frames or (correlation_id - frames[-1][2]) % (1 << 32) == 1
+            step = 1 if last is None else (correlation_id - last) % (1 << 32)
+            is_next = step == 1 if frames else 0 < step <= MAX_CORRELATION_STEP
             if not self._is_size(size, is_start=is_start) or not is_next:
                 return _NO
+            last = correlation_id
             if self._end < at + 4 + size:
-                return _Verdict(needed=at + 4 + size)
+                return _Verdict(needed=at + 4 + size, is_strong=is_known)
             frames.append((at + 4, size, correlation_id))
             at += 4 + size
-            if is_start and len(frames) == 1 and self._ends_segment(at):
-                is_credible = self._evidence.may_have_missed(correlation_id) or self._tells(*frames[0])
-                if is_credible:
-                    return _Verdict(ONE_SIDED_CONFIDENCE)
+            is_alone = is_start and len(frames) == 1 and self._ends_segment(at)
+            if is_alone and (is_known or self._tells(*frames[0])):
+                return _Verdict(ONE_SIDED_CONFIDENCE)
         is_credible = (is_start and self._ends_segment(at)) or any(self._tells(*frame) for frame in frames)
         return _Verdict(ONE_SIDED_CONFIDENCE) if is_credible else _NO
 
@@ -261,6 +285,8 @@ class Search:
                 break
             following = at + 4 + size
             is_awaited = self._evidence.awaits(correlation_id)
+            if not is_awaited and correlation_id == 0:
+                break  # bytes fields look so, too: their length, and a version or offset with zeros in front
             if self._end < following:
                 return _Verdict(needed=following, is_strong=is_awaited and at == position)
             verdict = None if is_start else _NO

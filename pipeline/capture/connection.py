@@ -59,6 +59,7 @@ class Connection:
         self._held_bytes = 0
         self._segments = 0
         self._hole_since: list[tuple[int, int] | None] = [None, None]
+        self._joined: list[tuple[int, int] | None] = [None, None]
         self._reset: _Reset | None = None
 
     def opened_in_capture(self, direction: int) -> bool:
@@ -197,13 +198,18 @@ class Connection:
 
     def _begin(self, ts: int) -> list[tuple[int, Piece]]:
         """Settle where streams joined midway begin, once late packets have had their time."""
-        if not self._is_grace_over(0, self.first_ts, ts):
-            return []
-        for half in self.halves:
-            if half.begins_late():
-                half.begin()
+        begun = []
         for direction, half in enumerate(self.halves):
-            self._hold(direction, half.drain())
+            since = self._joined[direction]
+            if not half.begins_late():
+                continue
+            if since is None:
+                self._joined[direction] = (self._segments, ts)
+            elif self._is_grace_over(*since, ts):
+                half.begin()
+                begun.append(direction)
+        for direction in begun:
+            self._hold(direction, self.halves[direction].drain())
         return self._release(0)
 
     def _synchronise(self, direction: int, segment: Segment) -> None:

@@ -176,23 +176,41 @@ class Session:
 
     def _try(self, *, at_end: bool) -> Iterator[Frame | Gap]:
         runs = [_runs(self._early, direction) for direction in (0, 1)]
-        best: tuple[float, WireProtocol, int] | None = None
+        best: tuple[int, float, WireProtocol, int] | None = None
         for client in (0, 1) if self._connection.client is None else (self._connection.client,):
             from_start = self._connection.opened_in_capture(client) and not self._dropped[client]
             for protocol in self._protocols:
                 sure = _recognise(protocol, runs[client], runs[1 - client], from_start=from_start)
-                if sure and (best is None or sure > best[0]):
-                    best = (sure, protocol, client)
-        if best is None or (not at_end and self._is_ambiguous()):
+                pairs = self._pairs(protocol, client) if sure and self._connection.client is None else 0
+                if sure and (best is None or (pairs, sure) > best[:2]):
+                    best = (pairs, sure, protocol, client)
+        if best is None or (not at_end and self._connection.client is None and not best[0]):
             return
-        self._begin(best[1], best[2])
+        self._begin(best[2], best[3])
         early, self._early, self._early_bytes = self._early, [], 0
         for event in early:
             yield from self._take(event)
 
-    def _is_ambiguous(self) -> bool:
-        """Whether the other side, not heard yet, may still turn out to be the client."""
-        return self._connection.client is None and len({e.direction for e in self._early if e.data}) < 2
+    def _pairs(self, protocol: WireProtocol, client: int) -> int:
+        """On trial: responses that find their request, if this side is the client.
+
+        Messages that carry captured messages look like requests in either direction.
+        """
+        pairer = protocol.pairer()
+        framers = {client: protocol.framer("request", pairer), 1 - client: protocol.framer("response", pairer)}
+        for framer in framers.values():
+            framer.lost(0, 0)
+        pairs = 0
+        for event in self._early:
+            framer = framers[event.direction]
+            if event.kind is Kind.LOST:
+                frames = [*framer.conclude(event.lost).frames, *framer.lost(event.lost, event.ts).frames]
+            else:
+                frames = [*framer.feed(event.data, event.ts).frames]
+            for raw in frames:
+                key = pairer.request(raw) if event.direction == client else pairer.response(raw)
+                pairs += event.direction != client and not key.flags & FrameFlags.ORPHAN_RESPONSE
+        return pairs
 
     def _begin(self, protocol: WireProtocol, client: int) -> None:
         connection = self._connection

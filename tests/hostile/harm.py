@@ -30,9 +30,9 @@ def segment_of(packet: Packet) -> Segment | None:
     return Dissector().segment(packet)
 
 
-def rewrite(packet: Packet, segment: Segment, *, seq: int, ack: int, payload: bytes, flags: int) -> Packet:
+def rewrite(packet: Packet, *, seq: int, ack: int, payload: bytes, flags: int) -> Packet:
     """The packet with another TCP content; the length in its IP header fits."""
-    headers = bytearray(packet.data[: len(packet.data) - len(segment.payload)])
+    headers = bytearray(packet.data[: _TCP_AT + (packet.data[_TCP_AT + 12] >> 4) * 4])
     struct.pack_into("!H", headers, 16, len(headers) - 14 + len(payload))
     struct.pack_into("!II", headers, _TCP_AT + 4, seq % 2**32, ack % 2**32)
     headers[_TCP_AT + 13] = flags
@@ -57,9 +57,7 @@ def cut_at(mss: int) -> Change:
                 part = segment.payload[at : at + mss]
                 is_last = at + mss >= segment.length
                 flags = segment.flags if is_last else segment.flags & ~FIN
-                result.append(
-                    rewrite(packet, segment, seq=segment.seq + at, ack=segment.ack, payload=part, flags=flags)
-                )
+                result.append(rewrite(packet, seq=segment.seq + at, ack=segment.ack, payload=part, flags=flags))
         return result
 
     return change
@@ -78,7 +76,7 @@ def coalesce(_: Random, packets: list[Packet]) -> list[Packet]:
             and not (last.flags | segment.flags) & (SYN | FIN | RST) and last.length + segment.length < 60_000
         ):  # fmt: skip
             joined = last.payload + segment.payload
-            result[-1] = rewrite(result[-1], last, seq=last.seq, ack=segment.ack, payload=joined, flags=segment.flags)
+            result[-1] = rewrite(result[-1], seq=last.seq, ack=segment.ack, payload=joined, flags=segment.flags)
             last = segment_of(result[-1])
             continue
         result.append(packet)
@@ -105,7 +103,7 @@ def renumber(source: Random, packets: list[Packet]) -> list[Packet]:
             continue
         seq = segment.seq + shift[segment.source, segment.destination]
         ack = segment.ack + shift.get((segment.destination, segment.source), 0) if segment.flags & ACK else 0
-        result.append(rewrite(packet, segment, seq=seq, ack=ack, payload=segment.payload, flags=segment.flags))
+        result.append(rewrite(packet, seq=seq, ack=ack, payload=segment.payload, flags=segment.flags))
     return result
 
 
@@ -196,7 +194,7 @@ def repeat_otherwise_cut(source: Random, packets: list[Packet]) -> list[Packet]:
             continue
         back = source.randrange(one.length)
         payload = one.payload[back:] + two.payload[: source.randrange(two.length)]
-        result.append(rewrite(first, one, seq=one.seq + back, ack=one.ack, payload=payload, flags=ACK))
+        result.append(rewrite(first, seq=one.seq + back, ack=one.ack, payload=payload, flags=ACK))
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,6 @@ import numpy as np
 from decoder.model import Direction, Frame, FrameFlags, Gap
 from pipeline.capture.agent import frames_of
 from pipeline.capture.packet import Packet
-from pipeline.capture.sources import read_packets
-from pipeline.capture.stats import CaptureStats
 from tests.hostile.harm import Harmed
 from tests.hostile.streams import Stream, Way, bases, streams
 from tests.pipeline.capture.wire import pcap
@@ -48,9 +47,9 @@ class TrueFrame:
 class Truth:
     """An unharmed capture and its frames by side, in order."""
 
-    def __init__(self, path: Path) -> None:
-        self.packets: list[Packet] = list(read_packets(str(path)))
-        items = list(frames_of(path, payload_policy="full"))
+    def __init__(self, packets: list[Packet]) -> None:
+        self.packets = packets
+        items = _read(packets)
         assert not any(isinstance(item, Gap) for item in items)
         self.sides: dict[Side, list[TrueFrame]] = defaultdict(list)
         self.size: dict[Way, int] = {}
@@ -95,11 +94,9 @@ class Verdict:
         self.missed += other.missed
 
 
-def judge(truth: Truth, harmed: Harmed, path: Path) -> Verdict:
-    """Run the agent on a harmed capture (written to ``path``) and compare."""
-    path.write_bytes(pcap(harmed.after))
-    stats = CaptureStats()
-    items = list(frames_of(path, payload_policy="full", stats=stats))
+def judge(truth: Truth, harmed: Harmed) -> Verdict:
+    """Run the agent on a harmed capture and compare."""
+    items = _read(harmed.after)
     frames = sorted((i for i in items if isinstance(i, Frame)), key=lambda f: f.seq)
     gaps = [i for i in items if isinstance(i, Gap)]
     held = streams(harmed.after, bases(harmed.before), truth.size)
@@ -109,6 +106,13 @@ def judge(truth: Truth, harmed: Harmed, path: Path) -> Verdict:
     _check_pairs(truth, found, verdict)
     _check_account(held, frames, gaps, verdict)
     return verdict
+
+
+def _read(packets: list[Packet]) -> list[Frame | Gap]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "capture.pcap"
+        path.write_bytes(pcap(packets))
+        return list(frames_of(path, payload_policy="full"))
 
 
 Found = list[tuple[TrueFrame, Frame]]
@@ -194,7 +198,8 @@ def _check_pairs(truth: Truth, found: Found, verdict: Verdict) -> None:
         if other is not None and not (answer.flags | other.flags) & FrameFlags.TRUNCATED:
             verdict.pairs += 1
             verdict.paired += other.exchange_id == answer.exchange_id
-            if other.exchange_id != answer.exchange_id and not answer.flags & FrameFlags.CORRELATION_MISMATCH:
+            is_flagged = answer.flags & (FrameFlags.CORRELATION_MISMATCH | FrameFlags.ORPHAN_RESPONSE)
+            if other.exchange_id != answer.exchange_id and not is_flagged:
                 verdict.faults.append(f"not paired and not flagged: {name} flags {answer.flags}")
 
 

@@ -1,16 +1,15 @@
 """Is the agent true under loss? ``python -m tests.hostile.loss --seeds 10000 --from 0``.
 
-Recorded captures are harmed in known ways (``tests.hostile.harm``), the agent reads them, and what it gives is
-compared with the frames of the unharmed capture (``tests.hostile.judge``). Prints a table by harm. It ends with exit
-code 1 if a frame is false, a response is paired with the wrong request, a byte is not accounted for, or fewer than
-RECALL of the frames are given whose bytes are all in the harmed capture.
+Captures, recorded ones and a made one (``tests.hostile.nested``), are harmed in known ways (``tests.hostile.harm``),
+the agent reads them, and what it gives is compared with the frames of the unharmed capture (``tests.hostile.judge``).
+Prints a table by harm. It ends with exit code 1 if a frame is false, a response is paired with the wrong request, a
+byte is not accounted for, or fewer than RECALL of the frames are given whose bytes are all in the harmed capture.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import tempfile
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -19,27 +18,31 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from pipeline.capture.sources import read_packets
 from tests.hostile.harm import HARMS, harm
 from tests.hostile.judge import Truth, Verdict, judge
+from tests.hostile.nested import nested
 
-CAPTURES = sorted((Path(__file__).parents[1] / "captures").glob("*.pcap"))
+RECORDED = sorted((Path(__file__).parents[1] / "captures").glob("*.pcap"))
+NESTED = "nested"
+CAPTURES = [*(path.stem for path in RECORDED), NESTED]
 
 RECALL = 0.99
 
 
 @cache
-def truth(path: Path) -> Truth:
-    return Truth(path)
+def truth(name: str) -> Truth:
+    """A capture by its name."""
+    path = RECORDED[CAPTURES.index(name) % len(RECORDED)]
+    return Truth(nested(path) if name == NESTED else list(read_packets(str(path))))
 
 
 def run(seed: int) -> tuple[int, tuple[str, ...], str, Verdict]:
     """Harm one capture, all by the seed, and judge; (seed, harms, what was done, verdict)."""
-    path = CAPTURES[seed // len(HARMS) % len(CAPTURES)]
-    whole = truth(path)
+    name = CAPTURES[seed // len(HARMS) % len(CAPTURES)]
+    whole = truth(name)
     harmed = harm(whole.packets, seed)
-    with tempfile.TemporaryDirectory() as directory:
-        verdict = judge(whole, harmed, Path(directory) / "harmed.pcap")
-    return seed, harmed.harms, f"{path.stem}: {harmed}", verdict
+    return seed, harmed.harms, f"{name}: {harmed}", judge(whole, harmed)
 
 
 def main(arguments: list[str] | None = None) -> int:
