@@ -16,7 +16,7 @@ TELLING_APIS = (18, 3, 1, 0, 10, 9, 8, 11, 2)
 """ApiVersions, Metadata, Fetch, Produce, FindCoordinator, OffsetFetch, OffsetCommit, JoinGroup, ListOffsets: apis whose
 responses say so much that hardly anything else decodes as them; likeliest first."""
 
-TELLING_BYTES = 32
+TELLING_BYTES = 24
 """A response smaller than this says too little, whatever its api."""
 
 _VERSIONS = range(20)

@@ -80,6 +80,7 @@ class KafkaPairer:
         self._lost_requests = False
         self._lost_responses = False
         self._is_ambiguous = False
+        self._is_ordered = True
         self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
         self._apis: dict[tuple[int, int], None] = {}
         self._client_ids: set[bytes | None] = set()
@@ -160,7 +161,9 @@ class KafkaPairer:
 
     def may_be_next(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence. Some clients number requests when they make them, not when they send."""
-        return self._last_id is None or _is_among(correlation_id, self._last_id - MAX_STEP_BACK, MAX_STEP)
+        if self._last_id is None or not self._is_ordered:
+            return True
+        return _is_among(correlation_id, self._last_id - MAX_STEP_BACK, MAX_STEP)
 
     def awaits(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence."""
@@ -195,7 +198,9 @@ class KafkaPairer:
 
     def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
         """What this request tells of the connection and of those that were lost before it."""
-        if self._lost_requests:
+        if not self._lost_requests:
+            self._is_ordered = self.may_be_next(peek.correlation_id)
+        else:
             self._lost_requests = False
             if self._last_id is None:
                 self._missed.append((peek.correlation_id - MAX_MISSED_AT_END, MAX_MISSED_AT_END))

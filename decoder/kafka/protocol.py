@@ -10,7 +10,7 @@ from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_te
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
-from decoder.kafka.resync import ONE_SIDED_RUN, Search
+from decoder.kafka.resync import MAX_ASKED, Search
 from decoder.model import Direction
 from decoder.protocol import Framer, Pairer
 
@@ -117,12 +117,16 @@ class KafkaProtocol:
 
     def _is_telling(self, data: bytes) -> bool:
         """Whether one of the first responses can be no other protocol's."""
-        at = 0
-        for _ in range(ONE_SIDED_RUN):
+        at = asked = 0
+        while asked < MAX_ASKED and at + 4 <= len(data):
             size = int.from_bytes(data[at : at + 4], "big")
             frame = data[at + 4 : at + 4 + size]
-            if len(frame) == size and self._decodes is not None and reads_as_telling(self._decodes, frame):
-                return True
+            if len(frame) < size or size < limits.MIN_FRAME_BYTES:
+                return False
+            if size >= TELLING_BYTES and self._decodes is not None:
+                asked += 1
+                if reads_as_telling(self._decodes, frame):
+                    return True
             at += 4 + size
         return False
 

@@ -174,7 +174,10 @@ class Search:
         self._scanned = max(self._scanned, self._end - _LONGEST_PATTERN)
 
     def _best(self, *, is_last: bool = False) -> Found | None:
-        """Of the places believed the best (a segment's start before others, then the first), unless a better waits."""
+        """Of the places believed the best (a segment's start before others, then the first).
+
+        One between segment starts gives way to a segment's start before it that waits for its end: it may lie inside.
+        """
         for _ in range(len(self._too_early)):
             self._judge(self._too_early.popleft(), is_start=True)
         while self._candidates and self._candidates[0][0] <= self._end:
@@ -184,9 +187,10 @@ class Search:
         if not self._believed:
             return None
         is_scanned, position, confidence = min(self._believed)
-        if any(is_strong and at < position for _, at, _, is_strong in self._candidates):
+        is_new = self._evidence.is_new
+        if (is_scanned or is_new) and any(is_strong and at < position for _, at, _, is_strong in self._candidates):
             return None
-        is_young = self._evidence.is_new and not is_last and self._end < position + HOLD_SCANNED_BYTES
+        is_young = is_new and not is_last and self._end < position + HOLD_SCANNED_BYTES
         if is_scanned and (is_young or self._evidence.is_one_sided) and self._is_doubtful(position):
             return None
         method = "scan" if is_scanned else "segment_start"
@@ -224,9 +228,12 @@ class Search:
         if header is None:
             return _NO
         size, peek = header
+        header_end = position + 4 + (peek.client_end or 0)
+        if self._end < header_end:
+            return _Verdict(needed=header_end)
         is_known = self._evidence.uses_client_id(peek.client_id)
-        is_next = self._evidence.may_be_next(peek.correlation_id)
-        if not is_start and not (peek.client_id and is_known is not False and is_next):
+        is_named = peek.client_id or is_start
+        if not is_named or is_known is False or not self._evidence.may_be_next(peek.correlation_id):
             return _NO
         following = position + 4 + size
         if self._end < following:
@@ -235,8 +242,6 @@ class Search:
             return _Verdict(needed=following + HEADER_BYTES)
         confidence = self._end_of_request(following, peek.client_id, is_start=is_start)
         reads = self._reads(position + 4, size, peek) if confidence else False
-        if reads is None and is_known is False and not peek.client_id:
-            reads = False
         return _NO if reads is False else _Verdict(_surer(confidence, bool(reads), bool(is_known)))
 
     def _end_of_request(self, following: int, client_id: bytes | None, *, is_start: bool) -> float:

@@ -20,20 +20,20 @@ TOPIC = "wire"
 
 
 def nested(path: Path, seed: int = 1) -> list[Packet]:
-    """A producer and a consumer carry the streams of a recorded capture, and pieces of what they sent themselves."""
+    """A producer and a consumer carry the streams of a recorded capture.
+
+    Not their own: copies of frames that this very connection has just sent, where those were lost, cannot be told.
+    """
     source = Random(seed)
     producer = Flow(client=("127.0.0.1", 40_001), server=("127.0.0.1", 9092), isn=(1000, 5000)).open()
     consumer = Flow(client=("127.0.0.1", 40_002), server=("127.0.0.1", 9092), isn=(7000, 9000)).open()
-    sent = b""
     offset = 0
     for number, chunk in enumerate(_chunks(path, source), 1):
-        own = sent[-source.randrange(1, 3000) :] if source.random() < 0.3 else b""
-        records = batch([record(b"key", chunk), record(None, own)], base_offset=offset)
+        records = batch([record(b"key", chunk), record(None, b"")], base_offset=offset)
         offset += 2
         consumer.ts = producer.ts = max(consumer.ts, producer.ts)
-        asked = prefixed(_produce(number, records))
-        sent = (sent + asked)[-20_000:]
-        producer.send(0, asked, 60_000).send(1, prefixed(_produced(number, offset)), 60_000).acknowledge(0)
+        producer.send(0, prefixed(_produce(number, records)), 60_000)
+        producer.send(1, prefixed(_produced(number, offset)), 60_000).acknowledge(0)
         consumer.send(0, prefixed(_fetch(number, offset)), 60_000)
         consumer.send(1, prefixed(_fetched(number, offset, records)), 60_000).acknowledge(0)
     return sorted([*producer.close().packets, *consumer.close().packets], key=lambda packet: packet.ts_us)

@@ -247,7 +247,7 @@ class TestOneDirection:
             if (s := Dissector().segment(p)) is not None and s.source[1] == 9092
         ])  # fmt: skip
         asked = [f for f in original(LARGE) if f.direction == "response"]
-        assert len(frames) >= len(asked) * (0.99 if opened else 0.9)
+        assert len(frames) >= len(asked) * (0.99 if opened else 0.8)
         assert {(f.direction, f.server_port, f.api_key) for f in frames} == {("response", 9092, None)}
         assert all(f.flags & FrameFlags.ORPHAN_RESPONSE for f in frames)
         assert {g.direction for g in gaps} >= {"request"}
