@@ -13,8 +13,9 @@ LOCK := pip compile --quiet --universal --generate-hashes --no-header --no-emit-
 TESTS ?=
 FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
+SEEDS ?= 2000
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz loss lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,9 @@ bench: setup ## Measure throughput on the sample captures
 
 fuzz: setup ## Decode hostile frames for long (make fuzz FRAMES=10000000 SEED=1)
 	@$(PYTHON_IN) -m tests.hostile.fuzz --frames $(FRAMES) --seed $(SEED)
+
+loss: setup ## Harm captures and compare what the agent makes of them (make loss SEEDS=10000)
+	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2
 
 lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

@@ -95,6 +95,9 @@ class Pairer(Protocol):
     def response(self, frame: RawFrame) -> FrameKey:
         """Take the next response in order; an orphan gets an exchange ordinal of its own."""
 
+    def expect_requests(self) -> None:
+        """The capture holds bytes that the client sent, so that responses need not speak for themselves."""
+
     def lost(self, direction: Direction) -> None:
         """Frames of this direction may be missing between the last one and the next."""
 

@@ -38,7 +38,7 @@ class Evidence(Protocol):
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether no request has been seen (yet), so that responses must speak for themselves."""
+        """Whether the capture holds nothing of the requests (yet), so that responses must speak for themselves."""
 
     @property
     def last_answer(self) -> int | None:

@@ -73,10 +73,11 @@ class KafkaPairer:
         self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
         self._passed_ids: Counter[int | None] = Counter()
         self._tokens_follow = False
-        self._seen_request = False
+        self._expects_requests = False
         self._seen_header = False
         self._last_id: int | None = None
         self.last_answer: int | None = None
+        self._has_lost = False
         self._lost_requests = False
         self._lost_responses = False
         self._is_ambiguous = False
@@ -88,10 +89,11 @@ class KafkaPairer:
     def request(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.request."""
         ordinal = self._next_ordinal()
-        self._seen_request = True
+        self._expects_requests = True
         peek = peek_request(frame.data, size=frame.size)
         if self._is_token(frame, peek):
-            self._wait(_Request(ordinal, None, None, None, is_token=True))
+            is_sure = self._tokens_follow or not (self._has_lost or len(frame.data) < frame.size)
+            self._wait(_Request(ordinal, None, None, None, is_token=is_sure))
             return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         if peek is None:
             self._wait(_Request(ordinal, None, None, None))
@@ -135,10 +137,15 @@ class KafkaPairer:
 
     def lost(self, direction: Direction) -> None:
         """See decoder.protocol.Pairer.lost."""
+        self._has_lost = True
         if direction == "request":
             self._lost_requests = True
         else:
             self._lost_responses = True
+
+    def expect_requests(self) -> None:
+        """See decoder.protocol.Pairer.expect_requests."""
+        self._expects_requests = True
 
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
@@ -153,7 +160,7 @@ class KafkaPairer:
     @property
     def is_one_sided(self) -> bool:
         """See decoder.kafka.evidence.Evidence."""
-        return not self._seen_request
+        return not self._expects_requests
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See decoder.kafka.evidence.Evidence."""

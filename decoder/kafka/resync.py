@@ -222,15 +222,15 @@ class Search:
 
     def _judge_request(self, position: int, is_start: bool) -> _Verdict:
         """A request must have a known api and client id, end well, and decode."""
-        if self._end < position + HEADER_BYTES:
-            return _Verdict(needed=position + HEADER_BYTES)
-        header = peek_prefixed(self._data, position - self._base)
+        header_end = position + HEADER_BYTES
+        header = peek_prefixed(self._data, position - self._base) if header_end <= self._end else None
+        if header is not None:
+            header_end = position + 4 + (header[1].client_end or 0)
+        if self._end < header_end:
+            return _Verdict(needed=header_end)
         if header is None:
             return _NO
         size, peek = header
-        header_end = position + 4 + (peek.client_end or 0)
-        if self._end < header_end:
-            return _Verdict(needed=header_end)
         is_known = self._evidence.uses_client_id(peek.client_id)
         is_named = peek.client_id or is_start
         if not is_named or is_known is False or not self._evidence.may_be_next(peek.correlation_id):

@@ -235,8 +235,10 @@ class Connection:
         if self._over or self._reset is not None:
             return
         if half.next is None or half.reached is None or half.first is None:
-            if not segment.flags & ACK or other.next is None or other.position(segment.ack) >= (other.first or 0):
-                self._reset = _Reset(direction, None, self._segments, ts)
+            is_answer = segment.flags & ACK and other.next is not None
+            if not is_answer or other.position(segment.ack) >= (other.first or 0):
+                position = half.position(segment.seq) if half.begins_late() else None
+                self._reset = _Reset(direction, position, self._segments, ts)
                 return
         else:
             position = half.position(segment.seq)

@@ -54,8 +54,13 @@ class _Side:
 
     framer: Framer
     direction: Direction
+    way: int
+    """Its number in the connection."""
     frames: int = 0
     gap: _OpenGap | None = None
+    is_started: bool = False
+    is_lost: bool = False
+    """Whether frames may be missing behind the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +138,15 @@ class Session:
         if not self.verdict:
             self._give_up()
         for side in self._sides.values():
+            if not side.is_started:
+                self._start(side, ts)
             yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._outcome(side, side.framer.close(), ts)
             yield from self._tell_gap(side)
 
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
-        if not self.recognised:
+        if not self.recognised or any(side.is_lost for side in self._sides.values() if side.direction == "response"):
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
@@ -200,6 +207,8 @@ class Session:
         framers = {client: protocol.framer("request", pairer), 1 - client: protocol.framer("response", pairer)}
         for framer in framers.values():
             framer.lost(0, 0)
+        if any(event.data for event in self._early if event.direction == client):
+            pairer.expect_requests()
         pairs = 0
         for event in self._early:
             framer = framers[event.direction]
@@ -217,7 +226,7 @@ class Session:
         self.recognised, self.verdict = True, protocol.name
         self._pairer = protocol.pairer()
         self._sides = {
-            d: _Side(protocol.framer(name, self._pairer), name)
+            d: _Side(protocol.framer(name, self._pairer), name, d)
             for d, name in zip((client, 1 - client), _DIRECTIONS, strict=True)
         }
         ends = [_readable(connection.a), _readable(connection.b)]
@@ -229,12 +238,18 @@ class Session:
         self._labels = Labels(
             self._agent_id, self._policy, protocol.name, connection_id, flow_id, ends[client], ends[1 - client]
         )
-        for direction, side in self._sides.items():
-            if self._dropped[direction]:
-                side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
-            if self._dropped[direction] or not connection.opened_in_capture(direction):
-                side.framer.lost(self._dropped[direction], connection.first_ts)
-                self._pairer.lost(side.direction)
+        if any(event.data for event in self._early if event.direction == client):
+            self._pairer.expect_requests()
+
+    def _start(self, side: _Side, ts: int) -> None:
+        """Before the first event of a direction: is it seen from its first byte on?"""
+        side.is_started = True
+        dropped = self._dropped[side.way]
+        if dropped:
+            side.gap = _OpenGap(ts, dropped)
+        if dropped or not self._connection.opened_in_capture(side.way):
+            side.framer.lost(dropped, ts)
+            self._mistrust(side)
 
     def _give_up(self) -> None:
         data = [_runs(self._early, direction)[0] for direction in (0, 1)]
@@ -249,10 +264,14 @@ class Session:
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]
+        if not side.is_started:
+            self._start(side, event.ts)
         if event.conflict:
             start = event.start - (self._origin[event.direction] or 0)
             side.framer.dispute(start, start + event.conflict)
         if event.kind is Kind.DATA:
+            if side.direction == "request":
+                self._pairer.expect_requests()
             yield from self._outcome(side, side.framer.feed(event.data, event.ts), event.ts)
         elif event.kind is Kind.LOST:
             yield from self._outcome(side, side.framer.conclude(event.lost), event.ts)
@@ -277,6 +296,7 @@ class Session:
 
     def _mistrust(self, side: _Side) -> None:
         """Frames may be missing here."""
+        side.is_lost = True
         self._pairer.lost(side.direction)
         if side.direction == "response":
             self._sure_from = self._exchanges
@@ -317,6 +337,7 @@ class Session:
             flags |= FrameFlags.AFTER_GAP
         if raw.disputed:
             flags |= FrameFlags.CONFLICT
+        side.is_lost = False
         seq = side.frames
         side.frames += 1
         return Frame(

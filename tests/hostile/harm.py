@@ -205,11 +205,11 @@ def _follows(one: Segment, two: Segment) -> bool:
 
 
 def join_midway(source: Random, packets: list[Packet]) -> list[Packet]:
-    return packets[source.randrange(len(packets) * 9 // 10) :]
+    return packets[source.randrange(max(len(packets) * 9 // 10, 1)) :]
 
 
 def stop_early(source: Random, packets: list[Packet]) -> list[Packet]:
-    return packets[: source.randrange(len(packets) // 10, len(packets))]
+    return packets[: source.randrange(len(packets) // 10, len(packets) + 1)]
 
 
 def one_direction(source: Random, packets: list[Packet]) -> list[Packet]:

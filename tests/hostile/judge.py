@@ -49,7 +49,7 @@ class Truth:
 
     def __init__(self, packets: list[Packet]) -> None:
         self.packets = packets
-        items = _read(packets)
+        items = read(packets)
         assert not any(isinstance(item, Gap) for item in items)
         self.sides: dict[Side, list[TrueFrame]] = defaultdict(list)
         self.size: dict[Way, int] = {}
@@ -96,7 +96,7 @@ class Verdict:
 
 def judge(truth: Truth, harmed: Harmed) -> Verdict:
     """Run the agent on a harmed capture and compare."""
-    items = _read(harmed.after)
+    items = read(harmed.after)
     frames = sorted((i for i in items if isinstance(i, Frame)), key=lambda f: f.seq)
     gaps = [i for i in items if isinstance(i, Gap)]
     held = streams(harmed.after, bases(harmed.before), truth.size)
@@ -108,7 +108,8 @@ def judge(truth: Truth, harmed: Harmed) -> Verdict:
     return verdict
 
 
-def _read(packets: list[Packet]) -> list[Frame | Gap]:
+def read(packets: list[Packet]) -> list[Frame | Gap]:
+    """What the agent makes of packets."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "capture.pcap"
         path.write_bytes(pcap(packets))
@@ -146,7 +147,7 @@ def _is(frame: Frame, true: TrueFrame, stream: Stream) -> bool:
 
     Of orphans, and of what is cut off, the agent overwrites bytes with zeros that might be credentials.
     """
-    if frame.size != true.frame.size:
+    if frame.size != true.frame.size or len(frame.frame) > frame.size:
         return False
     if (frame.ts, frame.ts_end) != (stream.ts[true.start], stream.ts[true.start + PREFIX + len(frame.frame) - 1]):
         return False
