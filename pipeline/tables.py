@@ -96,7 +96,7 @@ LANDING_COLUMNS = (
         "int",
         "Bits: 1 truncated, 2 redacted, 4 after a gap, 8 record checksums verified, 16 a checksum did "
         "not match, 32 payload removed, 64 no response expected, 128 unanswered at close, 256 orphan response, "
-        "512 correlation id mismatch, 1024 raw SASL token",
+        "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content",
     ),
     _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
     _r("payload_policy", "string", "What of keys and values was allowed to land: lengths (none of it) or full"),
@@ -149,7 +149,7 @@ GAPS = Table(
         _r("seq", "bigint", "Ordinal in its direction of the first frame after the loss"),
         _r("direction", "string", "request or response"),
         _r("ts", "timestamp", "When the loss was noticed"),
-        _r("bytes_lost", "bigint", "Bytes missing from the stream or skipped"),
+        _r("bytes_lost", "bigint", "Bytes of the stream that are in no frame: missing, or skipped because of that"),
         _r("method", "string", "How the next frame was found: length, segment_start, scan or none"),
         _r("confidence", "double", "0 to 1"),
     ),
