@@ -97,9 +97,7 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
     base_offset, size = signed(data, start, 8), signed(data, start + 8, 4)
     crc, attributes = unsigned(data, start + 17, 4), unsigned(data, start + 21, 2)
     last_delta = signed(data, start + 23, 4)
-    last_offset = base_offset + last_delta
-    if (last_offset < base_offset) != (last_delta < 0):
-        return FAIL  # beyond 64 bits
+    last_offset = np.int64(np.uint64(base_offset) + np.uint64(last_delta))  # wraps around, as Java's does
     at = put(out, at, t.STATUS_OK if is_whole else t.STATUS_PARTIAL)
     at = _put_member(out, at, t.BASE_OFFSET, base_offset)
     at = _put_member(out, at, t.LAST_OFFSET, last_offset)

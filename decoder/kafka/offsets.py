@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from decoder.kafka.errors import error_name
 from decoder.model import OffsetEvent
+from decoder.reader import as_int64
 
 Json = dict[str, Any]
 
@@ -82,7 +83,7 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
             event,
             kind="produce_rejected" if code else "produced",
             offset=offset,
-            next_offset=offset + span if offset is not None and span is not None else None,
+            next_offset=known(as_int64(offset + span)) if offset is not None and span is not None else None,
             log_start_offset=known(answer.get("logStartOffset")),
             error_code=code,
         )
@@ -123,7 +124,7 @@ def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
         kind="fetch_rejected" if code else "fetched",
         ordinal=0,
         offset=known((asked or {}).get("fetchOffset")),
-        next_offset=whole[-1]["lastOffset"] + 1 if whole else None,
+        next_offset=known(as_int64(whole[-1]["lastOffset"] + 1)) if whole else None,
         records=_sum(b.get("recordsCount") for b in data),
         high_watermark=known(part.get("highWatermark")),
         last_stable_offset=known(part.get("lastStableOffset")),

@@ -18,7 +18,7 @@ from decoder import limits
 from decoder.errors import DecodeError
 from decoder.kafka.compression import Budget
 from decoder.kafka.message_sets import read_message_set, timestamp_type
-from decoder.reader import Cursor
+from decoder.reader import Cursor, as_int64
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
@@ -125,7 +125,7 @@ def _summary_v2(data: bytes, span: BatchSpan) -> dict[str, Any]:
     summary = {
         "status": span.status,
         "baseOffset": base_offset,
-        "lastOffset": base_offset + last_delta,
+        "lastOffset": as_int64(base_offset + last_delta),
         "batchLength": size,
         "sizeInBytes": size + LOG_OVERHEAD,
         "partitionLeaderEpoch": leader_epoch,

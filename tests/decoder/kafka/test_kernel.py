@@ -80,6 +80,8 @@ def test_one_wrong_byte():
         batch([record(b"k", b"v")]) + b"\0" * 16,
         damaged(batch([record(b"k", b"v")])),
         batch([], base_offset=2**63 - 1),
+        batch([], base_offset=2**63 - 1, last_delta=2),
+        batch([], base_offset=-(2**63), last_delta=-1),
         control(0),
         control(1),
         message(b"k", b"v"),
