@@ -63,8 +63,9 @@ def rewrite_records(
             is_changed = _hash_batch(data, original, place, field_hash)
         else:
             is_changed = _overwrite(data, payload_of(original, place, is_valid=is_valid, is_header=is_header))
-            if policy == "hash" and is_changed:
+            if policy == "hash":
                 _put_crc(data, place, 0)
+                is_changed = True
         if is_changed:
             flags |= FrameFlags.PAYLOAD_REMOVED
         # The size of a batch that fails its checksum may lie; what follows may be the middle of a value.

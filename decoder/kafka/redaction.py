@@ -69,7 +69,7 @@ def _first_unread(error_offset: int, spans: list[FieldSpan]) -> int:
 
 
 def _without_tail(frame: Frame, start: int, removed: FrameFlags) -> Frame:
-    if not any(frame.frame[start:]):
+    if start >= len(frame.frame):
         return frame
     kept = frame.frame[:start]
     return replace(frame, frame=kept + bytes(len(frame.frame) - len(kept)), flags=int(frame.flags | removed))

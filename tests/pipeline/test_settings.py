@@ -76,7 +76,7 @@ def test_spark_settings_become_texts(write) -> None:
             "stream.findings.competing_returns:",
             "greater than or equal to 1",
         ),
-        ("payload_policy: everything", "payload_policy:", "'lengths' or 'full'"),
+        ("payload_policy: everything", "payload_policy:", "'lengths', 'full', 'hash' or 'none'"),
         ("agent_id: ../etc", "agent_id:", "match pattern"),
         ("spark: {shuffle: 2}", "spark:", "begin with 'spark.'"),
         ("- a list", "name: value", "landing, lake, agent_id"),
