@@ -54,6 +54,9 @@ class FrameFlags(IntFlag):
     """A raw SASL token (SaslHandshake v0): no Kafka header."""
     PAYLOAD_DROPPED = 4096
     """The payload policy overwrote the records with their batch headers: nothing but their size is known."""
+    BODY_REMOVED = 8192
+    """The body did not decode where it was captured, so that nobody could tell payload from the rest: it was
+    overwritten."""
 
 
 @dataclass(frozen=True, slots=True)

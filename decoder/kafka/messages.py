@@ -135,6 +135,9 @@ def _decode(frame: _Frame) -> Message:
     if entry is None:
         return _unknown(frame, key, version)
     _read_header(frame, key, version, entry)
+    if frame.flags & FrameFlags.BODY_REMOVED:
+        detail = "the body did not decode where it was captured, and was not stored"
+        return frame.message("malformed", DecodeError(ErrorCode.BODY_REMOVED, frame.cursor.pos, detail))
     return _read_body(frame, entry)
 
 

@@ -11,7 +11,7 @@ import crc32c
 
 from decoder.errors import DecodeError
 from decoder.field_hash import FieldHash
-from decoder.kafka.compression import Budget
+from decoder.kafka.compression import NONE, Budget
 from decoder.kafka.record_iteration import payload_ranges, read_header
 from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans, summarise
 from decoder.model import FrameFlags, PayloadPolicy
@@ -23,6 +23,8 @@ _CLOSED = Budget(size=0)
 """Checksums are told without opening compressed messages."""
 
 _CODEC, _CONTROL = 0x07, 0x20
+_MARKER_KEY_BYTES, _MARKER_REST_BYTES = 4, 8
+"""Of the record that ends a transaction: its key, and what follows that (length, 6 bytes, no headers)."""
 _UINT32 = struct.Struct(">I")
 
 
@@ -36,7 +38,7 @@ def rewrite_records(
     then is right in the place of the old one; of compressed records it hashes the whole, for their fields cannot be
     replaced without another size. Where the bytes are not what their checksum says it is like ``lengths``. A checksum
     that it does not compute anew becomes zero: with it, a short value could be tried out. ``none`` leaves nothing.
-    Control batches, which no client writes, stay except under ``none``.
+    Markers in control batches, which no client writes, stay except under ``none``.
 
     Args:
         data: the frame to change.
@@ -59,13 +61,12 @@ def rewrite_records(
     for place, batch in zip(batch_spans(original, start, end), batches, strict=True):
         is_valid = batch.get("crcValid") is True
         is_header = is_in_step or is_valid
-        if policy == "hash" and field_hash is not None and is_valid:
-            is_changed = _hash_batch(data, original, place, field_hash)
-        else:
-            is_changed = _overwrite(data, payload_of(original, place, is_valid=is_valid, is_header=is_header))
-            if policy == "hash":
-                _put_crc(data, place, 0)
-                is_changed = True
+        payload = payload_of(original, place, is_valid=is_valid, is_header=is_header)
+        is_changed = any(end > start for start, end in payload)
+        _overwrite(data, payload)
+        if policy == "hash" and field_hash is not None and (is_changed or not is_valid):
+            _put_crc(data, place, _hash_fields(data, original, place, payload, field_hash) if is_valid else 0)
+            is_changed = True
         if is_changed:
             flags |= FrameFlags.PAYLOAD_REMOVED
         # The size of a batch that fails its checksum may lie; what follows may be the middle of a value.
@@ -81,11 +82,9 @@ def _verdict(batches: list[dict[str, Any]]) -> int:
     return FrameFlags.CRC_CHECKED | (FrameFlags.CRC_MISMATCH if False in verdicts else 0)
 
 
-def _overwrite(data: bytearray, ranges: list[Range]) -> bool:
-    """True if there was anything."""
+def _overwrite(data: bytearray, ranges: list[Range]) -> None:
     for start, end in ranges:
         data[start:end] = bytes(end - start)
-    return any(end > start for start, end in ranges)
 
 
 def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool) -> list[Range]:
@@ -104,10 +103,22 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if batch.magic == 2 and end - start >= V2_HEADER:
         is_control = data[start + 22] & _CONTROL
-        return [] if is_control and is_valid else [(start + V2_HEADER, end)]
+        return _control_payload(data, batch) if is_control and is_valid else [(start + V2_HEADER, end)]
     if batch.magic == 2 or batch.status != "ok":
         return [(start + MAGIC_AT + 1, end)]
     return _old_payload(data, batch)
+
+
+def _control_payload(data: bytes, batch: BatchSpan) -> list[Range]:
+    """What of a control batch no broker wrote, or is more than the type of a marker and the end of a transaction."""
+    start, header = batch.start + V2_HEADER, read_header(data, batch.start)
+    try:
+        key_start, key_end = next(payload_ranges(data, start, batch.end, min(header.count, 1), Budget()))
+    except (DecodeError, StopIteration):  # no record at all: a batch emptied by compaction
+        return [(start, batch.end)]
+    if key_end - key_start != _MARKER_KEY_BYTES or header.codec != NONE:
+        return [(start, batch.end)]
+    return [(key_end, batch.end)] if batch.end - key_end > _MARKER_REST_BYTES else []
 
 
 def _old_payload(data: bytes, batch: BatchSpan) -> list[Range]:
@@ -121,25 +132,25 @@ def _old_payload(data: bytes, batch: BatchSpan) -> list[Range]:
     return ranges if pos == batch.end else [(lengths_at, batch.end)]
 
 
-def _hash_batch(data: bytearray, original: bytes, batch: BatchSpan, field_hash: FieldHash) -> bool:
-    """Hash the fields of a batch whose checksum matches; True if it has any."""
-    payload = payload_of(original, batch, is_valid=True, is_header=True)
-    if not any(end > start for start, end in payload):
-        return False
-    is_compressed = bool(original[batch.start + (22 if batch.magic == 2 else 17)] & _CODEC)
+def _hash_fields(
+    data: bytearray, original: bytes, batch: BatchSpan, payload: list[Range], field_hash: FieldHash
+) -> int:
+    """Put hashes in the place of the payload of a batch whose checksum matches; the checksum that then does, or 0."""
+    attributes = original[batch.start + (22 if batch.magic == 2 else 17)]
     fields: Iterable[Range] = payload
-    if batch.magic == 2 and not is_compressed:
-        count = read_header(original, batch.start).count
-        fields = payload_ranges(original, batch.start + V2_HEADER, batch.end, count, Budget())
-    is_readable = not is_compressed
+    if batch.magic == 2 and attributes & _CONTROL:
+        return 0
+    if batch.magic == 2 and not attributes & _CODEC:
+        start, count = batch.start + V2_HEADER, read_header(original, batch.start).count
+        data[start : batch.end] = original[start : batch.end]
+        fields = payload_ranges(original, start, batch.end, count, Budget())
     try:
         for start, end in fields:
             data[start:end] = field_hash(original[start:end])
     except DecodeError:  # whoever computed the checksum wrote something else than records
         _overwrite(data, payload)
-        is_readable = False
-    _put_crc(data, batch, _crc(data, batch) if is_readable else 0)
-    return True
+        return 0
+    return 0 if attributes & _CODEC else _crc(data, batch)
 
 
 def _crc(data: bytearray, batch: BatchSpan) -> int:

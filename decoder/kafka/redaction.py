@@ -10,7 +10,7 @@ from decoder.kafka.messages import decode_frame
 from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
-from decoder.model import Frame, FrameFlags
+from decoder.model import Frame, FrameFlags, Message
 
 _RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
@@ -19,6 +19,8 @@ _RECORD_TYPES = ("records", "compact records")
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")
 
+_SECRET_APIS = frozenset(key for key, _ in SECRET_FIELDS)
+
 _MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH
 """Where bytes were lost, a response may have been taken for the answer to another request."""
 
@@ -26,27 +28,45 @@ _MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
-    What does not decode cannot be cleaned field by field. A frame with credentials loses its body then, one with
-    records everything from the first bad byte on, a response whose request is unknown all but its correlation id.
+    What does not decode cannot be cleaned field by field: one wrong length, and a value is read as a name. Of such a
+    frame the header stays, and of a response whose request is unknown the correlation id. Only a frame with records
+    that the capture cut off keeps what stands before the cut, and all of it if the policy is ``full``.
     """
     if frame.flags & FrameFlags.SASL_TOKEN:
         return replace(frame, frame=bytes(len(frame.frame)), flags=int(frame.flags | FrameFlags.REDACTED))
     key = _api_key(frame)
     if key is None:
         return _without_tail(frame, 4, FrameFlags.PAYLOAD_REMOVED)
-    secrets = SECRET_FIELDS.get((key, frame.direction), frozenset())
-    has_records = (key, frame.direction) in _RECORDS
-    programs = compile_programs()
-    if key in programs.api_names and not secrets and not has_records and not frame.flags & _MAY_BE_ANOTHERS:
+    if _is_harmless(frame, key):
         return frame
     spans: list[FieldSpan] = []
-    message = decode_frame(programs, frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
-    if message.status != "ok" and secrets:
-        return _without_tail(frame, _header_end(spans), FrameFlags.REDACTED)
-    cleaned = _clean(frame, spans, secrets, field_hash)
-    if message.status == "ok" or (has_records and frame.payload_policy == "full" and _is_of_open_topics(spans)):
-        return cleaned
-    return _without_tail(cleaned, _first_unread(message.error_offset or 0, spans), FrameFlags.PAYLOAD_REMOVED)
+    message = decode_frame(compile_programs(), frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
+    cleaned = _clean(frame, spans, SECRET_FIELDS.get((key, frame.direction), frozenset()), field_hash)
+    return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
+
+
+def _is_harmless(frame: Frame, key: int) -> bool:
+    """Whether the frame can be stored as it is, without a look into its body."""
+    if (key, frame.direction) in _RECORDS:
+        return bool(frame.flags & FrameFlags.PAYLOAD_REMOVED)  # it was cleaned before
+    is_known = key in compile_programs().api_names and key not in _SECRET_APIS
+    return is_known and not frame.flags & _MAY_BE_ANOTHERS
+
+
+def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> Frame:
+    """A frame that does not decode, without whatever may be a secret or payload."""
+    header_end = max([0, *(span.end for span in spans if span.path[0] in _HEADER)])
+    if message.api_key in _SECRET_APIS:
+        return _without_tail(frame, header_end, FrameFlags.REDACTED)
+    if (message.api_key, frame.direction) in _RECORDS:
+        if frame.payload_policy == "full" and _is_of_open_topics(spans):
+            return frame
+        if frame.flags & FrameFlags.TRUNCATED:  # a length that overran stays, too
+            read_end = max([message.error_offset or 0, *(span.end for span in spans)])
+            return _without_tail(frame, read_end, FrameFlags.PAYLOAD_REMOVED)
+    is_known = message.status not in ("unknown_api", "unknown_version")
+    removed = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED if is_known else FrameFlags.PAYLOAD_REMOVED
+    return _without_tail(frame, header_end, removed)
 
 
 def _api_key(frame: Frame) -> int | None:
@@ -54,18 +74,6 @@ def _api_key(frame: Frame) -> int | None:
     if frame.direction == "request" and len(frame.frame) >= 2:
         return int.from_bytes(frame.frame[:2], "big", signed=True)
     return frame.api_key
-
-
-def _header_end(spans: list[FieldSpan]) -> int:
-    return max([0, *(span.end for span in spans if span.path[0] in _HEADER)])
-
-
-def _first_unread(error_offset: int, spans: list[FieldSpan]) -> int:
-    """Where the part of a frame begins that was not understood.
-
-    What was read stays, the header of an unknown request and a length that overran among it: they show the error.
-    """
-    return max([error_offset, *(span.end for span in spans)])
 
 
 def _without_tail(frame: Frame, start: int, removed: FrameFlags) -> Frame:
@@ -100,7 +108,7 @@ def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str], field_
             if span.end > span.content_start:
                 data[span.content_start : span.end] = bytes(span.end - span.content_start)
                 flags |= FrameFlags.REDACTED
-        elif span.type in _RECORD_TYPES and not frame.flags & FrameFlags.PAYLOAD_REMOVED:
+        elif span.type in _RECORD_TYPES:
             is_secret = bool(topics.get(span.path[:2], set()) & SECRET_TOPICS)
             policy = "lengths" if is_secret and frame.payload_policy != "none" else frame.payload_policy
             flags |= rewrite_records(data, frame.frame, span.content_start, span.end, policy, field_hash)

@@ -15,7 +15,7 @@ from decoder.kafka import kernel
 from decoder.kafka.facts import record_batch_rows
 from decoder.kafka.offsets import offset_events
 from decoder.redact import redact
-from tests.decoder.kafka.batches import batch, control, damaged, message, record, wrapper
+from tests.decoder.kafka.batches import CONTROL, batch, control, damaged, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS
 from tests.decoder.kafka.encode import request, response
 from tests.decoder.kafka.kernel import Asked, differences, read
@@ -210,6 +210,29 @@ class TestHash:
     def test_it_needs_a_key(self):
         with pytest.raises(ValueError, match="needs a key"):
             redact(produced(V2, "hash"))
+
+
+@pytest.mark.parametrize("policy", ["lengths", "hash"])
+class TestControlBatches:
+    @pytest.mark.parametrize(
+        "records",
+        [
+            [record(KEY, VALUE)],
+            [record(KEY, None)],
+            [record(b"\0\0\0\2", VALUE)],
+            [record(b"\0\0\0\2", b"v", 0, [(KEY, b"v")])],
+            [record(b"\0\0\0\1", b"v" * 6), record(KEY, VALUE)],
+            [KEY + VALUE],
+        ],
+    )
+    def test_what_no_broker_writes_is_payload_too(self, policy, records):
+        cleaned = redact(fetched(batch(records, attributes=CONTROL), policy), HASH)
+        assert not any(part[at : at + 4] in cleaned.frame for part in (KEY, VALUE) for at in range(len(part) - 4))
+        assert decode(cleaned).record_batches[0]["crcValid"]
+
+    def test_the_kind_of_a_longer_marker_stays(self, policy):
+        leader_change = batch([record(b"\0\0\0\2", bytes(60))], attributes=CONTROL)
+        assert decode(redact(fetched(leader_change, policy), HASH)).record_batches[0]["controlType"] == "LEADER_CHANGE"
 
 
 Fields = tuple[bytes | None, bytes | None, bytes | None]

@@ -14,6 +14,7 @@ from decoder.model import PayloadPolicy
 from decoder.redact import redact
 from tests.decoder.kafka import batches
 from tests.decoder.kafka.batches import batch, control, damaged, message, record, wrapper
+from tests.decoder.kafka.credentials import credentials
 from tests.decoder.kafka.encode import find_layout, frame, request, response
 from tests.decoder.kafka.landed import decode, landed
 
@@ -21,59 +22,7 @@ CANARY = b"tweety-0123456789abcdef"
 FIELD_HASH = FieldHash(b"the key of this deployment")
 PRODUCE, FETCH, METADATA, SASL, SHARE_FETCH, FETCH_SNAPSHOT = 0, 1, 3, 36, 78, 59
 
-CREDENTIALS = {
-    "SaslAuthenticate request": ("request", 36, 2, {"authBytes": CANARY}),
-    "SaslAuthenticate request, not flexible": ("request", 36, 0, {"authBytes": CANARY}),
-    "SaslAuthenticate response": ("response", 36, 2, {"authBytes": CANARY}),
-    "CreateDelegationToken response": ("response", 38, 3, {"tokenId": "token", "hmac": CANARY}),
-    "RenewDelegationToken request": ("request", 39, 1, {"hmac": CANARY}),
-    "ExpireDelegationToken request": ("request", 40, 2, {"hmac": CANARY}),
-    "DescribeDelegationToken response": ("response", 41, 3, {"tokens": [{"tokenId": "t", "hmac": CANARY}] * 2}),
-    "AlterUserScramCredentials request": (
-        "request", 51, 0, {"upsertions": [{"name": "u", "salt": CANARY, "saltedPassword": CANARY}]},
-    ),
-    "AlterConfigs request": (
-        "request", 33, 0, {"resources": [{"configs": [{"name": "sasl.jaas.config", "value": CANARY.decode()}]}]},
-    ),
-    "AlterConfigs request, flexible": (
-        "request", 33, 2, {"resources": [{"configs": [{"name": "ssl.key.password", "value": CANARY.decode()}]}]},
-    ),
-    "IncrementalAlterConfigs request": (
-        "request", 44, 1, {"resources": [{"configs": [{"name": "x", "value": CANARY.decode()}]}]},
-    ),
-    "CreateTopics request": (
-        "request", 19, 5, {"topics": [{"name": "t", "configs": [{"name": "x", "value": CANARY.decode()}]}]},
-    ),
-    "CreateTopics response": (
-        "response", 19, 7, {"topics": [{"name": "t", "configs": [{"name": "x", "value": CANARY.decode()}]}]},
-    ),
-    "DescribeConfigs response": (
-        "response", 32, 4, {"results": [{"configs": [
-            {"name": "x", "value": CANARY.decode(), "synonyms": [{"name": "y", "value": CANARY.decode()}]}
-        ]}]},
-    ),
-    "AlterConfigs response": ("response", 33, 2, {"responses": [{"errorCode": 40, "errorMessage": CANARY.decode()}]}),
-    "IncrementalAlterConfigs response": (
-        "response", 44, 1, {"responses": [{"errorCode": 40, "errorMessage": CANARY.decode()}]},
-    ),
-    "StreamsGroupHeartbeat request": (
-        "request", 88, 0, {"topology": {"subtopologies": [
-            {"repartitionSourceTopics": [{"name": "t", "topicConfigs": [{"key": "x", "value": CANARY.decode()}]}],
-             "stateChangelogTopics": [{"name": "t", "topicConfigs": [{"key": "x", "value": CANARY.decode()}]}]}
-        ]}},
-    ),
-    "StreamsGroupDescribe response": (
-        "response", 89, 0, {"groups": [{"topology": {"subtopologies": [
-            {"repartitionSourceTopics": [{"name": "t", "topicConfigs": [{"key": "x", "value": CANARY.decode()}]}],
-             "stateChangelogTopics": [{"name": "t", "topicConfigs": [{"key": "x", "value": CANARY.decode()}]}]}
-        ]}}]},
-    ),
-    "Envelope request": ("request", 58, 0, {"requestData": CANARY, "requestPrincipal": CANARY}),
-    "Envelope response": ("response", 58, 0, {"responseData": CANARY}),
-    "FetchSnapshot response": (
-        "response", 59, 1, {"topics": [{"partitions": [{"unalignedRecords": batch([record(None, CANARY)])}]}]},
-    ),
-}  # fmt: skip
+CREDENTIALS = credentials(CANARY)
 
 
 def credential(name: str, **options) -> Frame:
@@ -355,23 +304,33 @@ class TestRecords:
 
 
 class TestRecordsThatDoNotDecode:
-    def test_everything_from_the_error_on_is_removed(self):
-        body = {"topicData": [{"name": "orders", "partitionData": [{"index": n, "records": V2} for n in range(2)]}]}
-        whole = request(PRODUCE, 9, body)
+    BODY: ClassVar = {
+        "topicData": [{"name": "orders", "partitionData": [{"index": n, "records": V2} for n in range(2)]}]
+    }
+
+    def test_of_a_frame_that_the_capture_cut_off_everything_from_there_on_is_removed(self):
+        whole = request(PRODUCE, 9, self.BODY)
         for cut in range(len(whole)):
-            cleaned = redact(landed(whole[:cut], "request", PRODUCE, 9))
+            dirty = landed(whole[:cut], "request", PRODUCE, 9, flags=int(FrameFlags.TRUNCATED))
+            cleaned = redact(dirty)
             assert is_clean(cleaned), cut
-            assert decode(cleaned).status == decode(landed(whole[:cut], "request", PRODUCE, 9)).status
+            assert decode(cleaned).record_batches == decode(dirty).record_batches
+            assert decode(cleaned).status == "truncated"
 
-    def test_what_stood_before_the_error_stays(self):
-        whole = with_records(V2)
-        cleaned = redact(landed(whole.frame + CANARY))
-        assert is_clean(cleaned)
-        assert decode(cleaned).status == "partial"
-        assert decode(cleaned).record_batches == decode(whole).record_batches
+    def test_of_a_whole_frame_only_the_header_is_kept(self):
+        """One wrong length, and the value of a record is read as the name of a topic."""
+        whole = request(PRODUCE, 9, self.BODY)
+        swallowed = whole.replace(b"\x07orders", b"\x60orders")
+        for bad in (swallowed, whole + CANARY, *(whole[:cut] for cut in range(18, len(whole)))):
+            cleaned = redact(landed(bad, "request", PRODUCE, 9))
+            assert is_clean(cleaned)
+            assert not any(cleaned.frame[16:])
+            message = decode(cleaned)
+            assert (message.status, message.error_code, message.body) == ("malformed", "body_removed", {})
+            assert (message.header, message.api_name) == (decode(landed(whole)).header, "Produce")
 
-    def test_the_error_stays_to_be_seen(self):
-        overrun = landed(with_records(V2).frame[:-10])
+    def test_where_the_capture_ends_stays_to_be_seen(self):
+        overrun = landed(with_records(V2).frame[:-10], flags=int(FrameFlags.TRUNCATED))
         before, after = decode(overrun), decode(redact(overrun))
         assert (after.status, after.error_code, after.error_offset, after.error_detail) == (
             before.status, before.error_code, before.error_offset, before.error_detail,
