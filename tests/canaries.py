@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.capture.packet import Packet
 from tests.decoder.kafka.batches import CONTROL, TRANSACTIONAL, batch, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS, xerial
 from tests.decoder.kafka.credentials import credentials
@@ -26,6 +27,8 @@ from tests.pipeline.capture.wire import Flow, prefixed
 
 PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, SHARE_FETCH = 0, 1, 17, 18, 78
 _WINDOW = 10
+_PACKET_HEADERS = 54
+"""Bytes of Ethernet, IP and TCP in front of what a packet carries."""
 _TOPIC_ID = "dGhlIHRvcGljIG9yZGVycw"
 
 
@@ -208,6 +211,43 @@ def _unreadable(secret: bytes) -> list[Conversation]:
         [*hello, *orphans],
         [*hello, Said(0, cut.data[:-3])],
     ]
+
+
+def harmed(source: random.Random, credential: bytes, payload: bytes) -> list[Packet]:
+    """The capture with packets lost, cut, doubled, mixed up, and bytes changed in the bodies of messages."""
+    packets: list[Packet] = []
+    talks = conversations(credential, payload)
+    for talk, flow in zip(talks, flows(talks), strict=True):
+        said = {number + 3: one for number, one in enumerate(talk)}  # behind the handshake
+        begin = source.choice([0, 0, 3, source.randrange(len(flow.packets))])
+        kept = []
+        for number, packet in enumerate(flow.packets):
+            one = said.get(number)
+            if number < begin or source.random() < 0.05:
+                continue
+            hurt = packet
+            if one is not None and one.body_at is not None and source.random() < 0.2:
+                hurt = _changed(source, hurt, _PACKET_HEADERS + one.body_at)
+            if source.random() < 0.05:
+                hurt = _with_data(hurt, hurt.data[: source.randrange(14, len(hurt.data) + 1)])
+            kept += [hurt] * source.choice([1, 1, 1, 1, 2])
+        for at in range(len(kept) - 1):
+            if source.random() < 0.05:
+                kept[at], kept[at + 1] = kept[at + 1], kept[at]
+        packets += kept
+    return packets
+
+
+def _changed(source: random.Random, packet: Packet, body_at: int) -> Packet:
+    data = bytearray(packet.data)
+    if body_at < len(data):
+        for _ in range(source.choice([1, 1, 3])):
+            data[source.randrange(body_at, len(data))] = source.randrange(256)
+    return _with_data(packet, bytes(data))
+
+
+def _with_data(packet: Packet, data: bytes) -> Packet:
+    return packet._replace(data=data)
 
 
 def traces(*secrets: bytes) -> list[bytes]:
