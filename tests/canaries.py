@@ -12,6 +12,7 @@ import string
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +56,7 @@ class Said:
 Conversation = list[Said]
 
 
+@cache
 def conversations(credential: bytes, payload: bytes) -> list[Conversation]:
     """What clients and brokers say to each other, with the secrets in every place that we know of."""
     talks = [_exchanges(list(credentials(credential).values())), _records(payload), _metadata(credential)]
@@ -213,11 +215,16 @@ def _unreadable(secret: bytes) -> list[Conversation]:
     ]
 
 
+@cache
+def _spoken(credential: bytes, payload: bytes) -> list[tuple[Conversation, Flow]]:
+    talks = conversations(credential, payload)
+    return list(zip(talks, flows(talks), strict=True))
+
+
 def harmed(source: random.Random, credential: bytes, payload: bytes) -> list[Packet]:
     """The capture with packets lost, cut, doubled, mixed up, and bytes changed in the bodies of messages."""
     packets: list[Packet] = []
-    talks = conversations(credential, payload)
-    for talk, flow in zip(talks, flows(talks), strict=True):
+    for talk, flow in _spoken(credential, payload):
         said = {number + 3: one for number, one in enumerate(talk)}  # behind the handshake
         begin = source.choice([0, 0, 3, source.randrange(len(flow.packets))])
         kept = []

@@ -20,6 +20,7 @@ from tests.decoder.kafka.compressed import CODECS
 from tests.decoder.kafka.encode import request, response
 from tests.decoder.kafka.kernel import Asked, differences, read
 from tests.decoder.kafka.landed import decode, landed
+from tests.requirements import ROOT
 
 PRODUCE, FETCH = 0, 1
 HASH = FieldHash(b"the key of this deployment")
@@ -210,6 +211,16 @@ class TestHash:
     def test_it_needs_a_key(self):
         with pytest.raises(ValueError, match="needs a key"):
             redact(produced(V2, "hash"))
+
+
+@pytest.mark.parametrize("policy", ["full", "hash"])
+def test_the_example_in_the_documentation(policy):
+    records = batch([record(b"alice", b"4711 EUR", 0, [(b"trace", b"af03")])])
+    start = produced(records).frame.index(records)
+    cleaned = redact(produced(records, policy), HASH).frame
+    shown = (ROOT / "docs" / "privacy.md").read_text()
+    assert f"| `{policy}` | `{cleaned[start + 61 : start + len(records)].hex(' ')}` |" in shown
+    assert f'"sizeInBytes":{len(records)}' in shown
 
 
 @pytest.mark.parametrize("policy", ["lengths", "hash"])

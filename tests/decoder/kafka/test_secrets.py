@@ -10,6 +10,7 @@ import pytest
 
 from decoder.kafka.schema import table
 from decoder.kafka.secrets import SECRET_FIELDS
+from tests.decoder.kafka.credentials import credentials
 
 SMELL = re.compile(
     "pass|pwd|hmac|salt|auth|token|key|secret|credential|value|config|signature|cert|private|metadata|message",
@@ -94,6 +95,10 @@ def test_every_secret_field_exists():
     known = {(key, kind, path) for _, key, kind, path, _ in fields()}
     named = {(key, kind, path) for (key, kind), paths in SECRET_FIELDS.items() for path in paths}
     assert named - known == set()
+
+
+def test_the_tests_of_redaction_know_every_message_with_secrets():
+    assert {(key, kind) for kind, key, _, _ in credentials(b"secret").values()} == set(SECRET_FIELDS)
 
 
 def test_every_exception_is_of_some_use():
