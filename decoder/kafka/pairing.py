@@ -48,6 +48,7 @@ class KafkaPairer:
         ordinal = self._next_ordinal()
         peek = peek_request(frame.data, size=frame.size)
         if self._is_token(frame, peek):
+            self._tokens_follow = True  # a mechanism may take several, and the handshake may be what was lost
             self._wait(_Request(ordinal, None, None, None, is_token=True))
             return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         if peek is None:

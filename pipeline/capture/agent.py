@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
 from pipeline.capture.landing import LandingWriter, LocalStore
@@ -34,6 +35,7 @@ def frames_of(
     *,
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
@@ -47,6 +49,7 @@ def frames_of(
         path: pcap or pcapng, also gzip or zstd; ``-`` is standard input.
         agent_id: name of the agent; part of the connection ids.
         payload_policy: what of record keys and values stays in the frames.
+        field_hash: what the policy ``hash`` hashes with.
         allow_truncated: read a file that is cut off or damaged up to that place.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
@@ -55,7 +58,7 @@ def frames_of(
         CaptureError: the file cannot be read.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    agent = _Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats())
+    agent = _Agent(agent_id, payload_policy, field_hash, stats if stats is not None else CaptureStats())
     try:
         for packet in read_packets(str(path)):
             yield from agent.take(packet)
@@ -74,6 +77,7 @@ def read_capture(
     *,
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> CaptureStats:
@@ -82,7 +86,7 @@ def read_capture(
     Args:
         paths: capture files, or directories of them; see :func:`frames_of`.
         landing: directory of the landing zone; made if it is not there.
-        agent_id, payload_policy, allow_truncated, on_progress: see :func:`frames_of`.
+        agent_id, payload_policy, field_hash, allow_truncated, on_progress: see :func:`frames_of`.
 
     Raises:
         CaptureError: at the first file that cannot be read; those before it have landed.
@@ -96,6 +100,7 @@ def read_capture(
                 path,
                 agent_id=agent_id,
                 payload_policy=payload_policy,
+                field_hash=field_hash,
                 allow_truncated=allow_truncated,
                 stats=stats,
                 on_progress=on_progress,
@@ -111,10 +116,11 @@ def read_capture(
 class _Agent:
     """One capture being read."""
 
-    def __init__(self, agent_id: str, policy: PayloadPolicy, stats: CaptureStats) -> None:
+    def __init__(self, agent_id: str, policy: PayloadPolicy, field_hash: FieldHash | None, stats: CaptureStats) -> None:
         self.stats = stats
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
+        self._field_hash = field_hash
         self._dissector = Dissector()
         self._tracker = Tracker()
         self._sessions: dict[Connection, Session] = {}
@@ -177,7 +183,7 @@ class _Agent:
         if isinstance(item, Gap):
             yield item
             return
-        frame = redact(item)
+        frame = redact(item, self._field_hash)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
             request = self._let_go(exchange_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from typing import Annotated
 
 import orjson
@@ -13,9 +12,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from decoder.field_hash import FieldHash
 from decoder.kafka.schema.table import api_names
+from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID, read_capture
 from pipeline.capture.packet import CaptureError
+from pipeline.capture.payload import KEY_VARIABLE, Payload, chosen_payload
 from pipeline.capture.sources import capture_files
 from pipeline.capture.stats import CaptureStats
 
@@ -28,11 +30,18 @@ _REASONS = {
 }
 
 
-class Payload(str, Enum):
-    """What of record keys, values and headers may be stored."""
-
-    lengths = "lengths"
-    full = "full"
+PayloadOption = Annotated[
+    Payload | None,
+    typer.Option(
+        show_default="lengths",
+        help="What of record keys, values and header values lands: lengths (zeros in their place), hash (a keyed hash "
+        "in their place), none (not even the batch headers) or full. Credentials never do.",
+    ),
+]
+KeyFileOption = Annotated[
+    str | None,
+    typer.Option("--payload-key-file", help=f"Key of --payload hash; without it that in {KEY_VARIABLE}."),
+]
 
 
 @capture_app.callback()
@@ -50,9 +59,8 @@ def read(
     agent_id: Annotated[
         str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
     ] = DEFAULT_AGENT_ID,
-    payload: Annotated[
-        Payload, typer.Option(help="What of record keys and values lands; credentials never do.")
-    ] = Payload.lengths,
+    payload: PayloadOption = None,
+    payload_key_file: KeyFileOption = None,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
@@ -67,13 +75,16 @@ def read(
       wirelake capture read /var/captures --landing landing --agent-id broker-host-1 --json
 
       tcpdump -i any -w - port 9092 | wirelake capture read - --landing landing
+
+      wirelake capture read incident.pcap --landing landing --payload hash --payload-key-file payload.key
     """
+    policy, field_hash = chosen_payload(payload, payload_key_file)
     errors = Console(stderr=True)
     total, failed = CaptureStats(), False
     for given in files:
         try:
             for path in capture_files([given]):
-                failed |= not _read_one(total, path, landing, agent_id, payload, allow_truncated, errors)
+                failed |= not _read_one(total, path, landing, agent_id, policy, field_hash, allow_truncated, errors)
         except CaptureError as error:
             failed = True
             _tell(errors, error)
@@ -91,7 +102,8 @@ def _read_one(
     path: str,
     landing: str,
     agent_id: str,
-    payload: Payload,
+    policy: PayloadPolicy,
+    field_hash: FieldHash | None,
     allow_truncated: bool,
     errors: Console,
 ) -> bool:
@@ -110,7 +122,8 @@ def _read_one(
                 [path],
                 landing,
                 agent_id=agent_id,
-                payload_policy=payload.value,
+                payload_policy=policy,
+                field_hash=field_hash,
                 allow_truncated=allow_truncated,
                 on_progress=show,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from typing import Annotated
 
 import orjson
@@ -13,12 +14,18 @@ from rich.text import Text
 
 from decoder import Codec
 from decoder.model import PayloadPolicy
-from pipeline.capture.cli import Payload
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
 
 _STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
+
+
+class Payload(str, Enum):
+    """What is shown of a record."""
+
+    lengths = "lengths"
+    full = "full"
 
 
 def decode(
