@@ -31,8 +31,9 @@ JAVA = Tool(
     "java-21-openjdk-headless",
     "openjdk@17",
 )
+TCPDUMP = Tool("tcpdump", "capturing live, and recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump")
 OPTIONAL_TOOLS = (
-    Tool("tcpdump", "recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump"),
+    TCPDUMP,
     Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
     Tool(
         "javac",
