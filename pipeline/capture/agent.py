@@ -134,7 +134,7 @@ class Agent:
                 oldest = min([oldest, *(since for since in sinces if since is not None)])
             connections.append(OpenConnection(connection.state(state.unread if state else (0, 0)), state))
         needs_from = max(oldest - HOLE_TIMEOUT_US, self._ts - REPLAY_US)
-        return AgentState(needs_from, tuple(connections))
+        return AgentState(needs_from, self._tracker.segments, tuple(connections))
 
     def resume(self, state: AgentState) -> None:
         """Go on where another agent stood. Packets that it took follow by :meth:`again`, then new ones.
@@ -142,6 +142,7 @@ class Agent:
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
         """
+        self._tracker.segments = state.segments
         for opened in state.connections:
             connection = Connection.from_state(opened.tcp)
             self._tracker.add(connection)

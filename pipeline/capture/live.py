@@ -6,6 +6,7 @@ through a pipe.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -194,8 +195,8 @@ class _Program:
 def _started(command: list[str]) -> Iterator[_Program]:
     """The program, in a session of its own: Ctrl-C is for us, and we tell it in good time."""
     read_end, write_end = os.pipe()
-    with open(read_end, "rb", buffering=0) as output, tempfile.TemporaryFile() as words:
-        with open(write_end, "wb", buffering=0) as writing:
+    with io.FileIO(read_end) as output, tempfile.TemporaryFile() as words:
+        with io.FileIO(write_end, "wb") as writing:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=writing, stderr=words, start_new_session=True
             )

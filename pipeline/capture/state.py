@@ -81,7 +81,9 @@ class AgentState:
 
     Attributes:
         needs_from: capture time (µs) from which on the packets have to be read again.
+        segments: TCP segments taken; by their number the agent looks after connections that have gone silent.
     """
 
     needs_from: int = 0
+    segments: int = 0
     connections: tuple[OpenConnection, ...] = ()

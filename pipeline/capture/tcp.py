@@ -271,15 +271,46 @@ class StreamEvent(NamedTuple):
 
 
 class Tracker:
-    """All connections of one capture."""
+    """All connections of one capture.
+
+    Attributes:
+        segments: segments taken.
+    """
 
     def __init__(self) -> None:
+        self.segments = 0
         self._connections: OrderedDict[tuple[Endpoint, Endpoint], Connection] = OrderedDict()
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
-        self._segments = 0
 
     def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
+        yield from self._take(segment, ts)
+        self.segments += 1
+        if self.segments % SWEEP_EVERY == 0:
+            yield from self.sweep(ts)
+
+    def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+        """Take a segment that was read before :meth:`add`, for the connections that still need it."""
+        connection = self._connections.get(_key(segment))
+        if connection is not None and not connection.is_over() and ts >= connection.first_ts:
+            yield from self._take(segment, ts)
+
+    def add(self, connection: Connection) -> None:
+        """Go on with a connection of another tracker."""
+        self._connections[min((connection.a, connection.b), (connection.b, connection.a))] = connection
+
+    def connections(self) -> Iterator[Connection]:
+        """All connections remembered, the one idle for longest first; those that are over, too."""
+        return iter(self._connections.values())
+
+    def finish(self, ts: int) -> Iterator[StreamEvent]:
+        """The capture ends at ``ts``: the rest of every connection that was still open."""
+        for connection in self._connections.values():
+            yield from _end(connection, ts, Kind.ENDED)
+        self._connections.clear()
+        self._waiting.clear()
+
+    def _take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         key = _key(segment)
         connection = self._connections.get(key)
         if connection is not None and connection.begins_anew(segment):
@@ -299,30 +330,6 @@ class Tracker:
             oldest, forgotten = self._connections.popitem(last=False)
             self._waiting.pop(oldest, None)
             yield from _end(forgotten, ts, Kind.ENDED)
-        self._segments += 1
-        if self._segments % SWEEP_EVERY == 0:
-            yield from self.sweep(ts)
-
-    def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
-        """Take a segment that was read before :meth:`add`, for the connections that still need it."""
-        connection = self._connections.get(_key(segment))
-        if connection is not None and not connection.is_over() and ts >= connection.first_ts:
-            yield from self.take(segment, ts)
-
-    def add(self, connection: Connection) -> None:
-        """Go on with a connection of another tracker."""
-        self._connections[min((connection.a, connection.b), (connection.b, connection.a))] = connection
-
-    def connections(self) -> Iterator[Connection]:
-        """All connections remembered, the one idle for longest first; those that are over, too."""
-        return iter(self._connections.values())
-
-    def finish(self, ts: int) -> Iterator[StreamEvent]:
-        """The capture ends at ``ts``: the rest of every connection that was still open."""
-        for connection in self._connections.values():
-            yield from _end(connection, ts, Kind.ENDED)
-        self._connections.clear()
-        self._waiting.clear()
 
     def _note_waiting(self, key: tuple[Endpoint, Endpoint], connection: Connection) -> None:
         if connection.waits:
