@@ -87,8 +87,9 @@ class _Follower:
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(self._agent_id) from error
         files = [file for file in self._ring.look() if file.id in self._read]
-        for file, following in zip(files, [*files[1:], None], strict=True):
-            if following is None or following.id.first_ts > progress.agent.needs_from:
+        ends = [*(file.id.first_ts for file in files[1:]), None]
+        for file, end in zip(files, ends, strict=False):
+            if end is None or end > progress.agent.needs_from:
                 self._read_again(file, progress.agent.needs_from)
 
     def follow(self, until_idle_s: float | None) -> None:

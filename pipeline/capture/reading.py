@@ -117,7 +117,7 @@ def _read_standard_input(
                 run.take(packet)
         except DamagedCaptureError as error:
             if not (allow_truncated or stop.asked()):
-                on_error(error)
+                on_error(CaptureError(STDIN, f"{error.problem} at byte {error.offset:,}; what precedes it has landed"))
         run.finish()
         run.agent.check_link_types(STDIN)
         return run.stats

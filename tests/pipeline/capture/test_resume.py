@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from pydantic import TypeAdapter
 
-from decoder.model import Frame, Gap
+from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.agent import Agent
 from pipeline.capture.packet import Packet
 from pipeline.capture.state import AgentState
@@ -62,8 +63,10 @@ def interrupted(packets: list[Packet], cuts: list[int], *, held: bool = True) ->
 
 def without_unanswered(rows: Rows) -> dict:
     """That a request was never answered is not known to who passes it on before its connection closes."""
-    return {key: (r.ts, r.ts_end, r.exchange_id, r.frame, r.flags & ~128, r.flow_id, r.server_port, r.api_key,
-                  r.api_version, r.correlation_id) if isinstance(r, Frame) else r for key, r in rows.items()}  # fmt: skip
+    return {
+        key: replace(row, flags=row.flags & ~FrameFlags.UNANSWERED) if isinstance(row, Frame) else row
+        for key, row in rows.items()
+    }
 
 
 @cache
