@@ -27,7 +27,7 @@ from pipeline.capture.pipe import Pipe, Prefixed, Stop
 from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sources import read_stream
 from pipeline.capture.stats import CaptureStats
-from pipeline.setup.system import TCPDUMP, install_command
+from pipeline.setup.system import TCPDUMP, capture_right, install_command
 
 BUFFER_MIB = 32
 """Default of the kernel's buffer, MiB: what it holds while we are busy."""
@@ -154,8 +154,7 @@ def _explained(tap: Tap, said: str) -> CaptureError:
     if _NO_RIGHT.search(said):
         return CaptureError(
             tap.interface,
-            "this user may not capture; run as root, or give the program the right, once: "
-            f"sudo setcap cap_net_raw,cap_net_admin=eip {program}",
+            f"this user may not capture; run as root, or give the program the right, once: {capture_right(program)}",
         )
     if _NO_DEVICE.search(said):
         names = ", ".join(["any", *sorted(name for _, name in socket.if_nameindex())])

@@ -46,7 +46,8 @@ def read_capture(
         agent_id, payload_policy, allow_truncated, on_progress: see :func:`frames_of`.
         publish_every_s: how long rows from standard input wait until they can be seen, s.
         stop: asked to, standard input ends.
-        on_error: told of every file that cannot be read; the others are read. By default it is raised.
+        on_error: told of every file that cannot be read; the others are read. By default it is raised, before any
+            other file is read.
 
     Raises:
         LandingError: the landing zone cannot be written.

@@ -76,6 +76,21 @@ def install_command(tool: Tool, family: Family | None = None) -> str:
             return f"install {tool.command} with your system's package manager"
 
 
+def capture_right(program: str) -> str:
+    """The one command that lets every user capture with ``program`` (its path)."""
+    return f"sudo setcap cap_net_raw,cap_net_admin=eip {program}"
+
+
+def may_capture(program: str) -> bool:
+    """Whether this user can capture with ``program``: as root, or because the file has capabilities (Linux)."""
+    if os.geteuid() == 0:
+        return True
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except (AttributeError, OSError):  # another system, or no capabilities
+        return False
+
+
 def may_install() -> bool:
     """Debian or Ubuntu, and we are root: packages can be installed without asking anybody."""
     return os_family() == "debian" and os.geteuid() == 0 and shutil.which("apt-get") is not None
