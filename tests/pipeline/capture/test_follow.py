@@ -210,7 +210,7 @@ class TestLost:
             paths[1].unlink()
         stats, problems = follow(directory, landing)
         assert stats.ring_files_missed == 1
-        assert ["1 files of the ring disappeared" in p and "ring.pcap1" in p for p in problems] == [True]
+        assert ["1 file of the ring disappeared" in p and "ring.pcap1" in p for p in problems] == [True]
         assert stats.gaps > 0
         assert first.packets + stats.packets >= len(pieces[0]) + len(pieces[2])
 
