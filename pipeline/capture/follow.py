@@ -176,5 +176,6 @@ class _Follower:
         names = ", ".join(file.name for file in missed[:5]) + (" …" if len(missed) > 5 else "")
         self._on_problem(
             f"{len(missed):,} file{'s' * (len(missed) > 1)} of the ring disappeared before being read completely "
-            f"({names}): what was in there is lost. Give the ring more or larger files (tcpdump -W/-C, dumpcap -b files:N), or read faster"
+            f"({names}): what was in there is lost. "
+            "Give the ring more or larger files (tcpdump -W/-C, dumpcap -b files:N), or read faster"
         )
