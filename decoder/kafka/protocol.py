@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from decoder import limits
 from decoder.kafka.framing import KafkaFramer
@@ -11,7 +12,7 @@ from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
 from decoder.kafka.resync import Search
 from decoder.model import Direction
-from decoder.protocol import Framer, Pairer
+from decoder.protocol import Framer, FramerState, Pairer
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
@@ -56,13 +57,13 @@ class KafkaProtocol:
             return SURE if confidence else BEGUN * bool(peek.client_id)
         return confidence
 
-    def pairer(self) -> Pairer:
+    def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
         """See decoder.protocol.WireProtocol.pairer."""
-        return KafkaPairer()
+        return KafkaPairer(state)
 
-    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
+    def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
-        return KafkaFramer(direction, pairer.expects)
+        return KafkaFramer(direction, pairer.expects, state)
 
     def _first_frame(self, data: bytes) -> tuple[float, RequestPeek] | None:
         """Confidence (0: its header only speaks for it) and header if the stream may begin with a request."""

@@ -11,6 +11,12 @@ from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
 MAX_BLOCK_BYTES = MAX_PACKET_BYTES + 64 * 1024
 """The largest block: a packet with its options. Other blocks (name resolution, decryption secrets) are smaller."""
 
+MAX_INTERFACES = 65_536
+"""Descriptions remembered of a section: a file of nothing else must not fill the memory."""
+
+MAX_TS_US = 253_402_300_800_000_000
+"""The end of the year 9999: 64 bits of time reach further than a calendar."""
+
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _SECTION_HEADER = 0x0A0D0D0A
 _INTERFACE = 1
@@ -57,6 +63,8 @@ def read_pcapng(source: ByteSource) -> Iterator[Packet]:
         else:
             body = _block_body(source, order, start)
             if kind == _INTERFACE:
+                if len(interfaces) == MAX_INTERFACES:
+                    raise Damage(f"damaged (more than {MAX_INTERFACES:,} interfaces)", start)
                 interfaces.append(_interface(body, order, start))
             elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
                 packet = _packet(kind, body, order, interfaces, start, last_ts)
@@ -139,6 +147,8 @@ def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], st
         ts = last_ts
     else:
         ts = interface.microseconds(high, low)
+        if not 0 <= ts < MAX_TS_US:
+            raise Damage("damaged (a time before 1970 or after 9999)", start)
     if captured > len(body) - fixed:
         raise Damage(f"damaged (a packet of {captured:,} bytes in a block of {len(body):,})", start)
     return Packet(ts, interface.linktype, body[fixed : fixed + captured], max(original, captured))

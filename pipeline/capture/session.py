@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.link import Endpoint
 from pipeline.capture.protocols import looks_like_tls
+from pipeline.capture.state import SessionState, SideState
 from pipeline.capture.tcp import Connection, Kind, StreamEvent
 
 SURE_ENOUGH = 0.8
@@ -36,6 +37,9 @@ class _OpenGap:
     bytes_lost: int = 0
     method: str = "none"
     confidence: float = 0.0
+
+    def values(self) -> tuple[int, int, str, float]:
+        return self.ts, self.bytes_lost, self.method, self.confidence
 
 
 @dataclass(slots=True)
@@ -87,6 +91,59 @@ class Session:
         self._pairer: Pairer
         self._labels: Labels
         self._unsure: set[int] = set()
+
+    def state(self) -> SessionState:
+        """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
+        if self.recognised:
+            return self._recognised_state()
+        if self.verdict:
+            return SessionState(self.verdict)
+        kept = [0, 0]
+        for event in self._early:
+            kept[event.direction] += len(event.data) + event.lost
+        return SessionState(
+            "",
+            unread=(kept[0], kept[1]),
+            since=self._early[0].ts if self._early else None,
+            seen=self._seen_bytes - self._early_bytes,
+            dropped=(self._dropped[0], self._dropped[1]),
+        )
+
+    def resume(self, state: SessionState) -> None:
+        """Go on where another session of the same connection stood.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._seen_bytes, self._dropped = state.seen, list(state.dropped)
+        self.verdict = state.verdict
+        protocol = next((p for p in self._protocols if p.name == state.verdict), None)
+        if protocol is None or state.client is None:
+            return
+        self._label(protocol, state.client)
+        self._pairer = protocol.pairer(state.pairer)
+        self._unsure = set(state.unsure)
+        for direction, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
+            gap = _OpenGap(*side.gap) if side.gap is not None else None
+            if side.framer.skipped:
+                gap = gap or _OpenGap(side.framer.since or self._connection.first_ts)
+                gap.bytes_lost += side.framer.skipped
+            self._sides[direction] = _Side(protocol.framer(name, self._pairer, side.framer), name, side.frames, gap)
+
+    def _recognised_state(self) -> SessionState:
+        framers = {direction: side.framer.state() for direction, side in self._sides.items()}
+        return SessionState(
+            self.verdict,
+            next(iter(self._sides)),
+            (framers[0].unread, framers[1].unread),
+            min((f.since for f in framers.values() if f.since is not None), default=None),
+            tuple(
+                SideState(side.frames, side.gap.values() if side.gap else None, framers[direction])
+                for direction, side in self._sides.items()
+            ),
+            self._pairer.state(),
+            tuple(self._unsure.intersection(self._pairer.unanswered())),
+        )
 
     def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         """Take the next event of the connection; the frames and gaps that it completes."""
@@ -159,12 +216,21 @@ class Session:
 
     def _begin(self, protocol: WireProtocol, client: int) -> None:
         connection = self._connection
-        self.recognised, self.verdict = True, protocol.name
+        self._label(protocol, client)
         self._pairer = protocol.pairer()
         self._sides = {
             d: _Side(protocol.framer(name, self._pairer), name)
             for d, name in zip((client, 1 - client), _DIRECTIONS, strict=True)
         }
+        for direction, side in self._sides.items():
+            if self._dropped[direction]:
+                side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
+            if self._dropped[direction] or not connection.opened_in_capture(direction):
+                side.framer.lost(self._dropped[direction], connection.first_ts)
+
+    def _label(self, protocol: WireProtocol, client: int) -> None:
+        connection = self._connection
+        self.recognised, self.verdict = True, protocol.name
         ends = [_readable(connection.a), _readable(connection.b)]
         connection_id = _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         if connection.client_isn is not None:
@@ -174,11 +240,6 @@ class Session:
         self._labels = Labels(
             self._agent_id, self._policy, protocol.name, connection_id, flow_id, ends[client], ends[1 - client]
         )
-        for direction, side in self._sides.items():
-            if self._dropped[direction]:
-                side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
-            if self._dropped[direction] or not connection.opened_in_capture(direction):
-                side.framer.lost(self._dropped[direction], connection.first_ts)
 
     def _give_up(self) -> None:
         data = [_runs(self._early, direction)[0] for direction in (0, 1)]
@@ -268,9 +329,6 @@ class Session:
 
     def _exchange_id(self, ordinal: int) -> str:
         return f"{self._labels.connection_id}-{ordinal}"
-
-
-SessionFactory = Callable[[Connection], Session]
 
 
 def _runs(events: Sequence[StreamEvent], direction: int) -> tuple[bytes, bytes]:

@@ -25,6 +25,8 @@ class CaptureStats:
         bytes_lost: bytes of recognised connections that the capture lacks or that had to be skipped.
         files: landing files published by this run, relative to the landing zone.
         files_present: landing files that were there already, with the same content.
+        kernel_dropped: packets that the kernel had no room for, as the capturing program says; None if it does not.
+        ring_files_missed: files of a ring buffer that disappeared before they were read.
     """
 
     packets: int = 0
@@ -39,6 +41,8 @@ class CaptureStats:
     bytes_lost: int = 0
     files: list[str] = field(default_factory=list)
     files_present: list[str] = field(default_factory=list)
+    kernel_dropped: int | None = None
+    ring_files_missed: int = 0
 
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
@@ -67,6 +71,9 @@ class CaptureStats:
         self.frames.update(other.frames)
         self.files += other.files
         self.files_present += other.files_present
+        self.ring_files_missed += other.ring_files_missed
+        if other.kernel_dropped is not None:
+            self.kernel_dropped = (self.kernel_dropped or 0) + other.kernel_dropped
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""

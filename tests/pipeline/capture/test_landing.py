@@ -11,9 +11,9 @@ import pytest
 from decoder.model import Frame, Gap
 from pipeline.arrow import arrow_schema
 from pipeline.capture import landing
-from pipeline.capture.agent import read_capture
 from pipeline.capture.landing import LandingError, LandingWriter, LocalStore
 from pipeline.capture.packet import DamagedCaptureError
+from pipeline.capture.reading import read_capture
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 from tests.pipeline.capture.wire import Flow, request, response
 

@@ -1,0 +1,128 @@
+"""``wirelake capture read``: capture files and standard input into the landing zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.landing import LocalStore
+from pipeline.capture.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.pipe import Stop
+from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.sources import STDIN, Extent, capture_files, captures, extent, read_packets
+from pipeline.capture.stats import CaptureStats
+
+STOP_AFTER_S = 1.0
+"""How long standard input is read on once a stop was asked for: whoever writes into the pipe was asked, too."""
+
+
+def _raise(error: CaptureError) -> None:
+    raise error
+
+
+def read_capture(
+    paths: Iterable[str | Path],
+    landing: str | Path,
+    *,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    allow_truncated: bool = False,
+    publish_every_s: float = PUBLISH_EVERY_S,
+    stop: Stop | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+    on_error: Callable[[CaptureError], None] = _raise,
+) -> CaptureStats:
+    """Read captures into the landing zone.
+
+    Of a file all rows land, or none if it is damaged. Files that follow each other in time are pieces of one capture:
+    their connections go on (see pipeline.capture.sources.captures). Standard input lands as it comes, also what
+    precedes the place where it is cut off.
+
+    Args:
+        paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
+        landing: directory of the landing zone; made if it is not there.
+        agent_id, payload_policy, field_hash, allow_truncated, on_progress: see :func:`frames_of`.
+        publish_every_s: how long rows from standard input wait until they can be seen, s.
+        stop: asked to, standard input ends.
+        on_error: told of every file that cannot be read; the others are read. By default it is raised, before any
+            other file is read.
+
+    Raises:
+        LandingError: the landing zone cannot be written.
+    """
+    store, total = LocalStore(landing), CaptureStats()
+
+    def run(publish_every_s: float | None = None) -> CaptureRun:
+        return CaptureRun(
+            store, agent_id, payload_policy, field_hash, publish_every_s=publish_every_s, on_progress=on_progress
+        )
+
+    files = list(_files(paths, on_error))
+    if STDIN in files:
+        try:
+            total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
+        except CaptureError as error:
+            on_error(error)
+    files = [file for file in files if file != STDIN]
+    extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
+    for pieces in captures(extents):
+        try:
+            total.add(_read_pieces(pieces, run(), allow_truncated))
+        except CaptureError as error:
+            on_error(error)
+    return total
+
+
+def _files(paths: Iterable[str | Path], on_error: Callable[[CaptureError], None]) -> Iterable[str]:
+    for path in paths:
+        try:
+            yield from capture_files([path])
+        except CaptureError as error:
+            on_error(error)
+
+
+def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[CaptureError], None]) -> Iterable[Extent]:
+    for file in dict.fromkeys(files):
+        try:
+            yield extent(file, allow_truncated=allow_truncated)
+        except CaptureError as error:
+            on_error(error)
+
+
+def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) -> CaptureStats:
+    with run:
+        for number, path in enumerate(pieces, 1):
+            try:
+                for packet in read_packets(path):
+                    run.take(packet)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+            if number < len(pieces):
+                run.publish()
+        run.finish()
+        run.agent.check_link_types(pieces[0])
+        return run.stats
+
+
+def _read_standard_input(
+    run: CaptureRun, stop: Stop, allow_truncated: bool, on_error: Callable[[CaptureError], None]
+) -> CaptureStats:
+    def on_wait() -> bool:
+        run.wait()
+        return not stop.asked(STOP_AFTER_S)
+
+    with run:
+        try:
+            for packet in read_packets(STDIN, on_wait):
+                run.take(packet)
+        except DamagedCaptureError as error:
+            if not (allow_truncated or stop.asked()):
+                on_error(CaptureError(STDIN, f"{error.problem} at byte {error.offset:,}; what precedes it has landed"))
+        run.finish()
+        run.agent.check_link_types(STDIN)
+        return run.stats
