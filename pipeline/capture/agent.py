@@ -9,12 +9,13 @@ from pathlib import Path
 
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
-from pipeline.capture.landing import LandingWriter, LocalStore
+from pipeline.capture.landing import DEFAULT_MAX_AGE_S, DEFAULT_STORE_TIMEOUT_S, LandingWriter
 from pipeline.capture.link import Dissector
+from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
-from pipeline.capture.sources import capture_files, read_packets
+from pipeline.capture.sources import STDIN, capture_files, read_packets
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp import Connection, Kind, StreamEvent, Tracker
 
@@ -53,19 +54,24 @@ def frames_of(
 
     Raises:
         CaptureError: the file cannot be read.
-        DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
+        DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``. Standard input,
+            which cannot be read again, gives all of them; a file those that would be the same if it were whole.
     """
     agent = _Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats())
+    damage: DamagedCaptureError | None = None
     try:
         for packet in read_packets(str(path)):
             yield from agent.take(packet)
             if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
                 on_progress(agent.stats)
-    except DamagedCaptureError:
-        if not allow_truncated:
+    except DamagedCaptureError as error:
+        if not allow_truncated and str(path) != STDIN:
             raise
+        damage = error
     yield from agent.finish()
     agent.check_link_types(str(path))
+    if damage is not None and not allow_truncated:
+        raise damage
 
 
 def read_capture(
@@ -75,32 +81,47 @@ def read_capture(
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
     allow_truncated: bool = False,
+    max_age_s: float = DEFAULT_MAX_AGE_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> CaptureStats:
-    """Read captures into the landing zone, each on its own: all its landing files appear, or none.
+    """Read captures into the landing zone. A landing file appears as soon as its rows are complete.
 
     Args:
         paths: capture files, or directories of them; see :func:`frames_of`.
-        landing: directory of the landing zone; made if it is not there.
+        landing: path or URL of the landing zone; see :func:`pipeline.capture.object_stores.open_store`.
+        max_age_s: rows of standard input are written at the latest this many seconds after they came. Files are cut by
+            their rows alone, so that reading one again finds the same landing files.
+        store_timeout_s: how long in seconds to wait for a landing zone that is full or out of reach.
         agent_id, payload_policy, allow_truncated, on_progress: see :func:`frames_of`.
 
     Raises:
-        CaptureError: at the first file that cannot be read; those before it have landed.
+        CaptureError: at the first file that cannot be read; those before it have landed. Of a damaged one the landing
+            files have landed that were complete before the damage; reading it with ``allow_truncated``, or whole, adds
+            the rest.
         LandingError: the landing zone cannot be written.
     """
     total = CaptureStats()
-    for path in capture_files(paths):
+    files = capture_files(paths)
+    store = open_store(landing)
+    for path in files:
         stats = CaptureStats()
-        with LandingWriter(LocalStore(landing), agent_id) as writer:
-            for item in frames_of(
-                path,
-                agent_id=agent_id,
-                payload_policy=payload_policy,
-                allow_truncated=allow_truncated,
-                stats=stats,
-                on_progress=on_progress,
-            ):
-                writer.add(item)
+        max_age = max_age_s if path == STDIN else None
+        with LandingWriter(store, agent_id, max_age_s=max_age, store_timeout_s=store_timeout_s) as writer:
+            try:
+                for item in frames_of(
+                    path,
+                    agent_id=agent_id,
+                    payload_policy=payload_policy,
+                    allow_truncated=allow_truncated,
+                    stats=stats,
+                    on_progress=on_progress,
+                ):
+                    writer.add(item)
+            except DamagedCaptureError:
+                if path == STDIN:
+                    writer.publish()
+                raise
             published = writer.publish()
         stats.files += published.new
         stats.files_present += published.present

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from pipeline.capture.agent import DEFAULT_AGENT_ID, read_capture
+from pipeline.capture.landing import DEFAULT_MAX_AGE_S, DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packet import CaptureError
 from pipeline.capture.sources import capture_files
 from pipeline.capture.stats import CaptureStats
@@ -46,7 +47,10 @@ def read(
         list[str],
         typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; a directory of them; '-' for stdin."),
     ],
-    landing: Annotated[str, typer.Option(help="Directory of the landing zone; made if it is not there.")],
+    landing: Annotated[
+        str,
+        typer.Option(help="Landing zone: a directory (made if it is not there), or a URL as s3://bucket/prefix."),
+    ],
     agent_id: Annotated[
         str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
     ] = DEFAULT_AGENT_ID,
@@ -54,11 +58,18 @@ def read(
         Payload, typer.Option(help="What of record keys and values lands; credentials never do.")
     ] = Payload.lengths,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    max_age: Annotated[
+        float, typer.Option(min=0.1, help="Seconds after which what came from stdin lands at the latest.")
+    ] = DEFAULT_MAX_AGE_S,
+    store_timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for a landing zone that is full or out of reach.")
+    ] = DEFAULT_STORE_TIMEOUT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
-    A file that cannot be read, or is cut off, lands not at all; the other files do, and the exit code is 2.
+    A file that cannot be read lands not at all; the other files do, and the exit code is 2. Of a large one that turns
+    out to be cut off, the landing files stay that were complete by then; --allow-truncated adds the rest.
 
     Examples:
 
@@ -66,14 +77,30 @@ def read(
 
       wirelake capture read /var/captures --landing landing --agent-id broker-host-1 --json
 
-      tcpdump -i any -w - port 9092 | wirelake capture read - --landing landing
+      tcpdump -i any -U -w - port 9092 | wirelake capture read - --landing landing
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?region=eu-west-1"
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?endpoint=http://minio:9000"
+
+    Credentials for S3 come from the environment (AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) or ~/.aws.
     """
     errors = Console(stderr=True)
     total, failed = CaptureStats(), False
     for given in files:
         try:
             for path in capture_files([given]):
-                failed |= not _read_one(total, path, landing, agent_id, payload, allow_truncated, errors)
+                failed |= not _read_one(
+                    total,
+                    path,
+                    errors,
+                    landing=landing,
+                    agent_id=agent_id,
+                    payload_policy=payload.value,
+                    allow_truncated=allow_truncated,
+                    max_age_s=max_age,
+                    store_timeout_s=store_timeout,
+                )
         except CaptureError as error:
             failed = True
             _tell(errors, error)
@@ -86,16 +113,8 @@ def read(
         raise typer.Exit(2)
 
 
-def _read_one(
-    total: CaptureStats,
-    path: str,
-    landing: str,
-    agent_id: str,
-    payload: Payload,
-    allow_truncated: bool,
-    errors: Console,
-) -> bool:
-    """Read one file and add its counts; whether it was good."""
+def _read_one(total: CaptureStats, path: str, errors: Console, **options: Any) -> bool:
+    """Read one file, with the options of read_capture, and add its counts; whether it was good."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task(path)
@@ -106,14 +125,7 @@ def _read_one(
             )
 
         try:
-            stats = read_capture(
-                [path],
-                landing,
-                agent_id=agent_id,
-                payload_policy=payload.value,
-                allow_truncated=allow_truncated,
-                on_progress=show,
-            )
+            stats = read_capture([path], on_progress=show, **options)
         except CaptureError as error:
             _tell(errors, error)
             return False
