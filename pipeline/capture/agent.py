@@ -9,10 +9,11 @@ from pathlib import Path
 
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
-from pipeline.capture.landing import DEFAULT_MAX_AGE_S, DEFAULT_STORE_TIMEOUT_S, LandingWriter
+from pipeline.capture.landing import DEFAULT_MAX_AGE_S, LandingWriter
 from pipeline.capture.link import Dissector
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
 from pipeline.capture.sources import STDIN, capture_files, read_packets

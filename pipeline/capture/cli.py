@@ -15,8 +15,9 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from pipeline.capture.agent import DEFAULT_AGENT_ID, read_capture
-from pipeline.capture.landing import DEFAULT_MAX_AGE_S, DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.landing import DEFAULT_MAX_AGE_S
 from pipeline.capture.packet import CaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.sources import capture_files
 from pipeline.capture.stats import CaptureStats
 

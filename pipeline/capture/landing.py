@@ -8,7 +8,6 @@ out of reach. (DESIGN: landing zone.)
 from __future__ import annotations
 
 import itertools
-import logging
 import re
 import threading
 import time
@@ -19,15 +18,12 @@ import pyarrow as pa
 
 from decoder.model import Frame, Gap
 from pipeline.capture.landing_files import FRAMES, Batch, LandingFile, frame_ends
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
 from pipeline.capture.stores import LandingError, Store
 
 DEFAULT_MAX_AGE_S = 10.0
-DEFAULT_STORE_TIMEOUT_S = 600.0
 
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +67,11 @@ class LandingWriter:
                 f"agent id {agent_id!r}: use 1 to 64 letters, digits, '_', '.' or '-', the first a letter or digit"
             )
         store.clear_stale(agent_id)
-        self._store = store
+        self._stop = threading.Event()
+        self._store = PatientStore(store, store_timeout_s, self._stop)
         self._agent_id = agent_id
         self._max_age_s = max_age_s
-        self._store_timeout_s = store_timeout_s
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
-        self._stop = threading.Event()
         # All below is shared with the thread.
         self._state = threading.Condition()
         self._gathered = Batch()
@@ -161,8 +156,7 @@ class LandingWriter:
         try:
             while (batch := self._next()) is not None:
                 for file in batch.files():
-                    if not self._write_until_done(file):
-                        return
+                    self._write(file)
                 with self._state:
                     self._writing = None
                     self._state.notify_all()
@@ -185,32 +179,6 @@ class LandingWriter:
                     self._state.wait(left)
                 else:
                     self._begin_writing()
-
-    def _write_until_done(self, file: LandingFile) -> bool:
-        """Write a file, again and again while the store fails; False if told to stop meanwhile."""
-        failing_since: float | None = None
-        pause = _FIRST_PAUSE_S
-        while True:
-            try:
-                self._write(file)
-            except LandingError as error:
-                now = time.monotonic()
-                failing_since = now if failing_since is None else failing_since
-                left = failing_since + self._store_timeout_s - now
-                if left <= 0:
-                    raise LandingError(
-                        f"{error}. Gave up after {self._store_timeout_s:g} s (--store-timeout); the files written so "
-                        "far are complete: read the capture again, and the rest follows"
-                    ) from error
-                pause = min(pause, left)
-                _LOG.warning("%s. Waiting; trying again in %.1f s, giving up in %.0f s", error, pause, left)
-                if self._stop.wait(pause):
-                    return False
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-            else:
-                if failing_since is not None:
-                    _LOG.warning("the landing zone can be written again; going on")
-                return True
 
     def _write(self, file: LandingFile) -> None:
         for number in itertools.count():

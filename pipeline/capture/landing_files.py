@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decoder.model import Frame, Gap
-from pipeline.arrow import arrow_schema
+from pipeline.arrow import arrow_array, arrow_schema
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 
 ROWS_PER_FILE = 100_000
@@ -141,30 +141,29 @@ class Batch:
 
 def frame_ends(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Bytes of the frames of a table up to and including each row."""
-    lengths = pc.binary_length(table["frame"]).to_numpy()
-    return np.cumsum(lengths, dtype=np.int64)
+    ends = pc.cumulative_sum(pc.binary_length(table["frame"]).cast(pa.int64())).combine_chunks()
+    return np.frombuffer(ends.buffers()[1], np.int64, len(ends)) if len(ends) else np.empty(0, np.int64)
 
 
 def _table(rows: list[Any], values: attrgetter[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     columns = zip(*map(values, rows), strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    arrays = [arrow_array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _files(prefix: str, table: pa.Table) -> Iterator[LandingFile]:
-    ts = table["ts"].cast(pa.int64()).to_numpy()
-    days = ts // _DAY_US
-    for day in np.unique(days):
-        chosen = days == day
-        part = table if chosen.all() else table.filter(pa.array(chosen))
-        sink = pa.BufferOutputStream()
+    days = table["ts"].cast(pa.date32())
+    for day in days.unique().sort():
         # Pages follow the chunks, so that the same rows in other chunks would make another file.
-        pq.write_table(part.combine_chunks(), sink, **_WRITE)
+        part = table.filter(pc.equal(days, day)).combine_chunks()
+        span = pc.min_max(part["ts"].cast(pa.int64()))
+        sink = pa.BufferOutputStream()
+        pq.write_table(part, sink, **_WRITE)
         yield LandingFile(
-            folder=f"{prefix}date={np.datetime64(int(day), 'D')}",
+            folder=f"{prefix}date={day.cast(pa.string())}",
             manifests=f"{MANIFESTS}/{prefix}".rstrip("/"),
-            start=int(ts[chosen].min()),
-            end=int(ts[chosen].max()),
+            start=span["min"].as_py(),
+            end=span["max"].as_py(),
             rows=part.num_rows,
             content=sink.getvalue().to_pybytes(),
         )

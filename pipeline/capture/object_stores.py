@@ -100,11 +100,13 @@ class ObjectStore:
             raise self._error(error) from error
         return int(info.size) if info.type == fs.FileType.File else None
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes | None:
         """See Store.read."""
         try:
             with self._filesystem.open_input_file(f"{self._root}/{path}") as file:
                 return bytes(file.read())
+        except FileNotFoundError:
+            return None
         except (OSError, pa.ArrowException) as error:
             raise self._error(error) from error
 

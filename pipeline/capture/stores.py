@@ -25,8 +25,8 @@ class Store(Protocol):
     def size(self, path: str) -> int | None:
         """Bytes of a file; None if it is not there."""
 
-    def read(self, path: str) -> bytes:
-        """Content of a file."""
+    def read(self, path: str) -> bytes | None:
+        """Content of a file; None if it is not there."""
 
     def write(self, files: Sequence[tuple[str, bytes]]) -> None:
         """Make files (path, content) visible in this order, each whole and durable.
@@ -84,10 +84,12 @@ class LocalStore:
         except OSError as error:
             raise self._error(error) from error
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes | None:
         """See Store.read."""
         try:
             return (self._root / path).read_bytes()
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise self._error(error) from error
 

@@ -7,18 +7,14 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
-from random import Random
 
 import pytest
 
-from decoder.model import Frame
 from pipeline.capture import landing_files
 from pipeline.capture.agent import read_capture
-from pipeline.capture.landing import LandingWriter, Published
-from pipeline.capture.object_stores import open_store
+from tests.pipeline.capture import uploading
 from tests.pipeline.capture.s3 import S3, cut_after
-from tests.pipeline.capture.test_landing import FRAME, MIDNIGHT, capture, contents
+from tests.pipeline.capture.test_landing import capture, contents
 
 ROWS = 40
 POINTS = 20
@@ -117,32 +113,16 @@ def test_a_process_killed_anywhere(tmp_path, kind, lost):
     assert len(left) > 3, "the points are spread over the work"
 
 
-def frames_of_megabytes() -> list[Frame]:
-    """Two files: a small one, and one of more than one part of an upload."""
-    source = Random(1)
-    small = [replace(FRAME, seq=i, ts=MIDNIGHT + i) for i in range(ROWS)]
-    return small + [replace(FRAME, seq=i, ts=MIDNIGHT + i, frame=source.randbytes(1 << 19)) for i in range(ROWS, 63)]
-
-
-def land(url: str) -> Published:
-    with LandingWriter(open_store(url), "a") as writer:
-        for frame in frames_of_megabytes():
-            writer.add(frame)
-        return writer.publish()
-
-
 def test_a_process_killed_while_it_uploads(s3: S3):
-    land(s3.url("undisturbed"))
+    uploading.upload(s3.url("undisturbed"), ROWS)
     undisturbed = s3.objects("undisturbed")
     sizes = sorted(len(content) for content in undisturbed.values())
     assert len(sizes) == 4
-    script = f"from tests.pipeline.capture import test_crash as t; t.landing_files.ROWS_PER_FILE = {ROWS}; t.land"
     seen = []
-    for point, sent in enumerate([200, 2000, 9000, 3 << 20, 10 << 20, sizes[-1]]):
+    for point, sent in enumerate([200, 9000, 3 << 20, sizes[-1]]):
         prefix = f"at-{point}"
         with cut_after(sent, s3.port) as (port, is_cut):
-            command = [sys.executable, "-c", f"{script}({s3.url(prefix, port)!r})"]
-            process = subprocess.Popen(command)
+            process = subprocess.Popen([sys.executable, "-m", uploading.__name__, s3.url(prefix, port), str(ROWS)])
             is_cut.wait(60)
             process.kill()
             process.wait()
@@ -150,7 +130,7 @@ def test_a_process_killed_while_it_uploads(s3: S3):
         assert_whole(held)
         assert held.items() <= undisturbed.items()
         seen.append(len(held))
-        land(s3.url(prefix))
+        uploading.upload(s3.url(prefix), ROWS)
         assert s3.objects(prefix) == undisturbed
     assert seen[0] == 0
     assert seen[-1] == 3, "the large file's manifest is there, the file is not"

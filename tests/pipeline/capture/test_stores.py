@@ -33,6 +33,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Callable
 def test_a_store_gives_back_what_was_written(place):
     store = open_store(place[0])
     assert store.size("x/y") is None
+    assert store.read("x/y") is None
     store.write([("_manifest/y", b"about y"), ("x/y", BIG)])
     store.write([("x/y", BIG)])
     assert (store.size("x/y"), store.read("x/y")) == (len(BIG), BIG)
