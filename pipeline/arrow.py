@@ -54,16 +54,21 @@ def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         OverflowError: a number that the type cannot hold.
     """
     count = len(values)
-    nulls = sum(value is None for value in values)
-    valid = np.fromiter((value is not None for value in values), np.bool_, count) if nulls else None
-    buffers = [None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))]
+    buffers, nulls = [None], 0
+    if None in values:
+        valid = np.fromiter((value is not None for value in values), np.bool_, count)
+        buffers, nulls = [pa.py_buffer(np.packbits(valid, bitorder="little"))], count - int(valid.sum())
+        nothing = {pa.string(): "", pa.binary(): b""}.get(kind, 0)
+        values = [nothing if value is None else value for value in values]
     if kind in (pa.string(), pa.binary()):
-        encode = str.encode if kind == pa.string() else bytes
-        data = [b"" if value is None else encode(value) for value in values]
+        data = "".join(values) if kind == pa.string() else b"".join(values)
+        if isinstance(data, str):
+            if not data.isascii():  # else characters are bytes
+                values = [value.encode() for value in values]
+            data = data.encode()
         offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(np.fromiter(map(len, data), np.int32, count), out=offsets[1:])
-        buffers += [pa.py_buffer(offsets), pa.py_buffer(b"".join(data))]
+        np.cumsum(np.fromiter(map(len, values), np.int32, count), out=offsets[1:])
+        buffers += [pa.py_buffer(offsets), pa.py_buffer(data)]
     else:
-        numbers = values if valid is None else [0 if value is None else value for value in values]
-        buffers.append(pa.py_buffer(np.fromiter(numbers, _NUMBERS[kind], count)))
+        buffers.append(pa.py_buffer(np.fromiter(values, _NUMBERS[kind], count)))
     return pa.Array.from_buffers(kind, count, buffers, nulls)

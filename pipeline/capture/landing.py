@@ -73,7 +73,7 @@ class LandingWriter:
         self._max_age_s = max_age_s
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
         # All below is shared with the thread.
-        self._state = threading.Condition()
+        self._state = threading.Condition(threading.Lock())
         self._gathered = Batch()
         self._due: float | None = None
         self._writing: Batch | None = None

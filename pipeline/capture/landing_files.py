@@ -6,7 +6,7 @@ Names and contents follow from the rows and their order alone. (DESIGN: landing 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -33,7 +33,6 @@ FRAMES = arrow_schema(LANDING_COLUMNS)
 GAPS = arrow_schema(GAP_LANDING_COLUMNS)
 
 _DAY_US = 86_400_000_000
-_OF_FRAME, _OF_GAP = attrgetter(*FRAMES.names), attrgetter(*GAPS.names)
 _UNIQUE = {"exchange_id", "seq", "ts", "ts_end", "correlation_id", "reply_to", "size", "frame"}
 _WRITE: dict[str, Any] = {
     "compression": "zstd",
@@ -131,11 +130,11 @@ class Batch:
         if self._tables:
             yield from _files("", pa.concat_tables(self._tables))
         if self._gaps:
-            yield from _files("gaps/", _table(self._gaps, _OF_GAP, GAPS))
+            yield from _files("gaps/", _table(self._gaps, GAPS))
 
     def _gather(self) -> None:
         if self._frames:
-            self._tables.append(_table(self._frames, _OF_FRAME, FRAMES))
+            self._tables.append(_table(self._frames, FRAMES))
             self._frames = []
 
 
@@ -145,10 +144,9 @@ def frame_ends(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.frombuffer(ends.buffers()[1], np.int64, len(ends)) if len(ends) else np.empty(0, np.int64)
 
 
-def _table(rows: list[Any], values: attrgetter[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*map(values, rows), strict=True)
-    arrays = [arrow_array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+def _table(rows: Sequence[Frame] | Sequence[Gap], schema: pa.Schema) -> pa.Table:
+    values = [list(map(attrgetter(name), rows)) for name in schema.names]
+    return pa.Table.from_arrays(list(map(arrow_array, values, schema.types)), schema=schema)
 
 
 def _files(prefix: str, table: pa.Table) -> Iterator[LandingFile]:
