@@ -17,6 +17,7 @@ from pipeline.capture.agent import DEFAULT_AGENT_ID
 from pipeline.capture.follow import follow_ring
 from pipeline.capture.live import BUFFER_MIB, Tap, capture_live
 from pipeline.capture.packet import CaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.payload import KEY_VARIABLE, Payload, chosen_payload
 from pipeline.capture.pipe import Stop, stop_on_signals
 from pipeline.capture.reading import read_capture
@@ -44,7 +45,12 @@ KeyFileOption = Annotated[
     str | None,
     typer.Option("--payload-key-file", help=f"Key of --payload hash; without it that in {KEY_VARIABLE}."),
 ]
-Landing = Annotated[str, typer.Option(help="Directory of the landing zone; made if it is not there.")]
+Landing = Annotated[
+    str, typer.Option(help="Landing zone: a directory (made if it is not there), or a URL as s3://bucket/prefix.")
+]
+StoreTimeout = Annotated[
+    float, typer.Option(min=0, help="Seconds to wait for a landing zone that is full or out of reach.")
+]
 AgentId = Annotated[
     str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
 ]
@@ -76,13 +82,15 @@ def read(
     payload: PayloadOption = None,
     payload_key_file: KeyFileOption = None,
     publish_every: PublishEvery = PUBLISH_EVERY_S,
+    store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
-    Files that follow each other in time are pieces of one capture: connections go on. A file that cannot be read, or
-    is cut off, lands not at all; the other files do, and the exit code is 2. Standard input lands as it comes.
+    Files that follow each other in time are pieces of one capture: connections go on. A file that cannot be read lands
+    not at all; the other files do, and the exit code is 2. Of a large one that turns out to be cut off, the landing
+    files stay that were complete by then; --allow-truncated adds the rest. Standard input lands as it comes.
 
     With --follow a file is read when a newer one exists, or when it has not grown for ten seconds. Progress is
     remembered in the landing zone under the agent's id: run it again and it goes on. SIGINT and SIGTERM end it well.
@@ -100,6 +108,12 @@ def read(
       wirelake capture read incident.pcap --landing landing --payload hash --payload-key-file payload.key
 
       wirelake capture read --follow /var/ring --landing landing --agent-id broker-1
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?region=eu-west-1"
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?endpoint=http://minio:9000"
+
+    Credentials for S3 come from the environment (AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) or ~/.aws.
     """
     if bool(files) == bool(follow):
         raise UserError("name capture files, or a directory by --follow: one of both")
@@ -126,6 +140,7 @@ def read(
                 payload_policy=policy,
                 field_hash=field_hash,
                 publish_every_s=publish_every,
+                store_timeout_s=store_timeout,
                 until_idle_s=until_idle,
                 stop=stop,
                 on_progress=show,
@@ -140,6 +155,7 @@ def read(
                 field_hash=field_hash,
                 allow_truncated=allow_truncated,
                 publish_every_s=publish_every,
+                store_timeout_s=store_timeout,
                 stop=stop,
                 on_progress=show,
                 on_error=on_error,
@@ -168,6 +184,7 @@ def live(
     payload: PayloadOption = None,
     payload_key_file: KeyFileOption = None,
     publish_every: PublishEvery = PUBLISH_EVERY_S,
+    store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
@@ -191,6 +208,7 @@ def live(
             payload_policy=policy,
             field_hash=field_hash,
             publish_every_s=publish_every,
+            store_timeout_s=store_timeout,
             stop=stop,
             on_start=lambda command: _tell(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
             on_progress=show,

@@ -14,14 +14,16 @@ from pathlib import Path
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
-from pipeline.capture.landing import LocalStore, Store
+from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
 from pipeline.capture.pipe import Stop
 from pipeline.capture.progress import FileId, Progress, ReadFile, damaged, load, save
 from pipeline.capture.ring import Ring, RingFile
 from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sources import read_packets
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.stores import Store
 
 POLL_S = 0.5
 """How often the directory is looked at."""
@@ -35,6 +37,7 @@ def follow_ring(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     until_idle_s: float | None = None,
     stop: Stop | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
@@ -44,10 +47,10 @@ def follow_ring(
 
     Args:
         directory: where the capture rotates its files.
-        landing: directory of the landing zone; made if it is not there.
+        landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id: what was read is remembered under this name.
         payload_policy, field_hash: see pipeline.capture.agent.frames_of.
-        publish_every_s: how long rows wait until they can be seen, s.
+        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
@@ -57,11 +60,18 @@ def follow_ring(
         CaptureError: the directory cannot be listed.
         LandingError: the landing zone cannot be written.
     """
-    store = LocalStore(landing)
+    store = open_store(landing)
     with CaptureRun(
-        store, agent_id, payload_policy, field_hash, publish_every_s=publish_every_s, on_progress=on_progress
+        store,
+        agent_id,
+        payload_policy,
+        field_hash,
+        publish_every_s=publish_every_s,
+        store_timeout_s=store_timeout_s,
+        on_progress=on_progress,
     ) as run:
-        follower = _Follower(Ring(directory, on_problem), run, store, agent_id, stop or Stop(), on_problem)
+        patient = PatientStore(store, store_timeout_s)
+        follower = _Follower(Ring(directory, on_problem), run, patient, agent_id, stop or Stop(), on_problem)
         follower.resume()
         follower.follow(until_idle_s)
         run.agent.count_open()

@@ -22,8 +22,9 @@ from typing import IO
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
-from pipeline.capture.landing import LocalStore
+from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.pipe import Pipe, Prefixed, Stop
 from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sources import read_stream
@@ -93,6 +94,7 @@ def capture_live(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
     on_start: Callable[[list[str]], None] = lambda _: None,
     on_progress: Callable[[CaptureStats], None] | None = None,
@@ -101,9 +103,9 @@ def capture_live(
 
     Args:
         tap: what to capture.
-        landing: directory of the landing zone; made if it is not there.
+        landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id, payload_policy, field_hash: see pipeline.capture.agent.frames_of.
-        publish_every_s: how long rows wait until they can be seen, s.
+        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         stop: asked to, it ends in good order.
         on_start: told the program's command once it captures.
         on_progress: called now and then.
@@ -115,11 +117,12 @@ def capture_live(
     """
     command, stop = tap.command(), stop or Stop()
     run = CaptureRun(
-        LocalStore(landing),
+        open_store(landing),
         agent_id,
         payload_policy,
         field_hash,
         publish_every_s=publish_every_s,
+        store_timeout_s=store_timeout_s,
         on_progress=on_progress,
     )
     with run, _started(command) as program:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline.capture.landing import LandingError, Store
 from pipeline.capture.state import AgentState
+from pipeline.capture.stores import LandingError, Store
 
 FOLDER = "_agent"
 """Readers of Hive-style directories ignore names that begin with ``_`` or ``.``."""
@@ -87,7 +87,7 @@ def load(store: Store, agent_id: str, directory: str) -> Progress:
 def save(store: Store, agent_id: str, progress: Progress) -> None:
     """Replace the progress of an agent, at once. Raises LandingError if it cannot be written."""
     path = _path(agent_id)
-    store.publish(store.stage(path, _FORMAT.dump_json(progress)), path)
+    store.write([(path, _FORMAT.dump_json(progress))])
 
 
 def damaged(agent_id: str) -> LandingError:

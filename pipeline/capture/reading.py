@@ -8,8 +8,9 @@ from pathlib import Path
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
-from pipeline.capture.landing import LocalStore
+from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.pipe import Stop
 from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sources import STDIN, Extent, capture_files, captures, extent, read_packets
@@ -32,21 +33,24 @@ def read_capture(
     field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
     on_error: Callable[[CaptureError], None] = _raise,
 ) -> CaptureStats:
-    """Read captures into the landing zone.
+    """Read captures into the landing zone. A landing file appears as soon as its rows are complete.
 
-    Of a file all rows land, or none if it is damaged. Files that follow each other in time are pieces of one capture:
+    Of a damaged file the landing files stay that were complete before the damage; reading it with ``allow_truncated``,
+    or whole, adds the rest. Files that follow each other in time are pieces of one capture:
     their connections go on (see pipeline.capture.sources.captures). Standard input lands as it comes, also what
     precedes the place where it is cut off.
 
     Args:
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
-        landing: directory of the landing zone; made if it is not there.
+        landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id, payload_policy, field_hash, allow_truncated, on_progress: see :func:`frames_of`.
-        publish_every_s: how long rows from standard input wait until they can be seen, s.
+        publish_every_s: rows of standard input land at the latest so long after they came, s.
+        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         stop: asked to, standard input ends.
         on_error: told of every file that cannot be read; the others are read. By default it is raised, before any
             other file is read.
@@ -54,11 +58,17 @@ def read_capture(
     Raises:
         LandingError: the landing zone cannot be written.
     """
-    store, total = LocalStore(landing), CaptureStats()
+    store, total = open_store(landing), CaptureStats()
 
     def run(publish_every_s: float | None = None) -> CaptureRun:
         return CaptureRun(
-            store, agent_id, payload_policy, field_hash, publish_every_s=publish_every_s, on_progress=on_progress
+            store,
+            agent_id,
+            payload_policy,
+            field_hash,
+            publish_every_s=publish_every_s,
+            store_timeout_s=store_timeout_s,
+            on_progress=on_progress,
         )
 
     files = list(_files(paths, on_error))

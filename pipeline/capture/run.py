@@ -1,4 +1,4 @@
-"""One capture on its way into the landing zone: the agent, the writer, and the clock that says when to publish."""
+"""One capture on its way into the landing zone: the agent, the writer, and the clock for when nothing comes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from types import TracebackType
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, Gap, PayloadPolicy
 from pipeline.capture.agent import Agent
-from pipeline.capture.landing import LandingWriter, Store
+from pipeline.capture.landing import LandingWriter
 from pipeline.capture.packet import Packet
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.stores import Store
 
 PUBLISH_EVERY_S = 5.0
 """Default of how long frames of an endless capture wait until they can be seen."""
@@ -28,7 +30,8 @@ class CaptureRun:
 
     Args:
         store: the landing zone.
-        publish_every_s: publish by itself as often as this (s); None: only when told to.
+        publish_every_s: rows land at the latest so long after they came, s; None: when a file is full.
+        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         on_progress: called now and then.
 
     Attributes:
@@ -44,14 +47,14 @@ class CaptureRun:
         field_hash: FieldHash | None = None,
         *,
         publish_every_s: float | None = None,
+        store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
         self.agent = Agent(agent_id, payload_policy, field_hash, self.stats)
-        self._writer = LandingWriter(store, agent_id)
-        self._publish_every_s = publish_every_s
+        self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
-        self._published = self._newest = time.monotonic()
+        self._newest = time.monotonic()
         self._until_look = _LOOK_EVERY
 
     def __enter__(self) -> CaptureRun:
@@ -74,17 +77,17 @@ class CaptureRun:
         if not self._until_look:
             self._until_look = _LOOK_EVERY
             self._newest = time.monotonic()
-            self._look(self._newest)
+            self._tell()
 
     def wait(self) -> None:
-        """No packet is there now: let time go on, publish if it is time to. Raises as :meth:`take`."""
+        """No packet is there now: let time go on. Raises as :meth:`take`."""
         now = time.monotonic()
         if self._until_look < _LOOK_EVERY:  # packets have come since the clock was looked at
             self._until_look, self._newest = _LOOK_EVERY, now
         silent_s = now - self._newest
         if silent_s > PIPE_DELAY_S:
             self.add(self.agent.wait(int((silent_s - PIPE_DELAY_S) * 1e6)))
-        self._look(now)
+        self._tell()
 
     def add(self, items: Iterable[Frame | Gap]) -> None:
         """Write what the agent gave. Raises as :meth:`take`."""
@@ -95,16 +98,13 @@ class CaptureRun:
         """Make all that was written visible. Raises as :meth:`take`."""
         published = self._writer.publish()
         self.stats.files += published.new
-        self.stats.files_present = list(published.present)
-        self._published = time.monotonic()
+        self.stats.files_present += published.present
 
     def finish(self) -> None:
         """The capture ends here: publish all of it. Raises as :meth:`take`."""
         self.add(self.agent.finish())
         self.publish()
 
-    def _look(self, now: float) -> None:
-        if self._publish_every_s is not None and now - self._published >= self._publish_every_s:
-            self.publish()
+    def _tell(self) -> None:
         if self._on_progress is not None:
             self._on_progress(self.stats)

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from pipeline.capture import ring
 from pipeline.capture.cli import capture_app
 from pipeline.capture.follow import follow_ring
-from pipeline.capture.landing import LandingError, LocalStore
 from pipeline.capture.packet import CaptureError, Packet
 from pipeline.capture.pipe import Stop
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.stores import LandingError, LocalStore
 from pipeline.errors import UserError
 from tests.pipeline.capture.replay import Replay, contents, landed, wirelake
 from tests.pipeline.capture.test_agent import LARGE, SMALL, packets_of
@@ -137,23 +137,20 @@ def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read
 
 class TestKilled:
     def test_at_every_write(self, tmp_path, expected, monkeypatch):
-        """Each step of staging and publishing, of landing files and of the progress, is the last one once."""
+        """Each landing file, manifest and progress that is written is the last one once."""
         fill(tmp_path / "ring", cut(packets_of(SMALL), 3))
         steps = {"left": 0}
 
-        def dying(method: str):
-            original = getattr(LocalStore, method)
+        original = LocalStore.write
 
-            def call(*arguments):
+        def dying(self, files):
+            for file in files:
                 if not steps["left"]:
                     raise KeyboardInterrupt
                 steps["left"] -= 1
-                return original(*arguments)
+                original(self, [file])
 
-            return call
-
-        for method in ("stage", "publish"):
-            monkeypatch.setattr(LocalStore, method, dying(method))
+        monkeypatch.setattr(LocalStore, "write", dying)
         for count in range(1, 100):
             steps["left"] = count
             landing = tmp_path / f"landing{count}"

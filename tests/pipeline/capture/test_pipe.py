@@ -14,11 +14,11 @@ import zstandard
 
 from pipeline.capture import run as capture_run
 from pipeline.capture.agent import HOLD_US
-from pipeline.capture.landing import LocalStore
 from pipeline.capture.packet import Packet
 from pipeline.capture.pipe import Pipe
 from pipeline.capture.run import PIPE_DELAY_S, CaptureRun
 from pipeline.capture.sources import read_stream
+from pipeline.capture.stores import LocalStore
 from tests.pipeline.capture.replay import landed, wirelake
 from tests.pipeline.capture.test_agent import SMALL, original, packets_of
 from tests.pipeline.capture.test_landing import visible
@@ -113,30 +113,30 @@ class Clock:
 class TestTimeWithoutPackets:
     def test_a_request_without_response_can_be_seen_although_no_packet_comes(self, tmp_path, monkeypatch):
         clock = Clock(monkeypatch)
-        with CaptureRun(LocalStore(tmp_path), "a", "full", publish_every_s=5) as run:
+        with CaptureRun(LocalStore(tmp_path), "a", "full") as run:
             for packet in Flow().open().send(0, request(1)).packets:
                 run.take(packet)
             run.wait()
             clock.now += HOLD_US / 1e6 + PIPE_DELAY_S - 1
             run.wait()
+            run.publish()
             assert visible(tmp_path) == []
             clock.now += 2
             run.wait()
-            assert visible(tmp_path) == []  # passed on, to be published with the next
-            clock.now += 5
-            run.wait()
+            run.publish()
             assert [row["correlation_id"] for row in landed(tmp_path)] == [1]
 
     def test_a_hole_is_given_up_although_no_packet_comes(self, tmp_path, monkeypatch):
         clock = Clock(monkeypatch)
         flow = Flow().open().send(0, request(1)).send(1, response(1)).send(0, request(2)).send(1, response(2))
         del flow.packets[-2]
-        with CaptureRun(LocalStore(tmp_path), "a", "full", publish_every_s=5) as run:
+        with CaptureRun(LocalStore(tmp_path), "a", "full") as run:
             for packet in flow.packets:
                 run.take(packet)
             run.wait()
             clock.now += PIPE_DELAY_S + 10
             run.wait()
+            run.publish()
             assert [(r["direction"], r["correlation_id"]) for r in landed(tmp_path)] == [
                 ("request", 1), ("response", 1), ("response", 2)
             ]  # fmt: skip
