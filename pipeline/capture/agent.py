@@ -135,6 +135,7 @@ class _Agent:
             yield from self._counted(self._event(event))
         yield from self._counted(iter(self._held.values()))
         self._held.clear()
+        self._dissector.finish()
         self.stats.skipped.update(self._dissector.skipped)
 
     def check_link_types(self, path: str) -> None:
