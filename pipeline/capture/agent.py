@@ -9,6 +9,7 @@ from pathlib import Path
 
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
+from pipeline.capture.decryption import Decryption
 from pipeline.capture.landing import LandingWriter, LocalStore
 from pipeline.capture.link import Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
@@ -35,6 +36,7 @@ def frames_of(
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
     allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> Iterator[Frame | Gap]:
@@ -48,24 +50,26 @@ def frames_of(
         agent_id: name of the agent; part of the connection ids.
         payload_policy: what of record keys and values stays in the frames.
         allow_truncated: read a file that is cut off or damaged up to that place.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt TLS with; keys inside a pcapng file are used anyway.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
 
     Raises:
-        CaptureError: the file cannot be read.
+        CaptureError: the file cannot be read, or not be decrypted.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    agent = _Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats())
-    try:
-        for packet in read_packets(str(path)):
-            yield from agent.take(packet)
-            if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
-                on_progress(agent.stats)
-    except DamagedCaptureError:
-        if not allow_truncated:
-            raise
-    yield from agent.finish()
-    agent.check_link_types(str(path))
+    with Decryption(str(path), tls_keylog) as decryption:
+        agent = _Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats(), decryption)
+        try:
+            for packet in read_packets(str(path), decryption.found_secrets):
+                yield from agent.take(packet)
+                if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
+                    on_progress(agent.stats)
+        except DamagedCaptureError:
+            if not allow_truncated:
+                raise
+        yield from agent.finish()
+        agent.check_link_types(str(path))
 
 
 def read_capture(
@@ -75,6 +79,7 @@ def read_capture(
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
     allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> CaptureStats:
     """Read captures into the landing zone, each on its own: all its landing files appear, or none.
@@ -82,7 +87,7 @@ def read_capture(
     Args:
         paths: capture files, or directories of them; see :func:`frames_of`.
         landing: directory of the landing zone; made if it is not there.
-        agent_id, payload_policy, allow_truncated, on_progress: see :func:`frames_of`.
+        agent_id, payload_policy, allow_truncated, tls_keylog, on_progress: see :func:`frames_of`.
 
     Raises:
         CaptureError: at the first file that cannot be read; those before it have landed.
@@ -97,6 +102,7 @@ def read_capture(
                 agent_id=agent_id,
                 payload_policy=payload_policy,
                 allow_truncated=allow_truncated,
+                tls_keylog=tls_keylog,
                 stats=stats,
                 on_progress=on_progress,
             ):
@@ -111,8 +117,9 @@ def read_capture(
 class _Agent:
     """One capture being read."""
 
-    def __init__(self, agent_id: str, policy: PayloadPolicy, stats: CaptureStats) -> None:
+    def __init__(self, agent_id: str, policy: PayloadPolicy, stats: CaptureStats, decryption: Decryption) -> None:
         self.stats = stats
+        self._decryption = decryption
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
         self._dissector = Dissector()
@@ -127,15 +134,16 @@ class _Agent:
         self._ts = packet.ts_us
         segment = self._dissector.segment(packet)
         if segment is not None:
-            for event in self._tracker.take(segment, packet.ts_us):
+            for event in self._plain(self._tracker.take(segment, packet.ts_us)):
                 yield from self._counted(self._event(event))
 
     def finish(self) -> Iterator[Frame | Gap]:
-        for event in self._tracker.finish(self._ts):
+        for event in self._plain(self._tracker.finish(self._ts)):
             yield from self._counted(self._event(event))
         yield from self._counted(iter(self._held.values()))
         self._held.clear()
         self._dissector.finish()
+        self.stats.decrypted = self._decryption.connections
         self.stats.skipped.update(self._dissector.skipped)
 
     def check_link_types(self, path: str) -> None:
@@ -154,12 +162,17 @@ class _Agent:
             self.stats.count(item)
             yield item
 
+    def _plain(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+        if not self._decryption.active:
+            return events
+        return self._decryption.translate(events, self.stats.packets, self._tracker)
+
     def _event(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         session = self._sessions.get(event.connection)
-        if session is None:
+        if session is None or event.kind is Kind.DECRYPTED:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
-        if event.kind in (Kind.DATA, Kind.LOST):
+        if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):
                 yield from self._pass_on(item)
             return
@@ -167,6 +180,8 @@ class _Agent:
         for item in session.close(event.ts):
             yield from self._pass_on(item)
         (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
+        if session.tls is not None:
+            self.stats.count_tls(session.tls)
         for exchange_id in session.unanswered():
             request = self._let_go(exchange_id)
             if request is not None:

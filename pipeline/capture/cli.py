@@ -22,10 +22,13 @@ from pipeline.capture.stats import CaptureStats
 capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
 
 _REASONS = {
-    "tls": "encrypted (TLS): capture behind the TLS endpoint",
+    "tls": "encrypted (TLS)",
     "no_data": "carried no data",
     "not_recognised": "other protocols",
 }
+
+
+_TLS_PEERS_SHOWN = 10
 
 
 class Payload(str, Enum):
@@ -54,6 +57,10 @@ def read(
         Payload, typer.Option(help="What of record keys and values lands; credentials never do.")
     ] = Payload.lengths,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    tls_keylog: Annotated[
+        str | None,
+        typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
@@ -66,6 +73,8 @@ def read(
 
       wirelake capture read /var/captures --landing landing --agent-id broker-host-1 --json
 
+      wirelake capture read incident.pcap --tls-keylog keys.log --landing landing
+
       tcpdump -i any -w - port 9092 | wirelake capture read - --landing landing
     """
     errors = Console(stderr=True)
@@ -73,7 +82,7 @@ def read(
     for given in files:
         try:
             for path in capture_files([given]):
-                failed |= not _read_one(total, path, landing, agent_id, payload, allow_truncated, errors)
+                failed |= not _read_one(total, path, landing, agent_id, payload, allow_truncated, tls_keylog, errors)
         except CaptureError as error:
             failed = True
             _tell(errors, error)
@@ -93,6 +102,7 @@ def _read_one(
     agent_id: str,
     payload: Payload,
     allow_truncated: bool,
+    tls_keylog: str | None,
     errors: Console,
 ) -> bool:
     """Read one file and add its counts; whether it was good."""
@@ -112,6 +122,7 @@ def _read_one(
                 agent_id=agent_id,
                 payload_policy=payload.value,
                 allow_truncated=allow_truncated,
+                tls_keylog=tls_keylog,
                 on_progress=show,
             )
         except CaptureError as error:
@@ -140,8 +151,12 @@ def _summarise(stats: CaptureStats) -> None:
         console.print(table)
     recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
     console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
+    if stats.decrypted:
+        console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
     for reason, count in sorted(stats.not_recognised.items()):
         console.print(Text(f"  not read: {count:,} connections {_REASONS.get(reason, reason)}"))
+    if stats.tls:
+        _tell_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
         console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
     if stats.truncated:
@@ -152,3 +167,20 @@ def _summarise(stats: CaptureStats) -> None:
         console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
     console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+
+
+def _tell_tls(console: Console, stats: CaptureStats) -> None:
+    """Who encrypts, the busiest first, and what to do about it."""
+    for peers, count in stats.tls.most_common(_TLS_PEERS_SHOWN):
+        name = f" ({peers.server_name})" if peers.server_name else ""
+        console.print(Text(f"    {peers.client_ip} to {peers.server_ip} port {peers.server_port}{name}: {count:,}"))
+    if len(stats.tls) > _TLS_PEERS_SHOWN:
+        console.print(Text("    … (--json lists more)"))
+    console.print(
+        Text(
+            "    to read them: capture behind the TLS endpoint, or give the key log of a client or server "
+            "(--tls-keylog FILE)",
+            "yellow",
+        ),
+        soft_wrap=True,
+    )

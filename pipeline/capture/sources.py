@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -39,11 +39,12 @@ def capture_files(paths: Iterable[str | Path]) -> list[str]:
     return [file for path in paths for file in _files(str(path))]
 
 
-def read_packets(path: str) -> Iterator[Packet]:
+def read_packets(path: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
     """All packets of a capture file in file order.
 
     Args:
         path: pcap or pcapng, plain, gzip or zstd; ``-`` is standard input.
+        on_secrets: called where a pcapng file holds keys to decrypt its packets.
 
     Raises:
         CaptureError: the file is missing, unreadable, empty or no capture.
@@ -53,7 +54,7 @@ def read_packets(path: str) -> Iterator[Packet]:
     with _open(path) as raw:
         source = ByteSource(_decompressed(raw, path))
         try:
-            for packet in _packets(source, path):
+            for packet in _packets(source, path, on_secrets):
                 count += 1
                 yield packet
         except Damage as damage:
@@ -79,14 +80,14 @@ def _files(path: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _packets(source: ByteSource, path: str) -> Iterator[Packet]:
+def _packets(source: ByteSource, path: str, on_secrets: Callable[[], None] | None) -> Iterator[Packet]:
     magic = source.upto(4)
     if not magic:
         raise CaptureError(
             path, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
         )
     if magic == PCAPNG_MAGIC:
-        return read_pcapng(source)
+        return read_pcapng(source, on_secrets)
     if magic in pcap.MAGICS:
         return pcap.read_pcap(source, magic)
     raise CaptureError(

@@ -38,6 +38,8 @@ class Kind(Enum):
 
     DATA = "data"
     LOST = "lost"
+    DECRYPTED = "decrypted"
+    """From here on its bytes are those that TLS carried; what came before is to be forgotten."""
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
@@ -252,6 +254,10 @@ class Tracker:
         self._segments += 1
         if self._segments % SWEEP_EVERY == 0:
             yield from self._sweep(ts)
+
+    def find(self, source: Endpoint, destination: Endpoint) -> Connection | None:
+        """The latest connection between two endpoints."""
+        return self._connections.get((min(source, destination), max(source, destination)))
 
     def finish(self, ts: int) -> Iterator[StreamEvent]:
         """The capture ends at ``ts``: the rest of every connection that was still open."""

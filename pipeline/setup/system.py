@@ -31,9 +31,12 @@ JAVA = Tool(
     "java-21-openjdk-headless",
     "openjdk@17",
 )
+TSHARK = Tool(
+    "tshark", "decrypting TLS, and comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"
+)
 OPTIONAL_TOOLS = (
     Tool("tcpdump", "recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump"),
-    Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
+    TSHARK,
     Tool(
         "javac",
         "compiling the Java clients of the tests",
