@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE, KafkaProtocol
+from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
 from pipeline.capture.protocols import protocols
 from tests.pipeline.capture.wire import prefixed, produce, request, response
 
@@ -86,8 +86,18 @@ def test_apis_and_versions_of_the_future_are_recognised_if_whole(key, version):
 
 
 def test_the_beginning_of_a_large_request_is_recognised():
-    data = produce(1, acks=1, fill=20_000)
+    records = produce(1, acks=1)[4:-4] + struct.pack(">i", 20_000) + bytes(20_000)
+    data = prefixed(records)
     assert KAFKA.recognise(data[:1460], b"") == BEGUN
+    assert KAFKA.recognise(data[:30], b"") == 0
+    assert KAFKA.recognise(data[:30], response(1)) == SURE
+
+
+@pytest.mark.parametrize("at", [14, 20, 30])
+def test_the_beginning_of_something_that_only_has_the_header_of_a_request_is_not(at):
+    data = bytearray(prefixed(produce(1, acks=1)[4:-4] + struct.pack(">i", 20_000) + bytes(20_000)))
+    data[at + 4 : at + 8] = b"\x7f\xff\xff\xff"
+    assert KAFKA.recognise(bytes(data[:1460]), b"") == 0
 
 
 def test_several_requests_at_once_are_recognised():
@@ -106,9 +116,10 @@ def test_too_little_to_tell():
     assert KAFKA.recognise(request(1)[:10], b"") == 0
 
 
-def test_without_a_reader_the_header_decides():
-    assert KafkaProtocol().recognise(request(3, key=0, version=3, body=b"no such body"), b"") == WHOLE
-    assert KAFKA.recognise(request(3, key=0, version=3, body=b"no such body"), b"") == 0
+def test_a_header_without_a_body_that_fits_is_not_enough():
+    data = request(3, key=0, version=3, body=b"no such body")
+    assert KAFKA.recognise(data, b"") == 0
+    assert KAFKA.recognise(data, response(3)) == 0
 
 
 def test_a_server_stream_that_begins_within_a_frame_lowers_the_confidence():
