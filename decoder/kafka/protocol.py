@@ -9,9 +9,9 @@ from decoder import limits
 from decoder.codec import Codec
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
-from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
+from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.reading import Reading, read_request
-from decoder.kafka.resync import SURE_OF_CLIENT, Found, Search
+from decoder.kafka.resync import Found, Search
 from decoder.model import Direction
 from decoder.protocol import Framer, Pairer
 
@@ -20,7 +20,8 @@ SURE = 1.0
 WHOLE = 0.95
 """A whole request, with nothing or another request behind it."""
 FUTURE = 0.9
-"""A whole request of a version that is not known, and nothing behind it."""
+"""A whole request of an api that is not known, or ApiVersions in a version that is not, and nothing behind it; or many
+requests of versions that are not known, all of one client."""
 BEGUN = 0.85
 """The beginning of a request, or a whole one without a client id."""
 MIDWAY = 0.6
@@ -29,9 +30,13 @@ MIDWAY = 0.6
 MAX_FUTURE_VERSION = 127
 """Of a request whose body nobody can read."""
 
+MIN_CHAIN = 8
+"""Requests in a row that are believed midway if nobody can read their bodies."""
+
 MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
 
+_API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
 _READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
 
@@ -54,14 +59,11 @@ class KafkaProtocol:
         if first is None:
             return self._midway(client)
         reading, peek = first
-        alone = _alone(reading, peek)
+        alone = _alone(reading, peek, client)
         if len(server) < 8:
             return alone
-        if _correlation_id(server) == peek.correlation_id:
-            if alone:
-                return SURE
-            # The id's echo speaks for itself, unless it may be one of many zeros.
-            return SURE * (reading is not Reading.NO and bool(peek.client_id))
+        if _correlation_id(server) == peek.correlation_id and (alone or reading is Reading.POSSIBLE):
+            return SURE * bool(alone or peek.client_id)  # the id's echo, unless it may be one of many zeros
         return alone if alone == WHOLE and _correlation_id(server) is not None else min(alone, MIDWAY)
 
     def pairer(self) -> Pairer:
@@ -101,17 +103,22 @@ class KafkaProtocol:
         data = found.rest[0][0]
         size = _PREFIX.unpack_from(data)[0]
         reading = read_request(self._codec, data[4 : 4 + size], size)
-        return reading is Reading.WHOLE or (reading is Reading.UNKNOWN and found.confidence >= SURE_OF_CLIENT)
+        is_unknown = reading in (Reading.UNKNOWN_API, Reading.UNKNOWN_VERSION)
+        return reading is Reading.WHOLE or (is_unknown and _is_chain_of_one_client(data))
 
 
-def _alone(reading: Reading, peek: RequestPeek) -> float:
+def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
     """Confidence without an answer. No client id is too little to go by: many protocols have zeros there."""
     match reading:
         case Reading.WHOLE:
             return WHOLE if peek.client_id else BEGUN
         case Reading.BEGUN:
             return BEGUN if peek.client_id else 0.0
-        case Reading.UNKNOWN:
+        case Reading.UNKNOWN_VERSION if (
+            peek.api_key != _API_VERSIONS
+        ):  # the request that clients of the future begin with
+            return FUTURE * _is_chain_of_one_client(data)
+        case Reading.UNKNOWN_API | Reading.UNKNOWN_VERSION:
             speaks = _READABLE.fullmatch(peek.client_id or b"") is not None
             return FUTURE * (speaks and peek.api_version <= MAX_FUTURE_VERSION)
         case _:
@@ -125,6 +132,17 @@ def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
         return False
     peek = peek_request(data, at + 4)
     return peek is None or peek.possible or first.api_key == 17
+
+
+def _is_chain_of_one_client(data: bytes) -> bool:
+    """Whether nothing but requests of the same client follow each other. In other protocols names vary."""
+    at, count, client_id = 0, 0, None
+    while at + HEADER_BYTES <= len(data):
+        header = peek_prefixed(data, at)
+        if header is None or not header[1].client_id or client_id not in (None, header[1].client_id):
+            return False
+        at, count, client_id = at + 4 + header[0], count + 1, header[1].client_id
+    return count >= MIN_CHAIN
 
 
 def _correlation_id(server: bytes) -> int | None:

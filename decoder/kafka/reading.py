@@ -28,8 +28,8 @@ class Reading(Enum):
     """Those that are there decode, and are enough to tell."""
     POSSIBLE = "possible"
     """Those that are there do not contradict it."""
-    UNKNOWN = "unknown"
-    """Kafka as we know it does not have this api, or not this version of it."""
+    UNKNOWN_API = "unknown_api"
+    UNKNOWN_VERSION = "unknown_version"
     NO = "no"
 
 
@@ -42,8 +42,8 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
             ends.append(span.end + span.value)
 
     message = codec.decode(frame, direction="request", trace=note)
-    if message.status in ("unknown_api", "unknown_version"):
-        return Reading.UNKNOWN
+    if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value):
+        return Reading(message.status)
     if len(frame) >= size:
         return Reading.WHOLE if message.status == "ok" else Reading.NO
     if message.error_code == ErrorCode.LENGTH_OVERRUN:

@@ -30,9 +30,6 @@ MAX_LINKS = 4
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to tell it from payload."""
 
-SURE_OF_CLIENT = 0.95
-"""Confidence in two requests in a row that carry the same client id."""
-
 _RESPONSE_CANDIDATES = re.compile(rb"(?=\x00\x00(?:[^\x00].|\x00[\x04-\xff])....)", re.DOTALL)
 _RESPONSE_HEADER = struct.Struct(">ii")
 _LONGEST_PATTERN = HEADER_BYTES - 1
@@ -154,7 +151,7 @@ class Search:
         header = peek_prefixed(self._data, position - self._base)
         if header is None:
             return _NO
-        return _Verdict(SURE_OF_CLIENT if header[1].client_id == client_id else 0.6)
+        return _Verdict(0.95 if header[1].client_id == client_id else 0.6)
 
     def _judge_response(self, position: int, is_start: bool, expects: Callable[[int], bool]) -> _Verdict:
         """Follow the chain of responses up to one that is expected and ends well."""

@@ -38,6 +38,11 @@ class Payload(str, Enum):
     full = "full"
 
 
+TlsKeyLog = Annotated[
+    str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
+]
+
+
 @capture_app.callback()
 def _group() -> None:
     """Capture traffic: packets into the landing zone."""
@@ -57,10 +62,7 @@ def read(
         Payload, typer.Option(help="What of record keys and values lands; credentials never do.")
     ] = Payload.lengths,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
-    tls_keylog: Annotated[
-        str | None,
-        typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark."),
-    ] = None,
+    tls_keylog: TlsKeyLog = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.

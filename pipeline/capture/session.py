@@ -22,6 +22,10 @@ SURE_ENOUGH_MIDWAY = 0.5
 RECOGNISE_BYTES = 64 * 1024
 """Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
 
+EAGER_BYTES = 2048
+"""After so many bytes a stream that is not recognised is looked at again only when it has grown by a quarter: each look
+reads all of it."""
+
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
 
@@ -120,7 +124,11 @@ class Session:
         if self._seen_bytes < self._next_try:
             return
         yield from self._try(at_end=False)
-        if self.verdict or self._early_bytes <= RECOGNISE_BYTES:
+        if self.verdict:
+            return
+        if self._early_bytes <= RECOGNISE_BYTES:
+            if self._seen_bytes > EAGER_BYTES and not self._is_ambiguous():
+                self._next_try = self._seen_bytes * 5 // 4
             return
         yield from self._try(at_end=True)
         if self.verdict:

@@ -85,6 +85,17 @@ def test_apis_and_versions_of_the_future_are_recognised_if_whole(key, version):
     assert KAFKA.recognise(data[:-1], b"") == 0
 
 
+@pytest.mark.parametrize("version", [99, 21])
+def test_versions_of_the_future_need_many_requests_of_one_client(version):
+    """Only ApiVersions is asked in a version that nobody knows before the broker has told its own."""
+    data = b"".join(request(i, key=1, version=version, client_id=b"reader", body=bytes(30)) for i in range(8))
+    known = version <= 30  # the rest is not looked for midway
+    assert KAFKA.recognise(data, b"") == FUTURE * known
+    assert KAFKA.recognise(data[5:], b"") == 0
+    assert KAFKA.recognise(b"end of a request" + data, b"") == MIDWAY * known
+    assert KAFKA.recognise(data.replace(b"reader", b"writer", 1), b"") == 0
+
+
 def test_the_beginning_of_a_large_request_is_recognised():
     records = produce(1, acks=1)[4:-4] + struct.pack(">i", 20_000) + bytes(20_000)
     data = prefixed(records)

@@ -13,12 +13,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from decoder.model import Frame, FrameFlags
 from pipeline.capture.agent import frames_of
 from pipeline.capture.link import RST, SYN, Dissector
 from pipeline.capture.packet import CaptureError, Packet
 from pipeline.capture.sources import read_packets
+from pipeline.cli import app
 from tests.pipeline.capture.test_agent import SMALL, read
 from tests.pipeline.capture.test_cli import run
 from tests.pipeline.capture.test_landing import everything
@@ -218,6 +220,13 @@ class TestCommandLine:
                 "connections": len(dialogues()),
             }
         ]
+
+    def test_decode_and_explain_read_it_too(self, recording):
+        options = "--tls-keylog", str(recording.key_log)
+        lines = CliRunner().invoke(app, ["decode", str(recording.capture), "--json", *options]).stdout.splitlines()
+        assert len(lines) == sum(map(len, sent()))
+        shown = CliRunner().invoke(app, ["explain", str(recording.capture), "--frame", str(len(lines)), *options])
+        assert shown.stdout.startswith("ApiVersions v0 response")
 
     def test_no_key_lands_or_is_shown(self, recording, tmp_path):
         arguments = recording.capture, "--landing", tmp_path / "landing", "--tls-keylog", recording.key_log
