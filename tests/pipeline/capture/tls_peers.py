@@ -53,7 +53,7 @@ def record(
     """Speak each dialogue on a connection of its own, one after the other; ``resume`` the session of the one before."""
     server_context, client_context = _contexts(folder, version, ciphers)
     versions = []
-    with socket.create_server(("127.0.0.1", 0)) as listener, Tcpdump(folder / "tls.pcap", [_port(listener)]):
+    with socket.create_server(("127.0.0.1", 0)) as listener, _tcpdump(folder, listener):
         session = None
         for dialogue in dialogues:
             serving = threading.Thread(target=_serve, args=(listener, server_context, dialogue))
@@ -78,6 +78,10 @@ def _contexts(folder: Path, version: ssl.TLSVersion, ciphers: str | None) -> tup
         if ciphers is not None:
             context.set_ciphers(ciphers)
     return server, client
+
+
+def _tcpdump(folder: Path, listener: socket.socket) -> Tcpdump:
+    return Tcpdump(folder / "tls.pcap", [_port(listener)], buffer_kib=65_536)  # for segments of 64 KiB without a pause
 
 
 def _port(listener: socket.socket) -> int:
