@@ -64,6 +64,12 @@ def require_tshark() -> None:
     _require_tool("tshark")
 
 
+def require_openssl() -> None:
+    """The command that makes certificates."""
+    if shutil.which("openssl") is None:
+        _lack("openssl", "install it with your system's package manager")
+
+
 def require_airflow() -> None:
     """Airflow in its own environment."""
     if not (AIRFLOW_BIN / "airflow").exists():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
+from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
@@ -40,6 +42,7 @@ def frames_of(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> Iterator[Frame | Gap]:
@@ -55,25 +58,34 @@ def frames_of(
         payload_policy: what of record keys and values stays in the frames.
         field_hash: what the policy ``hash`` hashes with.
         allow_truncated: read a file that is cut off or damaged up to that place.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with; keys inside a pcapng file are used anyway.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
 
     Raises:
-        CaptureError: a file cannot be read.
+        CaptureError: a file cannot be read, or not be decrypted.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    agent = Agent(agent_id, payload_policy, field_hash, stats if stats is not None else CaptureStats())
-    for path in map(str, pieces):
-        try:
-            for packet in read_packets(path):
-                yield from agent.take(packet)
-                if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
-                    on_progress(agent.stats)
-        except DamagedCaptureError:
-            if not allow_truncated:
-                raise
-    yield from agent.finish()
-    agent.check_link_types(str(pieces[0]))
+    with decryption_of(pieces, tls_keylog) as decryption:
+        agent = Agent(agent_id, payload_policy, field_hash, stats if stats is not None else CaptureStats(), decryption)
+        for path in map(str, pieces):
+            try:
+                for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
+                    yield from agent.take(packet)
+                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
+                        on_progress(agent.stats)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+        yield from agent.finish()
+        agent.check_link_types(str(pieces[0]))
+
+
+def decryption_of(
+    pieces: Sequence[str | Path], tls_keylog: str | Path | None
+) -> AbstractContextManager[Decryption | None]:
+    """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
+    return Decryption(str(pieces[0]), tls_keylog) if len(pieces) == 1 else nullcontext()
 
 
 class Agent:
@@ -83,8 +95,16 @@ class Agent:
         stats: counts what is seen.
     """
 
-    def __init__(self, agent_id: str, policy: PayloadPolicy, field_hash: FieldHash | None, stats: CaptureStats) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        policy: PayloadPolicy,
+        field_hash: FieldHash | None,
+        stats: CaptureStats,
+        decryption: Decryption | None = None,
+    ) -> None:
         self.stats = stats
+        self._decryption = decryption
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
         self._field_hash = field_hash
@@ -101,7 +121,7 @@ class Agent:
         self._ts = packet.ts_us
         segment = self._dissector.segment(packet)
         if segment is not None:
-            for event in self._tracker.take(segment, packet.ts_us):
+            for event in self._plain(self._tracker.take(segment, packet.ts_us)):
                 yield from self._counted(self._event(event))
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
@@ -119,7 +139,7 @@ class Agent:
 
     def finish(self) -> Iterator[Frame | Gap]:
         """The capture ends here: what was left open."""
-        for event in self._tracker.finish(self._ts):
+        for event in self._plain(self._tracker.finish(self._ts)):
             yield from self._counted(self._event(event))
         yield from self.release()
         self._count_skipped()
@@ -172,8 +192,13 @@ class Agent:
 
     def _count_connection(self, session: Session) -> None:
         (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
+        if session.tls is not None:
+            self.stats.count_tls(session.tls)
 
     def _count_skipped(self) -> None:
+        self._dissector.finish()
+        if self._decryption is not None:
+            self.stats.decrypted = self._decryption.connections
         self.stats.skipped.update(self._dissector.skipped)
         self._dissector.skipped.clear()
 
@@ -193,12 +218,17 @@ class Agent:
             self.stats.count(item)
             yield item
 
+    def _plain(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+        if self._decryption is None or not self._decryption.active:
+            return events
+        return self._decryption.translate(events, self.stats.packets, self._tracker)
+
     def _event(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         session = self._sessions.get(event.connection)
-        if session is None:
+        if session is None or event.kind is Kind.DECRYPTED:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
-        if event.kind in (Kind.DATA, Kind.LOST):
+        if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):
                 yield from self._pass_on(item)
             return

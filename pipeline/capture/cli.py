@@ -57,6 +57,9 @@ AgentId = Annotated[
 PublishEvery = Annotated[
     float, typer.Option(min=0.1, help="Seconds after which frames of an endless capture can be seen.")
 ]
+TlsKeyLog = Annotated[
+    str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -84,6 +87,7 @@ def read(
     publish_every: PublishEvery = PUBLISH_EVERY_S,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    tls_keylog: TlsKeyLog = None,
     as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
@@ -100,6 +104,8 @@ def read(
       wirelake capture read incident.pcap --landing landing
 
       wirelake capture read /var/captures --landing landing --agent-id broker-host-1 --json
+
+      wirelake capture read incident.pcap --tls-keylog keys.log --landing landing
 
       tcpdump -i any -U -w - port 9092 | wirelake capture read - --landing landing
 
@@ -119,6 +125,8 @@ def read(
         raise UserError("name capture files, or a directory by --follow: one of both")
     if until_idle is not None and not follow:
         raise UserError("--until-idle needs --follow: files and pipes end by themselves")
+    if follow and tls_keylog:
+        raise UserError("--tls-keylog needs capture files: a ring that is still written cannot be decrypted")
     policy, field_hash = chosen_payload(payload, payload_key_file)
     errors = Console(stderr=True)
     failed: list[CaptureError] = []
@@ -154,6 +162,7 @@ def read(
                 payload_policy=policy,
                 field_hash=field_hash,
                 allow_truncated=allow_truncated,
+                tls_keylog=tls_keylog,
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,
                 stop=stop,

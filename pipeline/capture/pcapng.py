@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
@@ -23,6 +23,7 @@ _INTERFACE = 1
 _OLD_PACKET = 2
 _SIMPLE_PACKET = 3
 _ENHANCED_PACKET = 6
+_DECRYPTION_SECRETS = 10
 _BYTE_ORDERS = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 _OPTION_TSRESOL = 9
 _OPTION_TSOFFSET = 14
@@ -44,8 +45,10 @@ class _Interface:
         return ticks * 1_000_000 // self.ticks_per_second + self.offset_us
 
 
-def read_pcapng(source: ByteSource) -> Iterator[Packet]:
+def read_pcapng(source: ByteSource, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
     """All packets of a pcapng file whose first four bytes (the section header's type) have been read.
+
+    ``on_secrets`` is called at each block of decryption secrets; what it holds is not kept.
 
     A simple packet block has no timestamp: its packet gets that of the packet before it (0 if there is none).
 
@@ -70,6 +73,8 @@ def read_pcapng(source: ByteSource) -> Iterator[Packet]:
                 packet = _packet(kind, body, order, interfaces, start, last_ts)
                 last_ts = packet.ts_us
                 yield packet
+            elif kind == _DECRYPTION_SECRETS and on_secrets is not None:
+                on_secrets()
         start = source.offset
         head = source.upto(4)
         if not head:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
-from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.agent import DEFAULT_AGENT_ID, decryption_of
+from pipeline.capture.decryption import Decryption
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
@@ -32,6 +33,7 @@ def read_capture(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
     store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
@@ -43,12 +45,12 @@ def read_capture(
     Of a damaged file the landing files stay that were complete before the damage; reading it with ``allow_truncated``,
     or whole, adds the rest. Files that follow each other in time are pieces of one capture:
     their connections go on (see pipeline.capture.sources.captures). Standard input lands as it comes, also what
-    precedes the place where it is cut off.
+    precedes the place where it is cut off. With a key log every file stands alone, because tshark reads it beside us.
 
     Args:
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
-        agent_id, payload_policy, field_hash, allow_truncated, on_progress: see :func:`frames_of`.
+        agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, on_progress: see :func:`frames_of`.
         publish_every_s: rows of standard input land at the latest so long after they came, s.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         stop: asked to, standard input ends.
@@ -60,12 +62,13 @@ def read_capture(
     """
     store, total = open_store(landing), CaptureStats()
 
-    def run(publish_every_s: float | None = None) -> CaptureRun:
+    def run(publish_every_s: float | None = None, decryption: Decryption | None = None) -> CaptureRun:
         return CaptureRun(
             store,
             agent_id,
             payload_policy,
             field_hash,
+            decryption,
             publish_every_s=publish_every_s,
             store_timeout_s=store_timeout_s,
             on_progress=on_progress,
@@ -74,14 +77,16 @@ def read_capture(
     files = list(_files(paths, on_error))
     if STDIN in files:
         try:
-            total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
+            with decryption_of([STDIN], tls_keylog):  # refuses: it would have to be read twice
+                total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
         except CaptureError as error:
             on_error(error)
     files = [file for file in files if file != STDIN]
     extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
-    for pieces in captures(extents):
+    for pieces in [[file.path] for file in extents] if tls_keylog else captures(extents):
         try:
-            total.add(_read_pieces(pieces, run(), allow_truncated))
+            with decryption_of(pieces, tls_keylog) as decryption:
+                total.add(_read_pieces(pieces, run(decryption=decryption), decryption, allow_truncated))
         except CaptureError as error:
             on_error(error)
     return total
@@ -103,11 +108,13 @@ def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[Ca
             on_error(error)
 
 
-def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) -> CaptureStats:
+def _read_pieces(
+    pieces: Sequence[str], run: CaptureRun, decryption: Decryption | None, allow_truncated: bool
+) -> CaptureStats:
     with run:
         for number, path in enumerate(pieces, 1):
             try:
-                for packet in read_packets(path):
+                for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
                     run.take(packet)
             except DamagedCaptureError:
                 if not allow_truncated:

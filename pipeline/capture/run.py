@@ -9,6 +9,7 @@ from types import TracebackType
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, Gap, PayloadPolicy
 from pipeline.capture.agent import Agent
+from pipeline.capture.decryption import Decryption
 from pipeline.capture.landing import LandingWriter
 from pipeline.capture.packet import Packet
 from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
@@ -45,13 +46,14 @@ class CaptureRun:
         agent_id: str,
         payload_policy: PayloadPolicy,
         field_hash: FieldHash | None = None,
+        decryption: Decryption | None = None,
         *,
         publish_every_s: float | None = None,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self.agent = Agent(agent_id, payload_policy, field_hash, self.stats)
+        self.agent = Agent(agent_id, payload_policy, field_hash, self.stats, decryption)
         self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
         self._newest = time.monotonic()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.link import Endpoint
-from pipeline.capture.protocols import looks_like_tls
 from pipeline.capture.state import SessionState, SideState
 from pipeline.capture.tcp import Connection, Kind, StreamEvent
+from pipeline.capture.tls import TlsPeers, is_client_hello, looks_like_tls, server_name
 
 SURE_ENOUGH = 0.8
 """Confidence that a stream seen from its first byte needs: it must begin with the protocol."""
@@ -22,6 +22,10 @@ SURE_ENOUGH_MIDWAY = 0.5
 
 RECOGNISE_BYTES = 64 * 1024
 """Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
+
+EAGER_BYTES = 2048
+"""After so many bytes a stream that is not recognised is looked at again only when it has grown by a quarter: each look
+reads all of it."""
 
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
@@ -71,6 +75,7 @@ class Session:
     Attributes:
         verdict: name of the protocol; ``tls``, ``no_data`` or ``not_recognised`` when it was given up; empty before.
         recognised: whether it speaks a known protocol.
+        tls: who talks to whom, if the verdict is ``tls``.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Session:
     ) -> None:
         self.verdict = ""
         self.recognised = False
+        self.tls: TlsPeers | None = None
         self._connection = connection
         self._protocols = protocols
         self._agent_id = agent_id
@@ -175,13 +181,17 @@ class Session:
         if self._seen_bytes < self._next_try:
             return
         yield from self._try(at_end=False)
-        if self.verdict or self._early_bytes <= RECOGNISE_BYTES:
+        if self.verdict:
+            return
+        if self._early_bytes <= RECOGNISE_BYTES:
+            if self._seen_bytes > EAGER_BYTES and not self._is_ambiguous():
+                self._next_try = self._seen_bytes * 5 // 4
             return
         yield from self._try(at_end=True)
         if self.verdict:
             return
         joined_midway = self._connection.client is None or any(e.lost for e in self._early)
-        if not joined_midway or self._seen_bytes > GIVE_UP_BYTES:
+        if not joined_midway or self._seen_bytes > GIVE_UP_BYTES or self._is_tls():
             self._give_up()
             return
         # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
@@ -242,12 +252,27 @@ class Session:
         )
 
     def _give_up(self) -> None:
-        data = [_runs(self._early, direction)[0] for direction in (0, 1)]
         if not self._seen_bytes:
             self.verdict = "no_data"
+        elif self._is_tls():
+            self.verdict, self.tls = "tls", self._tls_peers()
         else:
-            self.verdict = "tls" if any(map(looks_like_tls, data)) else "not_recognised"
+            self.verdict = "not_recognised"
         self._early.clear()
+
+    def _is_tls(self) -> bool:
+        return any(looks_like_tls(run) for direction in (0, 1) for run in _runs(self._early, direction))
+
+    def _tls_peers(self) -> TlsPeers:
+        """Without a SYN or a ClientHello the lower port is taken for the server's."""
+        connection = self._connection
+        first = [_runs(self._early, direction)[0] for direction in (0, 1)]
+        hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
+        client = connection.client if connection.client is not None else hello
+        if client is None:
+            client = int(connection.a[1] < connection.b[1])
+        ends = [_readable(connection.a), _readable(connection.b)]
+        return TlsPeers(ends[client][0], *ends[1 - client], server_name(first[client]))
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]

@@ -87,27 +87,30 @@ def captures(extents: Iterable[Extent]) -> list[list[str]]:
     return [paths for paths, _ in pieces]
 
 
-def read_packets(path: str, on_wait: Callable[[], bool] = lambda: True) -> Generator[Packet, None, None]:
+def read_packets(
+    path: str, on_wait: Callable[[], bool] = lambda: True, on_secrets: Callable[[], None] | None = None
+) -> Generator[Packet, None, None]:
     """All packets of a capture file in file order.
 
     Args:
         path: pcap or pcapng, plain, gzip or zstd; ``-`` is standard input, whose packets come as soon as they are
             complete.
         on_wait: see pipeline.capture.pipe.Pipe; for standard input only.
+        on_secrets: called where a pcapng file holds keys to decrypt its packets.
 
     Raises:
         CaptureError: the file is missing, unreadable, empty or no capture.
         DamagedCaptureError: after the last good packet, if the file is truncated or damaged behind it.
     """
     with _open(path, on_wait) as raw:
-        yield from read_stream(raw, path)
+        yield from read_stream(raw, path, on_secrets)
 
 
-def read_stream(raw: io.RawIOBase, name: str) -> Iterator[Packet]:
+def read_stream(raw: io.RawIOBase, name: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
     """All packets of a stream; ``name`` is for messages. Raises as :func:`read_packets`."""
     count = 0
     try:
-        for packet in _packets(ByteSource(_decompressed(raw)), name):
+        for packet in _packets(ByteSource(_decompressed(raw)), name, on_secrets):
             count += 1
             yield packet
     except Damage as damage:
@@ -135,14 +138,14 @@ def _files(path: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _packets(source: ByteSource, path: str) -> Iterator[Packet]:
+def _packets(source: ByteSource, path: str, on_secrets: Callable[[], None] | None) -> Iterator[Packet]:
     magic = source.upto(4)
     if not magic:
         raise CaptureError(
             path, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
         )
     if magic == PCAPNG_MAGIC:
-        return read_pcapng(source)
+        return read_pcapng(source, on_secrets)
     if magic in pcap.MAGICS:
         return pcap.read_pcap(source, magic)
     raise CaptureError(

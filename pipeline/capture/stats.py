@@ -7,6 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decoder.model import Frame, FrameFlags, Gap
+from pipeline.capture.tls import TlsPeers
+
+MAX_TLS_PEERS = 1000
+"""Pairs of an encrypting client and server that are listed. A crowd of them must not fill the memory."""
 
 
 @dataclass(slots=True)
@@ -18,6 +22,8 @@ class CaptureStats:
         skipped: packets without a TCP segment that can be read, by reason.
         connections: connections recognised, by protocol.
         not_recognised: connections that were not, by reason: ``no_data``, ``tls``, ``not_recognised``.
+        tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
+        decrypted: connections that were decrypted, whatever they speak inside.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
         truncated: frames of which the end is missing.
         frames: frames by protocol.
@@ -33,6 +39,8 @@ class CaptureStats:
     skipped: Counter[str] = field(default_factory=Counter)
     connections: Counter[str] = field(default_factory=Counter)
     not_recognised: Counter[str] = field(default_factory=Counter)
+    tls: Counter[TlsPeers] = field(default_factory=Counter)
+    decrypted: int = 0
     requests: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     responses: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     frames: Counter[str] = field(default_factory=Counter)
@@ -57,11 +65,19 @@ class CaptureStats:
         counter = self.requests if item.direction == "request" else self.responses
         counter[item.api_key, item.api_version] += 1
 
+    def count_tls(self, peers: TlsPeers, connections: int = 1) -> None:
+        """Count connections that are encrypted."""
+        if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:
+            self.tls[peers] += connections
+
     def add(self, other: CaptureStats) -> None:
         """Add the counts of another run."""
         self.packets += other.packets
         self.gaps += other.gaps
         self.truncated += other.truncated
+        self.decrypted += other.decrypted
+        for peers, connections in other.tls.items():
+            self.count_tls(peers, connections)
         self.bytes_lost += other.bytes_lost
         self.skipped.update(other.skipped)
         self.connections.update(other.connections)
@@ -80,6 +96,7 @@ class CaptureStats:
         result = asdict(self)
         for name in ("skipped", "connections", "not_recognised", "frames"):
             result[name] = dict(sorted(getattr(self, name).items()))
+        result["tls"] = [{**peers._asdict(), "connections": self.tls[peers]} for peers in sorted(self.tls, key=str)]
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
             result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}

@@ -13,10 +13,12 @@ from decoder.kafka.schema.table import api_names
 from pipeline.capture.stats import CaptureStats
 
 _REASONS = {
-    "tls": "encrypted (TLS): capture behind the TLS endpoint",
+    "tls": "encrypted (TLS)",
     "no_data": "carried no data",
     "not_recognised": "other protocols",
 }
+
+_TLS_PEERS_SHOWN = 10
 
 
 def print_json(stats: CaptureStats) -> None:
@@ -28,21 +30,15 @@ def print_json(stats: CaptureStats) -> None:
 def print_summary(stats: CaptureStats) -> None:
     """For people, on standard output."""
     console = Console()
-    table = Table("api", "version", "requests", "responses", title="Kafka messages", title_justify="left")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    names = api_names()
-    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
-        key, version = api
-        name = "(request not seen, or SASL token)" if key is None else names.get(key, f"unknown api {key}")
-        shown = "" if version is None else str(version)
-        table.add_row(name, shown, f"{stats.requests[api]:,}", f"{stats.responses[api]:,}")
-    if table.row_count:
-        console.print(table)
+    _print_messages(console, stats)
     recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
     console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
+    if stats.decrypted:
+        console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
     for reason, count in sorted(stats.not_recognised.items()):
         console.print(Text(f"  not read: {count:,} connections {_REASONS.get(reason, reason)}"))
+    if stats.tls:
+        _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
         console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
     if stats.truncated:
@@ -58,3 +54,35 @@ def print_summary(stats: CaptureStats) -> None:
         console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
     console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+
+
+def _print_messages(console: Console, stats: CaptureStats) -> None:
+    """How many of each api and version."""
+    table = Table("api", "version", "requests", "responses", title="Kafka messages", title_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    names = api_names()
+    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
+        key, version = api
+        name = "(request not seen, or SASL token)" if key is None else names.get(key, f"unknown api {key}")
+        shown = "" if version is None else str(version)
+        table.add_row(name, shown, f"{stats.requests[api]:,}", f"{stats.responses[api]:,}")
+    if table.row_count:
+        console.print(table)
+
+
+def _print_tls(console: Console, stats: CaptureStats) -> None:
+    """Who encrypts, the busiest first, and what to do about it."""
+    for peers, count in stats.tls.most_common(_TLS_PEERS_SHOWN):
+        name = f" ({peers.server_name})" if peers.server_name else ""
+        console.print(Text(f"    {peers.client_ip} to {peers.server_ip} port {peers.server_port}{name}: {count:,}"))
+    if len(stats.tls) > _TLS_PEERS_SHOWN:
+        console.print(Text("    … (--json lists more)"))
+    console.print(
+        Text(
+            "    to read them: capture behind the TLS endpoint, or give the key log of a client or server "
+            "(--tls-keylog FILE)",
+            "yellow",
+        ),
+        soft_wrap=True,
+    )

@@ -39,6 +39,8 @@ class Kind(Enum):
 
     DATA = "data"
     LOST = "lost"
+    DECRYPTED = "decrypted"
+    """From here on its bytes are those that TLS carried; what came before is to be forgotten."""
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
@@ -302,6 +304,10 @@ class Tracker:
     def connections(self) -> Iterator[Connection]:
         """All connections remembered, the one idle for longest first; those that are over, too."""
         return iter(self._connections.values())
+
+    def find(self, source: Endpoint, destination: Endpoint) -> Connection | None:
+        """The latest connection between two endpoints."""
+        return self._connections.get((min(source, destination), max(source, destination)))
 
     def finish(self, ts: int) -> Iterator[StreamEvent]:
         """The capture ends at ``ts``: the rest of every connection that was still open."""

@@ -32,9 +32,12 @@ JAVA = Tool(
     "openjdk@17",
 )
 TCPDUMP = Tool("tcpdump", "capturing live, and recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump")
+TSHARK = Tool(
+    "tshark", "decrypting TLS, and comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"
+)
 OPTIONAL_TOOLS = (
     TCPDUMP,
-    Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
+    TSHARK,
     Tool(
         "javac",
         "compiling the Java clients of the tests",
