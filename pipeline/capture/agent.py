@@ -67,7 +67,7 @@ def frames_of(
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
     with decryption_of(pieces, tls_keylog) as decryption:
-        agent = Agent(agent_id, payload_policy, field_hash, stats if stats is not None else CaptureStats(), decryption)
+        agent = Agent(agent_id, payload_policy, stats if stats is not None else CaptureStats(), field_hash, decryption)
         for path in map(str, pieces):
             try:
                 for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
@@ -99,8 +99,8 @@ class Agent:
         self,
         agent_id: str,
         policy: PayloadPolicy,
-        field_hash: FieldHash | None,
         stats: CaptureStats,
+        field_hash: FieldHash | None = None,
         decryption: Decryption | None = None,
     ) -> None:
         self.stats = stats

@@ -53,7 +53,7 @@ class CaptureRun:
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self.agent = Agent(agent_id, payload_policy, field_hash, self.stats, decryption)
+        self.agent = Agent(agent_id, payload_policy, self.stats, field_hash, decryption)
         self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
         self._newest = time.monotonic()
