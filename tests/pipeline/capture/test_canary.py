@@ -133,6 +133,6 @@ def test_harm_to_the_capture_brings_no_secret_to_light(tmp_path, seed):
     path.write_bytes(pcap(harmed(source, CREDENTIAL, PAYLOAD)))
     items = list(frames_of(path, payload_policy=policy, field_hash=FieldHash(KEY), allow_truncated=True))
     frames = [item for item in items if isinstance(item, Frame)]
-    assert len(frames) > 100
+    assert len(frames) > 50
     rest = repr([replace(item, frame=b"") if isinstance(item, Frame) else item for item in items])
     assert seen_in(b"|".join([rest.encode(), *(frame.frame for frame in frames)]), hidden(policy)) == []
