@@ -97,6 +97,16 @@ class KafkaFramer:
         self._fall_out_of_step()
         return outcome.framed()
 
+    def in_step(self) -> tuple[bytes, int, int] | None:
+        """The begin of a frame, with its length prefix, and when its first and last byte came; None unless in step."""
+        if self._search is not None or self._to_skip or self._after_gap or self._was_empty:
+            return None
+        return bytes(self._buffer), self._begin, self._last
+
+    def resume(self, begun: bytes, ts: int, ts_end: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_step`, has come to."""
+        self._buffer, self._begin, self._last = bytearray(begun), ts, ts_end
+
     def _run(self, chunks: deque[tuple[bytes, int, bool]], outcome: _Outcome) -> None:
         """Work through the chunks (data, ts, begins a segment); a search hands back those from the boundary on."""
         while chunks:

@@ -11,7 +11,7 @@ from decoder.kafka.compression import Budget
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import compile_programs
 from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans, summarise
-from decoder.model import Frame, FrameFlags
+from decoder.model import Direction, Frame, FrameFlags
 
 _CREDENTIALS: dict[tuple[int, str], frozenset[str]] = {
     (36, "request"): frozenset({"authBytes"}),
@@ -32,7 +32,7 @@ _CONFIG_VALUES = dict.fromkeys([(33, "request"), (44, "request"), (19, "request"
 """Fields with config values (AlterConfigs, IncrementalAlterConfigs, CreateTopics): any of them may be a password or a
 JAAS line, and the broker alone knows which are sensitive, so none is stored."""
 
-_RECORDS = {(0, "request"), (1, "response"), (78, "response")}
+RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
 
 _RECORD_TYPES = ("records", "compact records")
@@ -57,16 +57,23 @@ def redact_frame(frame: Frame) -> Frame:
     sort = (key, frame.direction)
     secrets = _CREDENTIALS.get(sort) or _CONFIG_VALUES.get(sort) or frozenset()
     programs = compile_programs()
-    if key in programs.api_names and not secrets and sort not in _RECORDS:
+    if key in programs.api_names and not secrets and sort not in RECORDS:
         return frame
     spans: list[FieldSpan] = []
     message = decode_frame(programs, frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
     if message.status != "ok" and secrets:
         return _without_tail(frame, _header_end(spans), FrameFlags.REDACTED)
     cleaned = _clean(frame, spans, secrets)
-    if message.status == "ok" or (sort in _RECORDS and frame.payload_policy == "full"):
+    if message.status == "ok" or (sort in RECORDS and frame.payload_policy == "full"):
         return cleaned
     return _without_tail(cleaned, _first_unread(message.error_offset or 0, spans), FrameFlags.PAYLOAD_REMOVED)
+
+
+def is_untouched(api_key: int, direction: Direction) -> bool:
+    """Whether whole messages of this kind stay as they are, under every policy."""
+    sort = (api_key, direction)
+    is_open = sort not in _CREDENTIALS and sort not in _CONFIG_VALUES and sort not in RECORDS
+    return is_open and api_key in compile_programs().api_names
 
 
 def _api_key(frame: Frame) -> int | None:

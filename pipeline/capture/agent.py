@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
 from pipeline.capture.landing import LandingWriter, LocalStore
-from pipeline.capture.link import Dissector
+from pipeline.capture.block import Block
+from pipeline.capture.lanes import Lanes
+from pipeline.capture.link import Dissector, Endpoint, Segment
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.packet_kernel import SEGMENT, Segments
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
 from pipeline.capture.sources import capture_files, read_packets
@@ -121,6 +127,7 @@ class _Agent:
         self._held: OrderedDict[str, Frame] = OrderedDict()
         self._held_bytes = 0
         self._ts = 0
+        self._lanes = Lanes(policy, redact)
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         self.stats.packets += 1
@@ -130,7 +137,52 @@ class _Agent:
             for event in self._tracker.take(segment, packet.ts_us):
                 yield from self._counted(self._event(event))
 
+    def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
+        flows = self._lanes.flows
+        segments = flows.dissect(block)
+        others: dict[int, Segment] = {}
+        for number in np.flatnonzero(segments.kind != SEGMENT).tolist():
+            segment = self._dissector.segment(block.packet(number))
+            if segment is not None:
+                others[number] = segment
+        by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
+        harvest = self._lanes.take(block, by_flow, segments)
+        for exchange_id in harvest.answered:
+            request = self._let_go(exchange_id)
+            if request is not None:
+                yield from self._counted(iter((request,)))
+        if harvest.table is not None:
+            self.stats.count_table(harvest.table)
+            yield harvest.table
+        for frame in harvest.held:
+            self._hold(frame)
+        touched = set()
+        ends = {}
+        for number in harvest.rest.tolist():
+            segment = others.get(number)
+            if segments.kind[number] == SEGMENT:
+                flow = int(segments.flow[number])
+                if flow not in ends:
+                    ends[flow] = flows.endpoints(flow)
+                segment = _segment(block, segments, number, ends[flow])
+            if segment is None:
+                continue
+            self._ts = int(block.ts[number])
+            for event in self._tracker.take(segment, self._ts):
+                touched.add(event.connection)
+                yield from self._counted(self._event(event))
+        self.stats.packets += len(block)
+        if len(block):
+            self._ts = int(block.ts[-1])
+        yield from self._counted(self._overdue())
+        for connection in touched:
+            session = self._sessions.get(connection)
+            if session is not None:
+                self._lanes.enter(connection, session)
+
     def finish(self) -> Iterator[Frame | Gap]:
+        self._lanes.leave_all()
         for event in self._tracker.finish(self._ts):
             yield from self._counted(self._event(event))
         yield from self._counted(iter(self._held.values()))
@@ -187,8 +239,15 @@ class _Agent:
         elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
             yield frame
         else:
-            self._held[exchange_id] = frame
-            self._held_bytes += len(frame.frame)
+            self._hold(frame)
+        yield from self._overdue()
+
+    def _hold(self, frame: Frame) -> None:
+        self._held[frame.exchange_id or ""] = frame
+        self._held_bytes += len(frame.frame)
+
+    def _overdue(self) -> Iterator[Frame]:
+        """Requests that have waited for too long."""
         while self._held and self._is_overdue(next(iter(self._held.values()))):
             overdue = self._let_go(next(iter(self._held)))
             if overdue is not None:
@@ -202,3 +261,16 @@ class _Agent:
         if frame is not None:
             self._held_bytes -= len(frame.frame)
         return frame
+
+
+def _segment(block: Block, segments: Segments, number: int, ends: tuple[Endpoint, Endpoint]) -> Segment:
+    side, start = int(segments.side[number]), int(segments.start[number])
+    return Segment(
+        ends[side],
+        ends[1 - side],
+        int(segments.seq[number]),
+        int(segments.ack[number]),
+        int(segments.flags[number]),
+        block.data[start : start + int(segments.size[number])].tobytes(),
+        int(segments.length[number]),
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import zstandard
 
 from pipeline.capture import pcap
+from pipeline.capture.block import BLOCK_PACKETS, FIRST_BLOCK_PACKETS, Block, block_of, read_pcap_blocks
 from pipeline.capture.packet import ByteSource, CaptureError, Damage, DamagedCaptureError, Packet
 from pipeline.capture.pcapng import PCAPNG_MAGIC, read_pcapng
 
@@ -53,9 +54,24 @@ def read_packets(path: str) -> Iterator[Packet]:
     with _open(path) as raw:
         source = ByteSource(_decompressed(raw, path))
         try:
-            for packet in _packets(source, path):
+            for packet in _packets(source, path, source.upto(4)):
                 count += 1
                 yield packet
+        except Damage as damage:
+            raise DamagedCaptureError(path, damage.problem, count, damage.offset) from damage
+        except OSError as error:
+            raise CaptureError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def read_blocks(path: str) -> Iterator[Block]:
+    """As :func:`read_packets`, many packets at a time."""
+    count = 0
+    with _open(path) as raw:
+        source = ByteSource(_decompressed(raw, path))
+        try:
+            for block in _blocks(source, path):
+                count += len(block)
+                yield block
         except Damage as damage:
             raise DamagedCaptureError(path, damage.problem, count, damage.offset) from damage
         except OSError as error:
@@ -79,8 +95,7 @@ def _files(path: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _packets(source: ByteSource, path: str) -> Iterator[Packet]:
-    magic = source.upto(4)
+def _packets(source: ByteSource, path: str, magic: bytes) -> Iterator[Packet]:
     if not magic:
         raise CaptureError(
             path, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
@@ -93,6 +108,25 @@ def _packets(source: ByteSource, path: str) -> Iterator[Packet]:
         path,
         f"is not a capture: it begins with {magic!r}; expected pcap or pcapng, plain or compressed by gzip or zstd",
     )
+
+
+def _blocks(source: ByteSource, path: str) -> Iterator[Block]:
+    magic = source.upto(4)
+    if magic in pcap.MAGICS:
+        yield from read_pcap_blocks(source, magic)
+        return
+    packets: list[Packet] = []
+    room = FIRST_BLOCK_PACKETS
+    try:
+        for packet in _packets(source, path, magic):
+            packets.append(packet)
+            if len(packets) == room:
+                yield block_of(packets)
+                packets, room = [], min(2 * room, BLOCK_PACKETS)
+    except Damage:
+        yield block_of(packets)
+        raise
+    yield block_of(packets)
 
 
 def _open(path: str) -> io.BufferedReader:
