@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.candidates import CONSOLE
 from benchmarks.tshark import children_seconds
 from decoder import Codec
-from pipeline.capture.agent import read_capture
+from pipeline.capture.reading import read_capture
 from pipeline.capture.sources import read_packets
 from pipeline.commands.messages import ordered_frames
 

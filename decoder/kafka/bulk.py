@@ -96,7 +96,7 @@ class KafkaBulk:
     def leave(self, lane: int, pairer: KafkaPairer) -> tuple[int, int]:
         """Give a connection back to its pairer; the number of requests and responses so far."""
         pairing = self._lanes.pop(lane)
-        pairer.resume([Waiting(*row) for row in pairing.waiting[:, :FRAME].tolist()], pairing.exchanges)
+        pairer.go_on([Waiting(*row) for row in pairing.waiting[:, :FRAME].tolist()], pairing.exchanges)
         return pairing.seqs
 
     def cut_and_pair(self, streams: Streams, lanes: Ints, halves: Ints, is_odd: Marks) -> Cut:

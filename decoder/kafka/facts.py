@@ -118,6 +118,8 @@ def _is_address(host: str) -> bool:
 def _batch_rows(at: At, source: str, part: Json, base: int | None) -> Iterator[BatchRow]:
     shift = base
     for ordinal, batch in enumerate(items(part, "recordBatches")):
+        if batch.get("status") == "removed":  # stands for any number of batches
+            continue
         first, last = batch.get("baseOffset"), batch.get("lastOffset")
         if source == "produce":  # the broker numbers the records of one request in a row
             span = offset_span(batch)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decoder import limits
 from decoder.kafka.resync import Found, Search
 from decoder.model import Direction, RawFrame
-from decoder.protocol import Framed
+from decoder.protocol import Framed, FramerState
 
 _PREFIX = struct.Struct(">i")
 
@@ -39,7 +39,12 @@ class KafkaFramer:
     is legal, two in a row are not: a SASL token may be empty (the answer to PLAIN after SaslHandshake v0).
     """
 
-    def __init__(self, direction: Direction, expects: Callable[[int], bool] | None = None) -> None:
+    def __init__(
+        self,
+        direction: Direction,
+        expects: Callable[[int], bool] | None = None,
+        state: FramerState | None = None,
+    ) -> None:
         """``expects`` tells whether a response with this correlation id is awaited; by default any may be."""
         self._expects = None if direction == "request" else expects or (lambda _: True)
         self._buffer = bytearray()  # an unfinished frame with its length prefix
@@ -49,6 +54,9 @@ class KafkaFramer:
         self._after_gap = False
         self._was_empty = False
         self._search: Search | None = None
+        if state is not None:
+            self._after_gap = state.after_gap
+            self._search = Search(self._expects) if state.searching else None
 
     def feed(self, data: bytes, ts: int) -> Framed:
         """See decoder.protocol.Framer.feed."""
@@ -103,9 +111,18 @@ class KafkaFramer:
             return None
         return bytes(self._buffer), self._begin, self._last
 
-    def resume(self, begun: bytes, ts: int, ts_end: int) -> None:
+    def go_on(self, begun: bytes, ts: int, ts_end: int) -> None:
         """Go on from where another keeper of the state, given :meth:`in_step`, has come to."""
         self._buffer, self._begin, self._last = bytearray(begun), ts, ts_end
+
+    def state(self) -> FramerState:
+        """See decoder.protocol.Framer.state."""
+        if self._search is not None:
+            kept, since = self._search.kept()
+            return FramerState(kept, since, True, self._after_gap, self._search.skipped - kept)
+        if self._buffer:
+            return FramerState(len(self._buffer), self._begin, after_gap=self._after_gap)
+        return FramerState(-self._to_skip, after_gap=self._after_gap)
 
     def _run(self, chunks: deque[tuple[bytes, int, bool]], outcome: _Outcome) -> None:
         """Work through the chunks (data, ts, begins a segment); a search hands back those from the boundary on."""

@@ -67,7 +67,13 @@ _STRING, _C_STRING, _BYTES, _C_BYTES, _RECORDS, _C_RECORDS = (int(Op(n)) for n i
 _ARRAY, _C_ARRAY, _STRUCT, _TAGS = (int(Op(n)) for n in range(16, 20))
 _W = WIDTH
 
-_LEFT_TO_PLAIN = int(FrameFlags.TRUNCATED | FrameFlags.REDACTED | FrameFlags.SASL_TOKEN)
+_LEFT_TO_PLAIN = int(
+    FrameFlags.TRUNCATED
+    | FrameFlags.REDACTED
+    | FrameFlags.SASL_TOKEN
+    | FrameFlags.PAYLOAD_DROPPED
+    | FrameFlags.BODY_REMOVED
+)
 _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
 STACK = (64, 9)
 

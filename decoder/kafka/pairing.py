@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, OrderedDict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import islice
+from typing import Any, NamedTuple
 
 from decoder.kafka.peek import RequestPeek, peek_request
 from decoder.model import FrameFlags, RawFrame
@@ -15,6 +16,9 @@ from decoder.protocol import FrameKey
 MAX_OUTSTANDING = 10_000
 """Requests remembered that wait for their response. Clients have a handful under way (5 by default); a capture that
 lacks the responses must not fill the memory. The oldest are forgotten."""
+
+MAX_OUTSTANDING_KEPT = 1000
+"""The newest of them that :meth:`KafkaPairer.state` tells: a capture of one direction never sees a response."""
 
 _PRODUCE = 0
 _FIND_COORDINATOR = 10
@@ -45,19 +49,26 @@ class _Request:
 class KafkaPairer:
     """Pairs one connection; see decoder.protocol.Pairer."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
         self._exchanges = 0
         self._outstanding: deque[_Request] = deque()
         self._awaited: Counter[int | None] = Counter()  # correlation ids of those outstanding
         self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
         self._tokens_follow = False
         self._seen_header = False
+        if state is not None:
+            self._exchanges = int(state["exchanges"])
+            for request in state["outstanding"]:
+                self._wait(_Request(*request))
+            self._passed_over.update((request[0], _Request(*request)) for request in state["passed_over"])
+            self._tokens_follow, self._seen_header = bool(state["tokens_follow"]), bool(state["seen_header"])
 
     def request(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.request."""
         ordinal = self._next_ordinal()
         peek = peek_request(frame.data, size=frame.size)
         if self._is_token(frame, peek):
+            self._tokens_follow = True  # a mechanism may take several, and the handshake may be what was lost
             self._wait(_Request(ordinal, None, None, None, is_token=True))
             return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         if peek is None:
@@ -114,11 +125,21 @@ class KafkaPairer:
             waiting.append(Waiting(request.ordinal, request.api_key, request.api_version, request.correlation_id))
         return waiting
 
-    def resume(self, waiting: Sequence[Waiting], exchanges: int) -> None:
+    def go_on(self, waiting: Sequence[Waiting], exchanges: int) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         self._exchanges = exchanges
         self._outstanding = deque(_Request(*request) for request in waiting)
         self._awaited = Counter(request.correlation_id for request in waiting)
+
+    def state(self) -> Mapping[str, Any]:
+        """See decoder.protocol.Pairer.state."""
+        return {
+            "exchanges": self._exchanges,
+            "outstanding": _newest(self._outstanding),
+            "passed_over": _newest(self._passed_over.values()),
+            "tokens_follow": self._tokens_follow,
+            "seen_header": self._seen_header,
+        }
 
     def _next_ordinal(self) -> int:
         self._exchanges += 1
@@ -164,6 +185,10 @@ class KafkaPairer:
             if request.correlation_id == correlation_id:
                 return self._passed_over.pop(ordinal)
         return None
+
+
+def _newest(requests: Collection[_Request]) -> list[list[Any]]:
+    return [list(astuple(r)) for r in islice(requests, max(0, len(requests) - MAX_OUTSTANDING_KEPT), None)]
 
 
 def _answers(request: _Request, correlation_id: int | None) -> bool:

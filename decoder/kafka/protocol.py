@@ -2,70 +2,82 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
 from decoder import limits
+from decoder.codec import Codec
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
-from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
-from decoder.kafka.resync import Search
+from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
+from decoder.kafka.reading import Reading, read_request
+from decoder.kafka.resync import Found, Search
 from decoder.model import Direction
-from decoder.protocol import Framer, Pairer
+from decoder.protocol import Framer, FramerState, Pairer
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
 WHOLE = 0.95
-"""A whole request of a known api, with nothing or another request behind it."""
-BEGUN = 0.85
-"""The beginning of a request of a known api, or a whole one without a client id."""
+"""A whole request, with nothing or another request behind it."""
 FUTURE = 0.9
-"""A whole request of an api or version that is not known, and nothing behind it."""
+"""A whole request of an api that is not known, or ApiVersions in a version that is not, and nothing behind it; or many
+requests of versions that are not known, all of one client."""
+BEGUN = 0.85
+"""The beginning of a request, or a whole one without a client id."""
 MIDWAY = 0.6
 """Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
+MAX_FUTURE_VERSION = 127
+"""Of a request whose body nobody can read."""
+
+MIN_CHAIN = 8
+"""Requests in a row that are believed midway if nobody can read their bodies."""
+
+MAX_CANDIDATES = 32
+"""Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
+
+_API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
+_READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
 
 
 class KafkaProtocol:
     """See decoder.protocol.WireProtocol.
 
-    Args:
-        is_readable: whether a whole request frame (without length prefix) decodes to its last byte; None if its api
-            or version is unknown. Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with
-            small numbers and zeros behind it, show the header of a request, but not its body. Without this only
-            headers are judged.
+    Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with small numbers and zeros behind
+    it, show the header of a request, but not its body: so the body is read, too.
     """
 
     name = "kafka"
 
-    def __init__(self, is_readable: Callable[[bytes], bool | None] | None = None) -> None:
-        self._is_readable = is_readable
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
 
     def recognise(self, client: bytes, server: bytes) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
             return self._midway(client)
-        confidence, peek = first
-        answer = _correlation_id(server)
-        if answer is None and len(server) >= 8:
-            return min(confidence, MIDWAY)
-        if answer == peek.correlation_id:
-            # the id's echo speaks for itself, unless it may be one of many zeros
-            return SURE if confidence else BEGUN * bool(peek.client_id)
-        return confidence
+        reading, peek = first
+        alone = _alone(reading, peek, client)
+        if len(server) < 8:
+            return alone
+        if _correlation_id(server) == peek.correlation_id and (alone or reading is Reading.POSSIBLE):
+            return SURE * bool(alone or peek.client_id)  # the id's echo, unless it may be one of many zeros
+        return alone if alone == WHOLE and _correlation_id(server) is not None else min(alone, MIDWAY)
 
-    def pairer(self) -> Pairer:
+    def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
         """See decoder.protocol.WireProtocol.pairer."""
-        return KafkaPairer()
+        return KafkaPairer(state)
 
-    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
+    def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
-        return KafkaFramer(direction, pairer.expects)
+        return KafkaFramer(direction, pairer.expects, state)
 
-    def _first_frame(self, data: bytes) -> tuple[float, RequestPeek] | None:
-        """Confidence (0: its header only speaks for it) and header if the stream may begin with a request."""
+    def _first_frame(self, data: bytes) -> tuple[Reading, RequestPeek] | None:
+        """How the request reads, and its header, if the stream may begin with one."""
         if len(data) < HEADER_BYTES:
             return None
         size = _PREFIX.unpack_from(data)[0]
@@ -74,27 +86,45 @@ class KafkaProtocol:
         if peek is None or not peek.possible:
             return None
         end = 4 + size
-        if len(data) < end:
-            # No client id is too little to go by: many protocols have zeros there.
-            return (BEGUN if peek.client_id else 0.0, peek) if peek.known else None
-        if len(data) > end and not (peek.known and _may_follow(data, end, peek)):
+        if len(data) != end and not (peek.known and (len(data) < end or _may_follow(data, end, peek))):
             return None
-        if not self._reads(data[4:end], peek):
-            return 0.0, peek
-        return (WHOLE if peek.client_id else BEGUN) if peek.known else FUTURE, peek
+        return read_request(self._codec, data[4:end], size), peek
 
     def _midway(self, client: bytes) -> float:
-        found = Search().push(client, 0, is_segment_start=True)
-        if found is None:
-            return 0.0
-        data = found.rest[0][0]
-        frame = data[4 : 4 + _PREFIX.unpack_from(data)[0]]
-        peek = peek_request(frame)
-        return MIDWAY if peek is not None and self._reads(frame, peek) else 0.0
+        begin = 0
+        for _ in range(MAX_CANDIDATES):
+            found = Search().push(client[begin:], 0, is_segment_start=not begin)
+            if found is None:
+                break
+            if self._is_request(found):
+                return MIDWAY
+            begin += found.skipped + 1
+        return 0.0
 
-    def _reads(self, frame: bytes, peek: RequestPeek) -> bool:
-        readable = self._is_readable(frame) if self._is_readable is not None else True
-        return bool(peek.client_id) if readable is None else readable
+    def _is_request(self, found: Found) -> bool:
+        data = found.rest[0][0]
+        size = _PREFIX.unpack_from(data)[0]
+        reading = read_request(self._codec, data[4 : 4 + size], size)
+        is_unknown = reading in (Reading.UNKNOWN_API, Reading.UNKNOWN_VERSION)
+        return reading is Reading.WHOLE or (is_unknown and _is_chain_of_one_client(data))
+
+
+def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
+    """Confidence without an answer. No client id is too little to go by: many protocols have zeros there."""
+    match reading:
+        case Reading.WHOLE:
+            return WHOLE if peek.client_id else BEGUN
+        case Reading.BEGUN:
+            return BEGUN if peek.client_id else 0.0
+        case Reading.UNKNOWN_VERSION if (
+            peek.api_key != _API_VERSIONS
+        ):  # the request that clients of the future begin with
+            return FUTURE * _is_chain_of_one_client(data)
+        case Reading.UNKNOWN_API | Reading.UNKNOWN_VERSION:
+            speaks = _READABLE.fullmatch(peek.client_id or b"") is not None
+            return FUTURE * (speaks and peek.api_version <= MAX_FUTURE_VERSION)
+        case _:
+            return 0.0
 
 
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
@@ -104,6 +134,17 @@ def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
         return False
     peek = peek_request(data, at + 4)
     return peek is None or peek.possible or first.api_key == 17
+
+
+def _is_chain_of_one_client(data: bytes) -> bool:
+    """Whether nothing but requests of the same client follow each other. In other protocols names vary."""
+    at, count, client_id = 0, 0, None
+    while at + HEADER_BYTES <= len(data):
+        header = peek_prefixed(data, at)
+        if header is None or not header[1].client_id or client_id not in (None, header[1].client_id):
+            return False
+        at, count, client_id = at + 4 + header[0], count + 1, header[1].client_id
+    return count >= MIN_CHAIN
 
 
 def _correlation_id(server: bytes) -> int | None:

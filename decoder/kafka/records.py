@@ -87,6 +87,11 @@ def batch_spans(data: bytes, start: int, end: int) -> Iterator[BatchSpan]:
         yield BatchSpan(pos, end, None, "skipped")
 
 
+def summary_of_removed(size: int) -> list[dict[str, Any]]:
+    """What there is to say of a records field of ``size`` bytes whose batch headers were not stored."""
+    return [{"status": "removed", "magic": None, "sizeInBytes": size}] if size else []
+
+
 def summarise(data: bytes, start: int, end: int, budget: Budget | None = None) -> list[dict[str, Any]]:
     """A summary of each batch in ``data[start:end]``, with Kafka's names for the header fields.
 

@@ -1,7 +1,8 @@
 """How does the payload policy reach many frames at once? What redaction does with records, compiled.
 
-Only for whole messages of known layout whose batches are of format 2 with a good checksum: everything else is given
-back to :mod:`decoder.kafka.redaction`, which decides.
+Only for whole messages of known layout whose batches are of format 2, of records and with a good checksum, and not of
+topics that may be Kafka's own if the records stay: everything else is given back to :mod:`decoder.kafka.redaction`,
+which decides.
 """
 
 # ruff: noqa: C901, PLR0911, PLR0912
@@ -54,11 +55,25 @@ def _width(op):
     return 16 if op == _UUID else 0
 
 
-@compiled(PAIR, _CODE, nb.int64, BYTES_IN, nb.int64, nb.int64, _SPANS, nb.int64)
-def find_records(code, pc, data, pos, end, spans, count):
+@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+def _may_be_internal(data, pos, end):
+    """Whether a string or uuid may be the name or id of a topic of Kafka's own: ``__…``, or an id that is nearly 0."""
+    if end - pos > 1 and data[pos] == 95 and data[pos + 1] == 95:
+        return True
+    if end - pos != 16:
+        return False
+    for at in range(pos, pos + 15):
+        if data[at]:
+            return False
+    return data[pos + 15] != 0
+
+
+@compiled(PAIR, _CODE, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean, _SPANS, nb.int64)
+def find_records(code, pc, data, pos, end, is_kept, spans, count):
     """Walk one struct by its program: where it ends, and how many records fields are noted in ``spans`` (begin, end).
 
-    The end is FAIL if something does not fit, or if the message has tagged fields.
+    The end is FAIL if something does not fit, if the message has tagged fields, or if the records stay (``is_kept``)
+    and a topic may be one of Kafka's own.
     """
     while True:
         op = code[pc]
@@ -72,7 +87,7 @@ def find_records(code, pc, data, pos, end, spans, count):
         width = _width(op)
         if width:
             pos += width
-            if pos > end:
+            if pos > end or (is_kept and op == _UUID and _may_be_internal(data, pos - 16, pos)):
                 return FAIL, count
         elif op == _STRUCT:
             is_present = True
@@ -82,7 +97,7 @@ def find_records(code, pc, data, pos, end, spans, count):
                 is_present = data[pos] < 128
                 pos += 1
             if is_present:
-                pos, count = find_records(code, np.int64(code[pc + 3]), data, pos, end, spans, count)
+                pos, count = find_records(code, np.int64(code[pc + 3]), data, pos, end, is_kept, spans, count)
                 if pos < 0:
                     return FAIL, count
         else:
@@ -104,10 +119,12 @@ def find_records(code, pc, data, pos, end, spans, count):
             if op in (_ARRAY, _C_ARRAY):
                 target = np.int64(code[pc + 3])
                 for _ in range(size):
-                    pos, count = find_records(code, target, data, pos, end, spans, count)
+                    pos, count = find_records(code, target, data, pos, end, is_kept, spans, count)
                     if pos < 0:
                         return FAIL, count
             elif size > 0:
+                if is_kept and _may_be_internal(data, pos, pos + size):
+                    return FAIL, count
                 if op in (_RECORDS, _C_RECORDS):
                     if count == _MAX_FIELDS:
                         return FAIL, count
@@ -119,11 +136,11 @@ def find_records(code, pc, data, pos, end, spans, count):
 
 @compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
 def _are_sound(data, pos, end):
-    """Whether a records field holds whole batches of format 2 with good checksums and nothing else."""
+    """Whether a records field holds whole batches of records of format 2, with good checksums, and nothing else."""
     batches = 0
     while pos < end:
         left = end - pos
-        if left < _V2_HEADER or data[pos + _MAGIC_AT] != 2 or batches == _MAX_BATCHES:
+        if left < _V2_HEADER or data[pos + _MAGIC_AT] != 2 or data[pos + 22] & 0x20 or batches == _MAX_BATCHES:
             return False
         size = signed(data, pos + 8, 4)
         if size < _V2_HEADER - _LOG_OVERHEAD or size > left - _LOG_OVERHEAD:
@@ -138,16 +155,15 @@ def _are_sound(data, pos, end):
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
 def _overwrite(data, pos, end):
-    """Zeros behind each batch header but that of a control batch; whether there was anything else."""
-    found = np.uint8(0)
+    """Zeros behind each batch header; whether there was anything."""
+    found = 0
     while pos < end:
         stop = pos + _LOG_OVERHEAD + signed(data, pos + 8, 4)
-        if not data[pos + 22] & 0x20:
-            for at in range(np.uint64(pos + _V2_HEADER), np.uint64(stop)):
-                found |= data[at]
-                data[at] = 0
+        for at in range(np.uint64(pos + _V2_HEADER), np.uint64(stop)):
+            data[at] = 0
+            found = 1
         pos = stop
-    return 1 if found else 0
+    return found
 
 
 @compiled(
@@ -165,12 +181,12 @@ def seal_frames(tables, data, begins, sizes, is_response, api_keys, api_versions
         pos = begins[number]
         end = pos + sizes[number]
         pos, count = find_records(
-            tables.code, np.int64(tables.headers[side, key, version]), data, pos, end, spans, np.int64(0)
+            tables.code, np.int64(tables.headers[side, key, version]), data, pos, end, is_kept, spans, np.int64(0)
         )
         if pos < 0:
             continue
         pos, count = find_records(
-            tables.code, np.int64(tables.bodies[side, key, version]), data, pos, end, spans, np.int64(0)
+            tables.code, np.int64(tables.bodies[side, key, version]), data, pos, end, is_kept, spans, np.int64(0)
         )
         if pos != end:
             continue

@@ -4,7 +4,7 @@ Only for streams without loss whose requests and responses follow each other as 
 connection is marked as odd, and :mod:`decoder.kafka.framing` and :mod:`decoder.kafka.pairing` decide.
 """
 
-# ruff: noqa: C901, PLR0911, PLR0912, PLR0915
+# ruff: noqa: C901, PLR0912, PLR0915
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
@@ -193,9 +193,7 @@ def pair(stream, programs, frames, frame_from, halves, waiting, room, exchanges,
         if halves[number, 1] >= 0:
             response, response_end = frame_from[halves[number, 1]], frame_from[halves[number, 1] + 1]
         while request < request_end or response < response_end:
-            if response == response_end or (
-                request < request_end and frames.packet[request] < frames.packet[response]
-            ):
+            if response == response_end or (request < request_end and frames.packet[request] < frames.packet[response]):
                 frame = request
                 request += 1
                 pos = frames.begin[frame]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
+from pipeline.capture.packet import (
+    MAX_PACKET_BYTES,
+    ByteSource,
+    CaptureError,
+    Damage,
+    DamagedCaptureError,
+    Packet,
+)
 from pipeline.capture.packet_kernel import index_pcap
 from pipeline.capture.pcap import MAGICS, read_head
+from pipeline.capture.sources import cut_packets, opened
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -66,7 +74,40 @@ def block_of(packets: Sequence[Packet]) -> Block:
     )
 
 
-def read_pcap_blocks(source: ByteSource, magic: bytes) -> Iterator[Block]:
+def read_blocks(path: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Block]:
+    """As :func:`pipeline.capture.sources.read_packets`, many packets at a time; for files."""
+    count = 0
+    with opened(path) as source:
+        try:
+            for block in _blocks(source, path, on_secrets):
+                count += len(block)
+                yield block
+        except Damage as damage:
+            raise DamagedCaptureError(path, damage.problem, count, damage.offset) from damage
+        except OSError as error:
+            raise CaptureError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _blocks(source: ByteSource, path: str, on_secrets: Callable[[], None] | None) -> Iterator[Block]:
+    magic = source.upto(4)
+    if magic in MAGICS:
+        yield from _pcap_blocks(source, magic)
+        return
+    packets: list[Packet] = []
+    room = FIRST_BLOCK_PACKETS
+    try:
+        for packet in cut_packets(source, path, on_secrets, magic):
+            packets.append(packet)
+            if len(packets) == room:
+                yield block_of(packets)
+                packets, room = [], min(2 * room, BLOCK_PACKETS)
+    except Damage:
+        yield block_of(packets)
+        raise
+    yield block_of(packets)
+
+
+def _pcap_blocks(source: ByteSource, magic: bytes) -> Iterator[Block]:
     """As :func:`pipeline.capture.pcap.read_pcap`, many packets at a time.
 
     Raises:
@@ -83,14 +124,15 @@ def read_pcap_blocks(source: ByteSource, magic: bytes) -> Iterator[Block]:
         data = np.frombuffer(raw or b"\0", np.uint8)
         done = 0
         while True:
-            columns = [np.empty(room, np.int64) for _ in range(4)]
+            ts, starts, captured, original = (np.empty(room, np.int64) for _ in range(4))
             some = data[done:]
             count, end = index_pcap(
-                some, len(raw) - done, order == ">", per_microsecond, MAX_PACKET_BYTES, *columns
+                some, len(raw) - done, order == ">", per_microsecond, MAX_PACKET_BYTES, ts, starts, captured, original
             )
             if not count:
                 break
-            yield Block(some, *(column[:count] for column in columns), np.full(count, linktype))
+            linktypes = np.full(count, linktype)
+            yield Block(some, ts[:count], starts[:count], captured[:count], original[:count], linktypes)
             done += end
             room = min(2 * room, BLOCK_PACKETS)
         rest = raw[done:]

@@ -1,6 +1,6 @@
 """Which connections go on in good order in a block of packets, and what are their bytes? Compiled."""
 
-# ruff: noqa: C901
+# ruff: noqa: SIM110
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from decoder.model import Frame, PayloadPolicy
 from pipeline.capture.block import Block
 from pipeline.capture.columns import Rows, table_of
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
-from pipeline.capture.link import Endpoint
+from pipeline.capture.link import Endpoint, Segment
 from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments
 from pipeline.capture.session import Session
 from pipeline.capture.tcp import Connection
@@ -71,7 +71,21 @@ class Flows:
                 self._grow()
         return flow
 
-    def endpoints(self, flow: int) -> tuple[Endpoint, Endpoint]:
+    def segment(self, block: Block, segments: Segments, number: int) -> Segment:
+        """One of the segments."""
+        ends = self._endpoints(int(segments.flow[number]))
+        side, start = int(segments.side[number]), int(segments.start[number])
+        return Segment(
+            ends[side],
+            ends[1 - side],
+            int(segments.seq[number]),
+            int(segments.ack[number]),
+            int(segments.flags[number]),
+            block.data[start : start + int(segments.size[number])].tobytes(),
+            int(segments.length[number]),
+        )
+
+    def _endpoints(self, flow: int) -> tuple[Endpoint, Endpoint]:
         """The lower and the higher end."""
         words = [int(word) for word in self._keys[flow]]
         size = 4 if words[4] >> 32 == 4 else 16
@@ -202,8 +216,8 @@ class Lanes:
         self._free.append(lane)
         self._lane_of[gone.flow] = -1
         ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
-        gone.connection.resume(ends)
-        gone.session.resume([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
+        gone.connection.go_on(ends)
+        gone.session.go_on([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
 
     def leave_all(self) -> None:
         """Give all connections back."""

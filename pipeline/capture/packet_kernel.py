@@ -4,7 +4,7 @@ What :mod:`pipeline.capture.link` knows besides (tunnels, tags, fragments, exten
 it: such a packet is PLAIN here.
 """
 
-# ruff: noqa: C901, PLR0911, PLR0912
+# ruff: noqa: C901, PLR0912, PLR0915
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
@@ -200,8 +200,7 @@ def dissect(data, starts, captured, original, linktypes, first, count, segments,
             continue
         source_port, target_port = np.uint64(_uint16(data, tcp)), np.uint64(_uint16(data, tcp + 2))
         is_lower = source_high < target_high or (
-            source_high == target_high
-            and (source < target or (source == target and source_port <= target_port))
+            source_high == target_high and (source < target or (source == target and source_port <= target_port))
         )
         head = np.uint64(version) << np.uint64(32)
         if is_lower:

@@ -1,4 +1,4 @@
-"""Which protocols does the agent recognise? The registry, and what tells a connection that is encrypted."""
+"""Which protocols does the agent recognise? The registry."""
 
 from __future__ import annotations
 
@@ -9,25 +9,8 @@ from decoder import Codec
 from decoder.kafka.protocol import KafkaProtocol
 from decoder.protocol import WireProtocol
 
-_TLS_RECORD_TYPES = frozenset((20, 21, 22, 23))  # change cipher spec, alert, handshake, application data
-_MAX_TLS_RECORD_BYTES = 16_384 + 2_048
-
 
 @cache
 def protocols() -> Sequence[WireProtocol]:
     """All protocols, the one to be preferred first."""
-    codec = Codec()
-
-    def is_readable(frame: bytes) -> bool | None:
-        status = codec.decode(frame, protocol="kafka", direction="request").status
-        return None if status in ("unknown_api", "unknown_version") else status == "ok"
-
-    return (KafkaProtocol(is_readable),)
-
-
-def looks_like_tls(data: bytes) -> bool:
-    """Whether a stream begins with a TLS record header (RFC 8446, 5.1)."""
-    if len(data) < 5:
-        return False
-    length = int.from_bytes(data[3:5], "big")
-    return data[0] in _TLS_RECORD_TYPES and data[1] == 3 and data[2] <= 4 and 0 < length <= _MAX_TLS_RECORD_BYTES
+    return (KafkaProtocol(Codec()),)

@@ -157,7 +157,7 @@ class HalfStream:
             return None
         return self.next, self.acked
 
-    def resume(self, reached: int, acked: int) -> None:
+    def go_on(self, reached: int, acked: int) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         self.next, self.acked = reached, acked
 

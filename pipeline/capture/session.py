@@ -13,8 +13,9 @@ from decoder.kafka.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.link import Endpoint
-from pipeline.capture.protocols import looks_like_tls
+from pipeline.capture.state import SessionState, SideState
 from pipeline.capture.tcp import Connection, Kind, StreamEvent
+from pipeline.capture.tls import TlsPeers, is_client_hello, looks_like_tls, server_name
 
 SURE_ENOUGH = 0.8
 """Confidence that a stream seen from its first byte needs: it must begin with the protocol."""
@@ -24,6 +25,10 @@ SURE_ENOUGH_MIDWAY = 0.5
 
 RECOGNISE_BYTES = 64 * 1024
 """Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
+
+EAGER_BYTES = 2048
+"""After so many bytes a stream that is not recognised is looked at again only when it has grown by a quarter: each look
+reads all of it."""
 
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
@@ -39,6 +44,9 @@ class _OpenGap:
     bytes_lost: int = 0
     method: str = "none"
     confidence: float = 0.0
+
+    def values(self) -> tuple[int, int, str, float]:
+        return self.ts, self.bytes_lost, self.method, self.confidence
 
 
 @dataclass(slots=True)
@@ -86,6 +94,7 @@ class Session:
     Attributes:
         verdict: name of the protocol; ``tls``, ``no_data`` or ``not_recognised`` when it was given up; empty before.
         recognised: whether it speaks a known protocol.
+        tls: who talks to whom, if the verdict is ``tls``.
     """
 
     def __init__(
@@ -93,6 +102,7 @@ class Session:
     ) -> None:
         self.verdict = ""
         self.recognised = False
+        self.tls: TlsPeers | None = None
         self._connection = connection
         self._protocols = protocols
         self._agent_id = agent_id
@@ -106,6 +116,59 @@ class Session:
         self._pairer: Pairer
         self._labels: Labels
         self._unsure: set[int] = set()
+
+    def state(self) -> SessionState:
+        """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
+        if self.recognised:
+            return self._recognised_state()
+        if self.verdict:
+            return SessionState(self.verdict)
+        kept = [0, 0]
+        for event in self._early:
+            kept[event.direction] += len(event.data) + event.lost
+        return SessionState(
+            "",
+            unread=(kept[0], kept[1]),
+            since=self._early[0].ts if self._early else None,
+            seen=self._seen_bytes - self._early_bytes,
+            dropped=(self._dropped[0], self._dropped[1]),
+        )
+
+    def resume(self, state: SessionState) -> None:
+        """Go on where another session of the same connection stood.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._seen_bytes, self._dropped = state.seen, list(state.dropped)
+        self.verdict = state.verdict
+        protocol = next((p for p in self._protocols if p.name == state.verdict), None)
+        if protocol is None or state.client is None:
+            return
+        self._label(protocol, state.client)
+        self._pairer = protocol.pairer(state.pairer)
+        self._unsure = set(state.unsure)
+        for direction, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
+            gap = _OpenGap(*side.gap) if side.gap is not None else None
+            if side.framer.skipped:
+                gap = gap or _OpenGap(side.framer.since or self._connection.first_ts)
+                gap.bytes_lost += side.framer.skipped
+            self._sides[direction] = _Side(protocol.framer(name, self._pairer, side.framer), name, side.frames, gap)
+
+    def _recognised_state(self) -> SessionState:
+        framers = {direction: side.framer.state() for direction, side in self._sides.items()}
+        return SessionState(
+            self.verdict,
+            next(iter(self._sides)),
+            (framers[0].unread, framers[1].unread),
+            min((f.since for f in framers.values() if f.since is not None), default=None),
+            tuple(
+                SideState(side.frames, side.gap.values() if side.gap else None, framers[direction])
+                for direction, side in self._sides.items()
+            ),
+            self._pairer.state(),
+            tuple(self._unsure.intersection(self._pairer.unanswered())),
+        )
 
     def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         """Take the next event of the connection; the frames and gaps that it completes."""
@@ -150,14 +213,14 @@ class Session:
         frames = (self._sides[client].frames, self._sides[1 - client].frames)
         return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer)
 
-    def resume(
+    def go_on(
         self, begun: Sequence[tuple[bytes, int, int]], give_back: Callable[[KafkaPairer], tuple[int, int]]
     ) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         frames = dict(zip(_DIRECTIONS, give_back(cast(KafkaPairer, self._pairer)), strict=True))
         for direction, side in self._sides.items():
             side.frames = frames[side.direction]
-            cast(KafkaFramer, side.framer).resume(*begun[direction])
+            cast(KafkaFramer, side.framer).go_on(*begun[direction])
 
     def _take_early(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         self._early.append(event)
@@ -166,13 +229,17 @@ class Session:
         if self._seen_bytes < self._next_try:
             return
         yield from self._try(at_end=False)
-        if self.verdict or self._early_bytes <= RECOGNISE_BYTES:
+        if self.verdict:
+            return
+        if self._early_bytes <= RECOGNISE_BYTES:
+            if self._seen_bytes > EAGER_BYTES and not self._is_ambiguous():
+                self._next_try = self._seen_bytes * 5 // 4
             return
         yield from self._try(at_end=True)
         if self.verdict:
             return
         joined_midway = self._connection.client is None or any(e.lost for e in self._early)
-        if not joined_midway or self._seen_bytes > GIVE_UP_BYTES:
+        if not joined_midway or self._seen_bytes > GIVE_UP_BYTES or self._is_tls():
             self._give_up()
             return
         # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
@@ -207,12 +274,21 @@ class Session:
 
     def _begin(self, protocol: WireProtocol, client: int) -> None:
         connection = self._connection
-        self.recognised, self.verdict = True, protocol.name
+        self._label(protocol, client)
         self._pairer = protocol.pairer()
         self._sides = {
             d: _Side(protocol.framer(name, self._pairer), name)
             for d, name in zip((client, 1 - client), _DIRECTIONS, strict=True)
         }
+        for direction, side in self._sides.items():
+            if self._dropped[direction]:
+                side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
+            if self._dropped[direction] or not connection.opened_in_capture(direction):
+                side.framer.lost(self._dropped[direction], connection.first_ts)
+
+    def _label(self, protocol: WireProtocol, client: int) -> None:
+        connection = self._connection
+        self.recognised, self.verdict = True, protocol.name
         ends = [_readable(connection.a), _readable(connection.b)]
         connection_id = _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         if connection.client_isn is not None:
@@ -222,19 +298,29 @@ class Session:
         self._labels = Labels(
             self._agent_id, self._policy, protocol.name, connection_id, flow_id, ends[client], ends[1 - client]
         )
-        for direction, side in self._sides.items():
-            if self._dropped[direction]:
-                side.gap = _OpenGap(self._early[0].ts if self._early else connection.first_ts, self._dropped[direction])
-            if self._dropped[direction] or not connection.opened_in_capture(direction):
-                side.framer.lost(self._dropped[direction], connection.first_ts)
 
     def _give_up(self) -> None:
-        data = [_runs(self._early, direction)[0] for direction in (0, 1)]
         if not self._seen_bytes:
             self.verdict = "no_data"
+        elif self._is_tls():
+            self.verdict, self.tls = "tls", self._tls_peers()
         else:
-            self.verdict = "tls" if any(map(looks_like_tls, data)) else "not_recognised"
+            self.verdict = "not_recognised"
         self._early.clear()
+
+    def _is_tls(self) -> bool:
+        return any(looks_like_tls(run) for direction in (0, 1) for run in _runs(self._early, direction))
+
+    def _tls_peers(self) -> TlsPeers:
+        """Without a SYN or a ClientHello the lower port is taken for the server's."""
+        connection = self._connection
+        first = [_runs(self._early, direction)[0] for direction in (0, 1)]
+        hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
+        client = connection.client if connection.client is not None else hello
+        if client is None:
+            client = int(connection.a[1] < connection.b[1])
+        ends = [_readable(connection.a), _readable(connection.b)]
+        return TlsPeers(ends[client][0], *ends[1 - client], server_name(first[client]))
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.reassembly import HalfStream, Piece
+from pipeline.capture.state import ConnectionState, HalfState
 
 MAX_CONNECTIONS = 65_536
 """Connections remembered, closed ones included; the one idle for longest gives way. A port scan must not fill the
@@ -38,6 +39,8 @@ class Kind(Enum):
 
     DATA = "data"
     LOST = "lost"
+    DECRYPTED = "decrypted"
+    """From here on its bytes are those that TLS carried; what came before is to be forgotten."""
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
@@ -49,7 +52,7 @@ class Connection:
 
     Attributes:
         a, b: source and destination of the first segment captured.
-        first_ts: capture time of that segment, µs.
+        first_ts, last_ts: capture time of that segment and of the newest, µs.
         first_seq: its sequence number.
         client: the side that opened the connection, 0 for ``a``, 1 for ``b``; None if no SYN was seen.
         client_isn: initial sequence number of the client, if known.
@@ -58,7 +61,7 @@ class Connection:
     def __init__(self, segment: Segment, ts: int) -> None:
         self.a: Endpoint = segment.source
         self.b: Endpoint = segment.destination
-        self.first_ts = ts
+        self.first_ts = self.last_ts = ts
         self.first_seq = segment.seq
         self.client: int | None = None
         self.client_isn: int | None = None
@@ -67,6 +70,47 @@ class Connection:
         self._held: tuple[deque[Piece], deque[Piece]] = (deque(), deque())
         self._segments = 0
         self._hole_since: list[tuple[int, int] | None] = [None, None]
+
+    @classmethod
+    def from_state(cls, state: ConnectionState) -> Connection:
+        """The connection as it was.
+
+        Raises:
+            ValueError: an address that is not hexadecimal.
+        """
+        a, b = ((bytes.fromhex(address), port) for address, port in (state.a, state.b))
+        connection = cls(Segment(a, b, state.first_seq, 0, 0, b"", 0), state.first_ts)
+        connection.last_ts = state.last_ts
+        connection.client, connection.client_isn = state.client, state.client_isn
+        connection._over = state.over
+        for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
+            half.isn, half.first, half.next, half.fin = isn, first, following, fin
+        return connection
+
+    def state(self, unread: Sequence[int] = (0, 0)) -> ConnectionState:
+        """What another process needs to go on here.
+
+        Args:
+            unread: of each direction the bytes delivered last that have to be read again; negative: those to come
+                that are of no use.
+        """
+        (a, a_port), (b, b_port) = self.a, self.b
+        forward, backward = (self._half_state(direction, unread[direction]) for direction in (0, 1))
+        return ConnectionState(
+            (a.hex(), a_port),
+            (b.hex(), b_port),
+            self.first_ts,
+            self.last_ts,
+            self.first_seq,
+            self.client,
+            self.client_isn,
+            self._over,
+            (forward, backward),
+        )
+
+    def held_since(self) -> int | None:
+        """Capture time (µs) of the first of the bytes in order that wait for the other direction; None if none do."""
+        return min((held[0].ts for held in self._held if held), default=None)
 
     def opened_in_capture(self, direction: int) -> bool:
         """Whether this direction was seen from its first byte on."""
@@ -100,6 +144,7 @@ class Connection:
         direction = 0 if segment.source == self.a else 1
         half, other = self.halves[direction], self.halves[1 - direction]
         self._segments += 1
+        self.last_ts = ts
         seq, needs = segment.seq, None
         if segment.flags & SYN:
             self._synchronise(direction, segment)
@@ -154,14 +199,23 @@ class Connection:
         ends = [half.in_good_order() for half in self.halves]
         return [end for end in ends if end is not None] if None not in ends else None
 
-    def resume(self, ends: Sequence[tuple[int, int]]) -> None:
+    def go_on(self, ends: Sequence[tuple[int, int]]) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         for half, end in zip(self.halves, ends, strict=True):
-            half.resume(*end)
+            half.go_on(*end)
 
     def end(self) -> None:
         """Nothing of it is wanted any more."""
         self._over = True
+
+    def _half_state(self, direction: int, unread: int) -> HalfState:
+        half, held = self.halves[direction], self._held[direction]
+        position = held[0].start if held else half.next
+        if position is not None:
+            position -= unread
+            if half.fin is not None:
+                position = min(position, half.fin)
+        return half.isn, half.first, position, half.fin
 
     def _is_due(self, direction: int, ts: int) -> bool:
         half = self.halves[direction]
@@ -231,18 +285,51 @@ class StreamEvent(NamedTuple):
 
 
 class Tracker:
-    """All connections of one capture."""
+    """All connections of one capture.
+
+    Attributes:
+        segments: segments taken.
+    """
 
     def __init__(self) -> None:
+        self.segments = 0
         self._connections: OrderedDict[tuple[Endpoint, Endpoint], Connection] = OrderedDict()
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
-        self._segments = 0
 
     def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
-        key = (segment.source, segment.destination)
-        if key[0] > key[1]:
-            key = (key[1], key[0])
+        yield from self._take(segment, ts)
+        self.segments += 1
+        if self.segments % SWEEP_EVERY == 0:
+            yield from self.sweep(ts)
+
+    def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+        """Take a segment that was read before :meth:`add`, for the connections that still need it."""
+        connection = self._connections.get(_key(segment))
+        if connection is not None and not connection.is_over() and ts >= connection.first_ts:
+            yield from self._take(segment, ts)
+
+    def add(self, connection: Connection) -> None:
+        """Go on with a connection of another tracker."""
+        self._connections[min((connection.a, connection.b), (connection.b, connection.a))] = connection
+
+    def connections(self) -> Iterator[Connection]:
+        """All connections remembered, the one idle for longest first; those that are over, too."""
+        return iter(self._connections.values())
+
+    def find(self, source: Endpoint, destination: Endpoint) -> Connection | None:
+        """The latest connection between two endpoints."""
+        return self._connections.get((min(source, destination), max(source, destination)))
+
+    def finish(self, ts: int) -> Iterator[StreamEvent]:
+        """The capture ends at ``ts``: the rest of every connection that was still open."""
+        for connection in self._connections.values():
+            yield from _end(connection, ts, Kind.ENDED)
+        self._connections.clear()
+        self._waiting.clear()
+
+    def _take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+        key = _key(segment)
         connection = self._connections.get(key)
         if connection is not None and connection.begins_anew(segment):
             yield from _end(connection, ts, Kind.CLOSED)
@@ -261,16 +348,6 @@ class Tracker:
             oldest, forgotten = self._connections.popitem(last=False)
             self._waiting.pop(oldest, None)
             yield from _end(forgotten, ts, Kind.ENDED)
-        self._segments += 1
-        if self._segments % SWEEP_EVERY == 0:
-            yield from self._sweep(ts)
-
-    def finish(self, ts: int) -> Iterator[StreamEvent]:
-        """The capture ends at ``ts``: the rest of every connection that was still open."""
-        for connection in self._connections.values():
-            yield from _end(connection, ts, Kind.ENDED)
-        self._connections.clear()
-        self._waiting.clear()
 
     def _note_waiting(self, key: tuple[Endpoint, Endpoint], connection: Connection) -> None:
         if connection.waits:
@@ -278,10 +355,16 @@ class Tracker:
         else:
             self._waiting.pop(key, None)
 
-    def _sweep(self, ts: int) -> Iterator[StreamEvent]:
+    def sweep(self, ts: int) -> Iterator[StreamEvent]:
+        """It is ``ts`` (µs) now: holes that were waited for long enough are given up."""
         for key, connection in list(self._waiting.items()):
             yield from _events(connection, connection.check_holes(ts))
             self._note_waiting(key, connection)
+
+
+def _key(segment: Segment) -> tuple[Endpoint, Endpoint]:
+    source, destination = segment.source, segment.destination
+    return (source, destination) if source <= destination else (destination, source)
 
 
 def _events(connection: Connection, pieces: list[tuple[int, Piece]]) -> Iterator[StreamEvent]:
