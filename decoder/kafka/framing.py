@@ -105,6 +105,16 @@ class KafkaFramer:
         self._fall_out_of_step()
         return outcome.framed()
 
+    def in_step(self) -> tuple[bytes, int, int] | None:
+        """The begin of a frame, with its length prefix, and when its first and last byte came; None unless in step."""
+        if self._search is not None or self._to_skip or self._after_gap or self._was_empty:
+            return None
+        return bytes(self._buffer), self._begin, self._last
+
+    def go_on(self, begun: bytes, ts: int, ts_end: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_step`, has come to."""
+        self._buffer, self._begin, self._last = bytearray(begun), ts, ts_end
+
     def state(self) -> FramerState:
         """See decoder.protocol.Framer.state."""
         if self._search is not None:

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from decoder.kafka.peek import RequestPeek, peek_request
 from decoder.model import FrameFlags, RawFrame
@@ -26,6 +26,15 @@ _SASL_HANDSHAKE = 17
 _FIRST_FLEXIBLE_PRODUCE = 9
 _FIRST_TRANSACTIONAL_PRODUCE = 3
 _MAX_HEADER_TAGS = 64
+
+
+class Waiting(NamedTuple):
+    """A request that waits for its response, as another keeper of the pairing's state needs to know it."""
+
+    ordinal: int
+    api_key: int
+    api_version: int
+    correlation_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,28 @@ class KafkaPairer:
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
         return [*self._passed_over, *(request.ordinal for request in self._outstanding)]
+
+    @property
+    def exchanges(self) -> int:
+        """Ordinal of the next exchange."""
+        return self._exchanges
+
+    def in_good_order(self) -> list[Waiting] | None:
+        """The requests that wait, the oldest first, if that is all there is to know; else None."""
+        if self._tokens_follow or not self._seen_header or self._passed_over:
+            return None
+        waiting = []
+        for request in self._outstanding:
+            if request.api_key is None or request.api_version is None or request.correlation_id is None:
+                return None
+            waiting.append(Waiting(request.ordinal, request.api_key, request.api_version, request.correlation_id))
+        return waiting
+
+    def go_on(self, waiting: Sequence[Waiting], exchanges: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        self._exchanges = exchanges
+        self._outstanding = deque(_Request(*request) for request in waiting)
+        self._awaited = Counter(request.correlation_id for request in waiting)
 
     def state(self) -> Mapping[str, Any]:
         """See decoder.protocol.Pairer.state."""

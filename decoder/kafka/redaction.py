@@ -10,9 +10,9 @@ from decoder.kafka.messages import decode_frame
 from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
-from decoder.model import Frame, FrameFlags, Message
+from decoder.model import Direction, Frame, FrameFlags, Message
 
-_RECORDS = {(0, "request"), (1, "response"), (78, "response")}
+RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
 
 _RECORD_TYPES = ("records", "compact records")
@@ -45,12 +45,17 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
 
 
+def is_untouched(api_key: int, direction: Direction) -> bool:
+    """Whether messages of this kind stay as they are under every policy, if nothing was lost around them."""
+    is_known = api_key in compile_programs().api_names and api_key not in _SECRET_APIS
+    return is_known and (api_key, direction) not in RECORDS
+
+
 def _is_harmless(frame: Frame, key: int) -> bool:
     """Whether the frame can be stored as it is, without a look into its body."""
-    if (key, frame.direction) in _RECORDS:
+    if (key, frame.direction) in RECORDS:
         return bool(frame.flags & FrameFlags.PAYLOAD_REMOVED)  # it was cleaned before
-    is_known = key in compile_programs().api_names and key not in _SECRET_APIS
-    return is_known and not frame.flags & _MAY_BE_ANOTHERS
+    return is_untouched(key, frame.direction) and not frame.flags & _MAY_BE_ANOTHERS
 
 
 def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> Frame:
@@ -58,7 +63,7 @@ def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> F
     header_end = max([0, *(span.end for span in spans if span.path[0] in _HEADER)])
     if message.api_key in _SECRET_APIS:
         return _without_tail(frame, header_end, FrameFlags.REDACTED)
-    if (message.api_key, frame.direction) in _RECORDS:
+    if (message.api_key, frame.direction) in RECORDS:
         if frame.payload_policy == "full" and _is_of_open_topics(spans):
             return frame
         if frame.flags & FrameFlags.TRUNCATED:  # a length that overran stays, too

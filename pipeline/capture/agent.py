@@ -257,9 +257,12 @@ class Agent:
         elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
             yield frame
         else:
-            self._held[exchange_id] = frame
-            self._held_bytes += len(frame.frame)
+            self._hold(frame)
         yield from self._overdue(self._ts)
+
+    def _hold(self, frame: Frame) -> None:
+        self._held[frame.exchange_id or ""] = frame
+        self._held_bytes += len(frame.frame)
 
     def _overdue(self, now: int) -> Iterator[Frame | Gap]:
         """The requests that have been held back for too long, or that are too many."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
-from pipeline.capture.agent import DEFAULT_AGENT_ID, decryption_of
+from pipeline.capture.agent import DEFAULT_AGENT_ID, Agent, decryption_of
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
@@ -16,6 +17,9 @@ from pipeline.capture.pipe import Stop
 from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sources import STDIN, Extent, capture_files, captures, extent, read_packets
 from pipeline.capture.stats import CaptureStats
+
+LARGE_BYTES = 16 * 1024 * 1024
+"""Files of this size, all pieces of a capture together, are read by the block."""
 
 STOP_AFTER_S = 1.0
 """How long standard input is read on once a stop was asked for: whoever writes into the pipe was asked, too."""
@@ -62,13 +66,18 @@ def read_capture(
     """
     store, total = open_store(landing), CaptureStats()
 
-    def run(publish_every_s: float | None = None, decryption: Decryption | None = None) -> CaptureRun:
+    def run(
+        publish_every_s: float | None = None,
+        decryption: Decryption | None = None,
+        agent_type: type[Agent] = Agent,
+    ) -> CaptureRun:
         return CaptureRun(
             store,
             agent_id,
             payload_policy,
             field_hash,
             decryption,
+            agent_type,
             publish_every_s=publish_every_s,
             store_timeout_s=store_timeout_s,
             on_progress=on_progress,
@@ -86,7 +95,11 @@ def read_capture(
     for pieces in [[file.path] for file in extents] if tls_keylog else captures(extents):
         try:
             with decryption_of(pieces, tls_keylog) as decryption:
-                total.add(_read_pieces(pieces, run(decryption=decryption), decryption, allow_truncated))
+                total.add(
+                    _read_pieces(
+                        pieces, run(decryption=decryption, agent_type=_agent_type(pieces)), decryption, allow_truncated
+                    )
+                )
         except CaptureError as error:
             on_error(error)
     return total
@@ -114,8 +127,7 @@ def _read_pieces(
     with run:
         for number, path in enumerate(pieces, 1):
             try:
-                for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
-                    run.take(packet)
+                _read_file(path, run, decryption.found_secrets if decryption else None)
             except DamagedCaptureError:
                 if not allow_truncated:
                     raise
@@ -124,6 +136,29 @@ def _read_pieces(
         run.finish()
         run.agent.check_link_types(pieces[0])
         return run.stats
+
+
+def _agent_type(pieces: Sequence[str]) -> type[Agent]:
+    """Which agent for these files? That for large captures loads compiled code first, which takes seconds."""
+    if sum(Path(path).stat().st_size for path in pieces) < LARGE_BYTES:
+        return Agent
+    from pipeline.capture.block_agent import BlockAgent  # noqa: PLC0415
+
+    return BlockAgent
+
+
+def _read_file(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
+    if type(run.agent) is Agent:
+        for packet in read_packets(path, on_secrets=on_secrets):
+            run.take(packet)
+        return
+    from pipeline.capture.block import read_blocks  # noqa: PLC0415
+    from pipeline.capture.block_agent import BlockAgent  # noqa: PLC0415
+
+    agent = cast(BlockAgent, run.agent)
+    for block in read_blocks(path, on_secrets):
+        run.add(agent.take_block(block))
+        run.tell()
 
 
 def _read_standard_input(

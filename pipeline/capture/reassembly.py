@@ -151,6 +151,16 @@ class HalfStream:
         if self.next is None:
             self.next = self.first = self.fin
 
+    def in_good_order(self) -> tuple[int, int] | None:
+        """Position of the next byte and of the last acknowledgement, if nothing else is to be known; else None."""
+        if self.next is None or self._is_guessed or self._pending or self.fin is not None or self.acked > self.next:
+            return None
+        return self.next, self.acked
+
+    def go_on(self, reached: int, acked: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        self.next, self.acked = reached, acked
+
     def _held_by_receiver(self) -> int:
         return self.acked if self.fin is None else min(self.acked, self.fin)
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
+import pyarrow as pa
+
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, Gap, PayloadPolicy
 from pipeline.capture.agent import Agent
@@ -47,13 +49,14 @@ class CaptureRun:
         payload_policy: PayloadPolicy,
         field_hash: FieldHash | None = None,
         decryption: Decryption | None = None,
+        agent_type: type[Agent] = Agent,
         *,
         publish_every_s: float | None = None,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self.agent = Agent(agent_id, payload_policy, self.stats, field_hash, decryption)
+        self.agent = agent_type(agent_id, payload_policy, self.stats, field_hash, decryption)
         self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
         self._newest = time.monotonic()
@@ -79,7 +82,7 @@ class CaptureRun:
         if not self._until_look:
             self._until_look = _LOOK_EVERY
             self._newest = time.monotonic()
-            self._tell()
+            self.tell()
 
     def wait(self) -> None:
         """No packet is there now: let time go on. Raises as :meth:`take`."""
@@ -89,12 +92,20 @@ class CaptureRun:
         silent_s = now - self._newest
         if silent_s > PIPE_DELAY_S:
             self.add(self.agent.wait(int((silent_s - PIPE_DELAY_S) * 1e6)))
-        self._tell()
+        self.tell()
 
-    def add(self, items: Iterable[Frame | Gap]) -> None:
+    def tell(self) -> None:
+        """Call ``on_progress``."""
+        if self._on_progress is not None:
+            self._on_progress(self.stats)
+
+    def add(self, items: Iterable[Frame | Gap | pa.Table]) -> None:
         """Write what the agent gave. Raises as :meth:`take`."""
         for item in items:
-            self._writer.add(item)
+            if isinstance(item, pa.Table):
+                self._writer.add_table(item)
+            else:
+                self._writer.add(item)
 
     def publish(self) -> None:
         """Make all that was written visible. Raises as :meth:`take`."""
@@ -106,7 +117,3 @@ class CaptureRun:
         """The capture ends here: publish all of it. Raises as :meth:`take`."""
         self.add(self.agent.finish())
         self.publish()
-
-    def _tell(self) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self.stats)

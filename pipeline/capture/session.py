@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+from decoder.kafka.framing import KafkaFramer
+from decoder.kafka.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.link import Endpoint
@@ -67,6 +70,22 @@ class Labels:
     flow_id: str
     client: tuple[str, int]
     server: tuple[str, int]
+
+
+class GoodOrder(NamedTuple):
+    """A connection whose streams are both in step.
+
+    Attributes:
+        client: the direction of its requests.
+        frames: requests and responses so far.
+        begun: of each direction the begin of a frame, and when its first and last byte came.
+        pairer: of the connection.
+    """
+
+    client: int
+    frames: tuple[int, int]
+    begun: tuple[tuple[bytes, int, int], tuple[bytes, int, int]]
+    pairer: KafkaPairer
 
 
 class Session:
@@ -173,6 +192,35 @@ class Session:
         if not self.recognised:
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o not in self._unsure]
+
+    @property
+    def labels(self) -> Labels:
+        """What all frames of a recognised connection share."""
+        return self._labels
+
+    def in_good_order(self) -> GoodOrder | None:
+        """All that must be known to go on with the connection, if both streams are in step; else None."""
+        if not self.recognised or not isinstance(self._pairer, KafkaPairer):
+            return None
+        begun: list[tuple[bytes, int, int]] = []
+        for direction in (0, 1):
+            side = self._sides[direction]
+            step = side.framer.in_step() if isinstance(side.framer, KafkaFramer) and side.gap is None else None
+            if step is None:
+                return None
+            begun.append(step)
+        client = next(direction for direction, side in self._sides.items() if side.direction == "request")
+        frames = (self._sides[client].frames, self._sides[1 - client].frames)
+        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer)
+
+    def go_on(
+        self, begun: Sequence[tuple[bytes, int, int]], give_back: Callable[[KafkaPairer], tuple[int, int]]
+    ) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        frames = dict(zip(_DIRECTIONS, give_back(cast(KafkaPairer, self._pairer)), strict=True))
+        for direction, side in self._sides.items():
+            side.frames = frames[side.direction]
+            cast(KafkaFramer, side.framer).go_on(*begun[direction])
 
     def _take_early(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         self._early.append(event)

@@ -106,11 +106,18 @@ def read_packets(
         yield from read_stream(raw, path, on_secrets)
 
 
+@contextmanager
+def opened(path: str) -> Iterator[ByteSource]:
+    """The decompressed bytes of a file. Raises as :func:`read_packets`."""
+    with _open(path, lambda: True) as raw:
+        yield ByteSource(_decompressed(raw))
+
+
 def read_stream(raw: io.RawIOBase, name: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
     """All packets of a stream; ``name`` is for messages. Raises as :func:`read_packets`."""
     count = 0
     try:
-        for packet in _packets(ByteSource(_decompressed(raw)), name, on_secrets):
+        for packet in cut_packets(ByteSource(_decompressed(raw)), name, on_secrets):
             count += 1
             yield packet
     except Damage as damage:
@@ -138,18 +145,26 @@ def _files(path: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _packets(source: ByteSource, path: str, on_secrets: Callable[[], None] | None) -> Iterator[Packet]:
-    magic = source.upto(4)
+def cut_packets(
+    source: ByteSource, name: str, on_secrets: Callable[[], None] | None = None, magic: bytes | None = None
+) -> Iterator[Packet]:
+    """The packets of decompressed bytes, of which the first four (``magic``) may have been read already.
+
+    Raises:
+        CaptureError: it is no capture.
+        Damage: after the last good packet.
+    """
+    magic = source.upto(4) if magic is None else magic
     if not magic:
         raise CaptureError(
-            path, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
+            name, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
         )
     if magic == PCAPNG_MAGIC:
         return read_pcapng(source, on_secrets)
     if magic in pcap.MAGICS:
         return pcap.read_pcap(source, magic)
     raise CaptureError(
-        path,
+        name,
         f"is not a capture: it begins with {magic!r}; expected pcap or pcapng, plain or compressed by gzip or zstd",
     )
 

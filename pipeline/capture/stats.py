@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.tls import TlsPeers
 
@@ -69,6 +71,17 @@ class CaptureStats:
         """Count connections that are encrypted."""
         if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:
             self.tls[peers] += connections
+
+    def count_table(self, table: pa.Table) -> None:
+        """Count many frames; whole ones with an api."""
+        for row in (
+            table.group_by(["protocol", "direction", "api_key", "api_version"])
+            .aggregate([([], "count_all")])
+            .to_pylist()
+        ):
+            counter = self.requests if row["direction"] == "request" else self.responses
+            counter[row["api_key"], row["api_version"]] += row["count_all"]
+            self.frames[row["protocol"]] += row["count_all"]
 
     def add(self, other: CaptureStats) -> None:
         """Add the counts of another run."""

@@ -192,6 +192,18 @@ class Connection:
             held.clear()
         return ready
 
+    def in_good_order(self) -> list[tuple[int, int]] | None:
+        """Of both directions what HalfStream.in_good_order tells; None if one is not, or anything else goes on."""
+        if self._over or any(self._held) or self.waits:
+            return None
+        ends = [half.in_good_order() for half in self.halves]
+        return [end for end in ends if end is not None] if None not in ends else None
+
+    def go_on(self, ends: Sequence[tuple[int, int]]) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        for half, end in zip(self.halves, ends, strict=True):
+            half.go_on(*end)
+
     def end(self) -> None:
         """Nothing of it is wanted any more."""
         self._over = True
