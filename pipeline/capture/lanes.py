@@ -21,7 +21,7 @@ from pipeline.capture.columns import Rows, table_of
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.link import Endpoint, Segment
 from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments
-from pipeline.capture.session import Session
+from pipeline.capture.session import Labels, Session
 from pipeline.capture.tcp import Connection
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -224,10 +224,6 @@ class Lanes:
         for lane in range(len(self._lanes)):
             self.leave(lane)
 
-    def has(self, connection: Connection) -> bool:
-        """Whether a connection is in a lane."""
-        return bool(self._lane_of[self.flows.number(connection.a, connection.b)] >= 0)
-
     def _make_room(self) -> None:
         if self.flows.count > MAX_FLOWS:
             self.leave_all()
@@ -348,7 +344,7 @@ class Lanes:
             raise LookupError(f"no connection is in lane {lane}")
         return found
 
-    def _labels(self, lane: int) -> Any:
+    def _labels(self, lane: int) -> Labels:
         return self._lane(lane).session.labels
 
     def _begun(self, half: int) -> tuple[bytes, int, int]:
