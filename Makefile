@@ -39,9 +39,9 @@ $(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
 	@$(PYTHON_IN) -m pipeline.setup
 	@touch $@
 
-$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py)
+$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py pipeline/capture/*.py)
 	@echo "Compiling the decoder's kernel …"
-	@$(PYTHON_IN) -c "import decoder.kafka.kernel, decoder.kafka.record_kernel"
+	@$(PYTHON_IN) -c "import decoder.kafka.kernel, decoder.kafka.record_kernel, pipeline.capture.block_agent"
 	@touch $@
 
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake

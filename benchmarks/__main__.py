@@ -1,13 +1,19 @@
-"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records | variant]``, all by default."""
+"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records | spark | variant]``; else all."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, records, variant
+from benchmarks import capture, decode, records, spark, variant
 
-PARTS = {"capture": capture.main, "decode": decode.main, "records": records.main, "variant": variant.main}
+PARTS = {
+    "capture": capture.main,
+    "decode": decode.main,
+    "records": records.main,
+    "spark": spark.main,
+    "variant": variant.main,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -12,26 +12,21 @@ from statistics import median
 
 from rich.table import Table
 
+from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from benchmarks.tshark import children_seconds
-from decoder import Codec
-from pipeline.capture.agent import read_capture
+from pipeline.capture.reading import read_capture
 from pipeline.capture.sources import read_packets
-from pipeline.commands.messages import ordered_frames
 
 _RUNS = 3
-_SAMPLE = Path(__file__).parents[1] / "tests" / "captures" / "stuck_commit.pcap"
 _FIELDS = ("frame.number", "kafka.api_key", "kafka.correlation_id")
 
 
-def main(capture: Path = _SAMPLE) -> None:
-    """Run every candidate in turn, several times, and print the medians."""
+def main(capture: Path | None = None) -> None:
+    """Run every candidate in turn, several times, and print the medians; by default on a minute of load."""
+    capture = capture or traffic.capture()
     packets = sum(1 for _ in read_packets(str(capture)))
-    candidates: dict[str, Callable[[], None]] = {
-        "wirelake capture read (to Parquet)": lambda: _capture(capture),
-        "wirelake reassemble, pair, redact": lambda: _frames(capture),
-        "wirelake … and decode to JSON values": lambda: _decode(capture),
-    }
+    candidates: dict[str, Callable[[], None]] = {"wirelake capture read (to Parquet)": lambda: _capture(capture)}
     if shutil.which("tshark"):
         fields = [part for name in _FIELDS for part in ("-e", name)]
         candidates["tshark -w /dev/null (reads only)"] = lambda: _tshark(capture, "-w", "/dev/null")
@@ -48,23 +43,6 @@ def main(capture: Path = _SAMPLE) -> None:
 def _capture(capture: Path) -> None:
     with tempfile.TemporaryDirectory() as landing:
         read_capture([capture], landing)
-
-
-def _frames(capture: Path) -> None:
-    for _ in ordered_frames([str(capture)]):
-        pass
-
-
-def _decode(capture: Path) -> None:
-    codec = Codec()
-    for frame in ordered_frames([str(capture)]):
-        codec.decode(
-            frame.frame,
-            direction=frame.direction,
-            api_key=frame.api_key,
-            api_version=frame.api_version,
-            flags=frame.flags,
-        )
 
 
 def _tshark(capture: Path, *arguments: str) -> None:

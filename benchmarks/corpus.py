@@ -1,4 +1,4 @@
-"""Which frames does everyone decode? Those of the sample captures, with their records as they were on the wire."""
+"""Which frames does everyone decode? Recorded ones, with their records as they were on the wire."""
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ class CorpusFrame:
     exchange: str = ""
 
 
-def recorded() -> list[CorpusFrame]:
-    """Every frame of the sample captures in the order of the agent: a request just before its response."""
+def samples() -> list[CorpusFrame]:
+    """Every frame of the sample captures: many kinds of message, all of them small."""
+    return recorded(sorted(CAPTURES.glob("*.pcap")))
+
+
+def recorded(captures: Iterable[Path]) -> list[CorpusFrame]:
+    """Every frame in the order of the agent: a request just before its response."""
     frames = []
-    for path in sorted(CAPTURES.glob("*.pcap")):
+    for path in captures:
         for item in frames_of(path, payload_policy="full"):
             if isinstance(item, Frame) and not item.flags & NOT_COMPARED and item.api_key is not None:
                 version = -1 if item.api_version is None else item.api_version

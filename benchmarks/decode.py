@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from benchmarks import java_clients, tshark, wirelake
+from benchmarks import java_clients, traffic, tshark, wirelake
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
-from benchmarks.corpus import CorpusFrame, describe, recorded
+from benchmarks.corpus import CorpusFrame, describe, recorded, samples
 
 ROUNDS = 5
-FRAMES = 100_000
-"""Decoded in a round, by repeating the recorded ones."""
+FRAMES = 60_000
+"""Decoded in a round, by repeating the frames if there are fewer."""
 
 Item = TypeVar("Item")
 
 
 def main() -> None:
-    """Each candidate on all that it understands; all on what every one of them understands; beside tshark."""
-    frames = recorded()
+    """A minute of load, then the sample captures: each candidate on what all understand; then beside tshark."""
+    load = recorded([traffic.capture()])
     candidates = wirelake.FRAME_READERS + peers(_kafka_python, _kio, _java)
-    understood = [candidate.check(frames) for candidate in candidates]
-    given = [[frame for frame, good in zip(frames, marks, strict=True) if good] for marks in understood]
-    repeat = max(1, FRAMES // len(frames))
-    head = f"recorded frames, {repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core"
-    CONSOLE.print(f"\nDecode: {describe(frames)}")
-    show(
-        f"{head}; each on those that it understands", measure(candidates, given, repeat, ROUNDS), len(frames), "frames"
-    )
-    common = [frame for frame, *marks in zip(frames, *understood, strict=True) if all(marks)]
-    CONSOLE.print(f"\nUnderstood by all: {describe(common)}")
-    results = measure(candidates, [common] * len(candidates), repeat, ROUNDS)
-    show(f"{head}; all on the same", results, len(common), "frames")
+    side_by_side("A minute of load", candidates, load[len(load) // 4 :][:FRAMES])
+    side_by_side("The sample captures", candidates, samples())
     CONSOLE.print("Java: the time of the decoding thread; its garbage collector and compiler are not in it.")
-    tshark.main(frames)
+    tshark.main(load)
+
+
+def side_by_side(title: str, candidates: Sequence[Candidate[CorpusFrame]], frames: Sequence[CorpusFrame]) -> None:
+    """How many frames each candidate understands, and the time of all on what every one of them understands."""
+    CONSOLE.print(f"\n{title}: {describe(frames)}")
+    understood = [candidate.check(frames) for candidate in candidates]
+    for candidate, marks in zip(candidates, understood, strict=True):
+        CONSOLE.print(f"  {candidate.name} ({candidate.gives}) understands {sum(marks):,} of {len(frames):,}")
+    common = [frame for frame, *marks in zip(frames, *understood, strict=True) if all(marks)]
+    repeat = max(1, FRAMES // len(common))
+    results = measure(candidates, [common] * len(candidates), repeat, ROUNDS)
+    head = f"what all understand, {repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core"
+    show(head, results, len(common), "frames")
 
 
 def peers(*ways: Callable[[], list[Candidate[Item]]]) -> list[Candidate[Item]]:

@@ -22,6 +22,7 @@ from pipeline.commands.messages import as_object, decoded_messages
 
 ROUNDS = 3
 FRAMES = 50_000
+_MAX_FRAME_BYTES = 65_000
 _FIELDS = ("frame.number", "kafka.api_key", "kafka.api_version", "kafka.correlation_id", "kafka.client_id")
 _QUIET = ("-o", "tcp.analyze_sequence_numbers:FALSE")
 
@@ -31,7 +32,7 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
     if shutil.which("tshark") is None:
         CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
         return
-    frames = _copies(understood(recorded))
+    frames = _copies(understood(recorded)[:FRAMES])
     CONSOLE.print(f"\nBeside tshark {_version()}, versions that it knows: {describe(frames)}; a packet each")
     candidates: list[Candidate[CorpusFrame]] = [
         replace(FRAME_READERS[0], name="Wirelake, kernel, frames in memory"),
@@ -50,7 +51,9 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
 
 
 def understood(frames: Sequence[CorpusFrame]) -> list[CorpusFrame]:
-    """Of the exchanges those where tshark knows the versions and complains of nothing."""
+    """Of the exchanges those where tshark knows the versions and complains of nothing, and that fit into packets."""
+    long = {frame.exchange for frame in frames if len(frame.data) > _MAX_FRAME_BYTES}
+    frames = [frame for frame in frames if frame.exchange not in long]
     with tempfile.TemporaryDirectory() as folder:
         capture = write_capture(Path(folder) / "all.pcap", frames)
         columns = ("-T", "fields", "-e", "kafka.correlation_id", "-e", "_ws.expert.message")

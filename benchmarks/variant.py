@@ -19,7 +19,7 @@ import orjson
 from rich.table import Table
 
 from benchmarks.candidates import CONSOLE
-from benchmarks.corpus import recorded
+from benchmarks.corpus import samples
 from decoder import Codec
 
 COPIES = 14
@@ -111,7 +111,7 @@ def _bodies() -> list[str]:
     """The bodies of the recorded frames, several times over with other numbers in each copy."""
     codec = Codec()
     messages = (
-        codec.decode(f.data, direction=f.direction, api_key=f.api_key, api_version=f.api_version) for f in recorded()
+        codec.decode(f.data, direction=f.direction, api_key=f.api_key, api_version=f.api_version) for f in samples()
     )
     texts = [orjson.dumps(message.body).decode() for message in messages]
     return [

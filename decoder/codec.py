@@ -13,7 +13,7 @@ from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
 
-CODEC_VERSION = "2"
+CODEC_VERSION = "3"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
 PROTOCOLS = ("kafka",)

@@ -66,6 +66,8 @@ class ErrorCode(str, Enum):
     """A compressed message within a compressed message, which Kafka forbids."""
     PAYLOAD_REMOVED = "payload_removed"
     """The payload policy overwrote the records of this batch before the frame was stored."""
+    BODY_REMOVED = "body_removed"
+    """The body did not decode where it was captured; it may have held payload, so it was not stored."""
     INTERNAL = "internal"
     """The decoder itself failed: a fault of Wirelake, please report the frame."""
 

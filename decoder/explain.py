@@ -10,6 +10,7 @@ from decoder.codec import Codec
 from decoder.kafka.bodies import LENGTH, TAGGED_SECTION, FieldSpan
 from decoder.kafka.compression import Budget
 from decoder.kafka.embedded import Place, places, read_embedded
+from decoder.kafka.messages import RECORDS_REMOVED
 from decoder.kafka.program import Programs
 from decoder.kafka.records import batch_spans, summarise
 from decoder.model import Direction, Message
@@ -71,7 +72,7 @@ def explain(
     budget = Budget()
     for span in spans:
         if span.type.endswith("records") and span.value:
-            lines += _batch_lines(frame, span, budget)
+            lines += [_removed_line(frame, span)] if flags & RECORDS_REMOVED else _batch_lines(frame, span, budget)
     by_path = {span.path: span for span in spans}
     for place in places(message, direction):
         lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags, budget)
@@ -93,6 +94,14 @@ def _line(frame: bytes, span: FieldSpan) -> Line:
         value=_value(span),
         hex=_hex(frame, span.start, span.end),
     )
+
+
+def _removed_line(frame: bytes, span: FieldSpan) -> Line:
+    depth = sum(1 for part in span.path if isinstance(part, str))
+    text = "batches that were removed before the frame was stored"
+    return Line(
+        span.content_start, span.end, depth, BATCH, "removed", text, _hex(frame, span.content_start, span.end)
+    )  # fmt: skip
 
 
 def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget) -> Iterator[Line]:

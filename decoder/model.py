@@ -17,8 +17,13 @@ Status = Literal[
 ]
 """Outcome of decoding one frame; the values are a contract of the ``decode_status`` column."""
 
-PayloadPolicy = Literal["lengths", "full"]
-"""What of record keys, values and headers may be stored; applied by the agent before the first write."""
+PayloadPolicy = Literal["lengths", "full", "hash", "none"]
+"""What of record keys, values and headers may be stored; applied by the agent before the first write.
+
+``lengths``: zeros in their place, so that sizes, offsets and batch headers stay; ``full``: all of it; ``hash``: a
+keyed hash in the place of each (:mod:`decoder.field_hash`); ``none``: not even the batch headers, only their size.
+Credentials are stored under none of these.
+"""
 
 
 class FrameFlags(IntFlag):
@@ -35,7 +40,8 @@ class FrameFlags(IntFlag):
     CRC_MISMATCH = 16
     """At least one of them did not match (only together with CRC_CHECKED)."""
     PAYLOAD_REMOVED = 32
-    """The payload policy changed bytes behind a record batch header: checksums no longer match."""
+    """The payload policy changed bytes behind a record batch header: checksums no longer match (but those that the
+    policy ``hash`` computed anew)."""
     NO_RESPONSE_EXPECTED = 64
     """A request that the server does not answer (Produce with acks=0)."""
     UNANSWERED = 128
@@ -48,6 +54,11 @@ class FrameFlags(IntFlag):
     """A raw SASL token (SaslHandshake v0): no Kafka header."""
     CONFLICT = 2048
     """Bytes of this frame came twice with different content; the first are kept."""
+    PAYLOAD_DROPPED = 4096
+    """The payload policy overwrote the records with their batch headers: nothing but their size is known."""
+    BODY_REMOVED = 8192
+    """The body did not decode where it was captured, so that nobody could tell payload from the rest: it was
+    overwritten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from decoder.model import Direction, RawFrame
 
@@ -45,6 +45,25 @@ class Framed:
     confidence: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class FramerState:
+    """Where a framer stands, without the bytes it keeps: another one begins here when they are fed to it again.
+
+    Attributes:
+        unread: bytes fed last that no frame has used yet; negative: so many bytes still to come are of no use.
+        since: capture time of the first of them, µs; None if there are none.
+        searching: whether it looks for the next frame.
+        after_gap: whether bytes were lost before the next frame.
+        skipped: bytes given up that no :class:`Framed` has told of: in the search, and those to come of no use.
+    """
+
+    unread: int = 0
+    since: int | None = None
+    searching: bool = False
+    after_gap: bool = False
+    skipped: int = 0
+
+
 class Framer(Protocol):
     """Cuts the byte stream of one direction of one connection into frames. Buffers at most one frame."""
 
@@ -79,6 +98,9 @@ class Framer(Protocol):
     def close(self) -> Framed:
         """No more bytes. Returns the cut-off frame, if one was open."""
 
+    def state(self) -> FramerState:
+        """Where it stands between two calls."""
+
 
 class Pairer(Protocol):
     """Matches the responses of one connection to its requests.
@@ -104,6 +126,9 @@ class Pairer(Protocol):
     def unanswered(self) -> Sequence[int]:
         """Exchange ordinals of requests still waiting for their response, as far as they certainly get one."""
 
+    def state(self) -> Mapping[str, Any]:
+        """What another pairer needs to go on here: JSON values, no payload."""
+
 
 class WireProtocol(Protocol):
     """What a protocol folder offers to the agent."""
@@ -116,11 +141,15 @@ class WireProtocol(Protocol):
         Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell.
         """
 
-    def pairer(self) -> Pairer:
-        """A new pairer for a connection."""
+    def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
+        """A pairer for a connection; a new one, or one that goes on where another stood.
 
-    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
-        """A new framer for one direction of the connection that ``pairer`` pairs.
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what ``Pairer.state`` gave.
+        """
+
+    def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
+        """A framer for one direction of the connection that ``pairer`` pairs; new, or from where another stood.
 
         Looking for a response in a stream that lost bytes, it may ask which ones are expected.
         """

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from decoder.field_hash import FieldHash
 from decoder.kafka.redaction import redact_frame
 from decoder.model import Frame
 
-_REDACTORS: dict[str, Callable[[Frame], Frame]] = {"kafka": redact_frame}
+_REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {"kafka": redact_frame}
 
 
-def redact(frame: Frame) -> Frame:
+def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """The frame as it may be stored: credentials overwritten, payload as ``frame.payload_policy`` says.
 
     Sizes and structure stay, so that the frame still decodes; ``flags`` say what was done. A frame that is clean is
     returned as it is.
 
+    Args:
+        frame: as it was on the wire.
+        field_hash: what the policy ``hash`` hashes with.
+
     Raises:
-        ValueError: a protocol without redaction rules: nothing of it may be stored.
+        ValueError: a protocol without redaction rules, or a policy ``hash`` without a key: nothing may be stored.
     """
     redactor = _REDACTORS.get(frame.protocol)
     if redactor is None:
         raise ValueError(f"no redaction rules for protocol {frame.protocol!r}")
-    return redactor(frame)
+    if frame.payload_policy == "hash" and field_hash is None:
+        raise ValueError("the payload policy 'hash' needs a key")
+    return redactor(frame, field_hash)

@@ -1,9 +1,11 @@
-"""Arrow schemas of the registry's columns."""
+"""Arrow schemas of the registry's columns, and arrays of Python values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.tables import Column
@@ -17,6 +19,13 @@ _TYPES = {
     "double": pa.float64(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+_NUMBERS = {
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float64(): np.float64,
+    _TYPES["timestamp"]: np.int64,
 }
 
 
@@ -34,3 +43,32 @@ def arrow_type(name: str) -> pa.DataType:
     if name.startswith("array<"):
         return pa.list_(arrow_type(name.removeprefix("array<").removesuffix(">")))
     return _TYPES[name]
+
+
+def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values (None is null) as an array of the types above but lists and booleans.
+
+    As ``pa.array`` does, which however imports pandas where it is installed: more than a second of CPU time.
+
+    Raises:
+        OverflowError: a number that the type cannot hold.
+    """
+    count = len(values)
+    buffers, nulls = [None], 0
+    if None in values:
+        valid = np.fromiter((value is not None for value in values), np.bool_, count)
+        buffers, nulls = [pa.py_buffer(np.packbits(valid, bitorder="little"))], count - int(valid.sum())
+        nothing = {pa.string(): "", pa.binary(): b""}.get(kind, 0)
+        values = [nothing if value is None else value for value in values]
+    if kind in (pa.string(), pa.binary()):
+        data = "".join(values) if kind == pa.string() else b"".join(values)
+        if isinstance(data, str):
+            if not data.isascii():  # else characters are bytes
+                values = [value.encode() for value in values]
+            data = data.encode()
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(np.fromiter(map(len, values), np.int32, count), out=offsets[1:])
+        buffers += [pa.py_buffer(offsets), pa.py_buffer(data)]
+    else:
+        buffers.append(pa.py_buffer(np.fromiter(values, _NUMBERS[kind], count)))
+    return pa.Array.from_buffers(kind, count, buffers, nulls)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -85,12 +85,15 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
+        hide_input_in_errors=True,
     )
 
     landing: str | None = Field(default=None, description="Folder (or URL) of the landing zone")
     lake: str | None = Field(default=None, description="Folder (or URL) of the lake")
     agent_id: str = Field(default="local", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Name of this capture agent")
     payload_policy: PayloadPolicy = Field(default="lengths", description="What of keys and values may land")
+    payload_key: SecretStr | None = Field(default=None, description="Key of the payload policy hash")
+    payload_key_file: str | None = Field(default=None, description="File with that key; wins over payload_key")
     stream: StreamSettings = StreamSettings()
     spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
 
@@ -178,4 +181,6 @@ def _explain(error: ErrorDetails) -> str:
         hint = f"did you mean `{close[0]}`? " if close else ""
         return f"{key}: there is no such key; {hint}allowed: {', '.join(allowed)}"
     message = error["msg"].removeprefix("Value error, ")
+    if key == "payload_key":
+        return f"{key}: {message}; put it in quotes"
     return f"{key}: {message}, not {error['input']!r}"

@@ -96,10 +96,16 @@ LANDING_COLUMNS = (
         "int",
         "Bits: 1 truncated, 2 redacted, 4 after a gap, 8 record checksums verified, 16 a checksum did "
         "not match, 32 payload removed, 64 no response expected, 128 unanswered at close, 256 orphan response, "
-        "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content",
+        "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content, "
+        "4096 record batch headers removed too, 8192 a body that did not decode removed",
     ),
     _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
-    _r("payload_policy", "string", "What of keys and values was allowed to land: lengths (none of it) or full"),
+    _r(
+        "payload_policy",
+        "string",
+        "What of keys, values and header values was allowed to land: lengths (none of it), hash (a keyed hash), "
+        "none (not even the batch headers) or full",
+    ),
 )
 
 _DATE = _r("date", "date", "UTC day of ts")

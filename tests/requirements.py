@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,9 +52,22 @@ def require_tcpdump() -> None:
         _lack("the right to capture", "run the tests as root")
 
 
+def require_mount(folder: Path, size: str) -> None:
+    """The right to mount: a file system of its own at a folder, in memory."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        _lack("the right to mount", "run the tests as root (in a container: --privileged)")
+
+
 def require_tshark() -> None:
     """Wireshark's dissector."""
     _require_tool("tshark")
+
+
+def require_openssl() -> None:
+    """The command that makes certificates."""
+    if shutil.which("openssl") is None:
+        _lack("openssl", "install it with your system's package manager")
 
 
 def require_airflow() -> None:

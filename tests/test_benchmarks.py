@@ -7,7 +7,7 @@ import pytest
 from benchmarks import decode, java_clients, records, wirelake
 from benchmarks.__main__ import main
 from benchmarks.candidates import AllAtOnce, PerItem, measure, show
-from benchmarks.corpus import CorpusFrame, describe, recorded, write
+from benchmarks.corpus import CorpusFrame, describe, samples, write
 from benchmarks.kafka_python import build_batch
 from benchmarks.kafka_python import frame_readers as kafka_python
 from benchmarks.kafka_python import record_readers as kafka_python_records
@@ -18,7 +18,7 @@ from tests.requirements import require_java, require_maven
 
 @pytest.fixture(scope="module")
 def frames() -> list[CorpusFrame]:
-    return recorded()
+    return samples()
 
 
 def test_the_plain_reader_understands_all_but_the_frames_that_no_release_knows(frames):

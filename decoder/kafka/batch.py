@@ -89,7 +89,7 @@ def read_batch(
     outcomes = np.empty(count, np.uint8)
     keys, versions = np.empty(count, np.int64), np.empty(count, np.int64)
     given = (is_response.view(np.uint8), api_keys, api_versions, flags)
-    tables = _tables()
+    tables = kernel_tables()
     stack, where = np.zeros(kernel.STACK, np.int64), np.zeros((4, 2), np.int64)
     done = 0
     while done < count:
@@ -124,7 +124,7 @@ def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[t
 
 
 @lru_cache(maxsize=1)
-def _tables() -> kernel.Tables:
+def kernel_tables() -> kernel.Tables:
     """The programs as the kernel takes them."""
     programs = compile_programs()
     names, name_at = end_to_end(

@@ -15,7 +15,7 @@ from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import Budget
 from decoder.kafka.program import WIDTH, Op, Programs
-from decoder.kafka.records import summarise
+from decoder.kafka.records import summarise, summary_of_removed
 from decoder.reader import Cursor
 
 
@@ -90,14 +90,18 @@ class BodyReader:
         programs: the compiled table.
         cursor: where the header or body begins; stands behind it afterwards.
         trace: called for each value in the order of the bytes, containers after their content.
+        removed: the batch headers of records fields were overwritten before the frame was stored.
     """
 
-    def __init__(self, programs: Programs, cursor: Cursor, trace: Trace | None = None) -> None:
+    def __init__(
+        self, programs: Programs, cursor: Cursor, trace: Trace | None = None, *, removed: bool = False
+    ) -> None:
         self._code = programs.code
         self._names = programs.names
         self._constants = programs.constants
         self._cursor = cursor
         self._trace = trace
+        self._removed = removed
         self._path: list[str | int] = []
         self._values = 0
         self._budget = Budget()
@@ -319,5 +323,7 @@ class BodyReader:
             return
         cursor.pos = content + size
         into[f"{name}SizeInBytes"] = size
-        into["recordBatches"] = summarise(cursor.data, content, content + size, self._budget)
+        into["recordBatches"] = (
+            summary_of_removed(size) if self._removed else summarise(cursor.data, content, content + size, self._budget)
+        )
         self._emit(op, start, content, size)

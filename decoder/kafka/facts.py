@@ -18,6 +18,7 @@ from decoder.kafka.offsets import (
     produce_requests,
     produce_responses,
 )
+from decoder.reader import as_int64
 
 METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 60, 75
 
@@ -117,10 +118,12 @@ def _is_address(host: str) -> bool:
 def _batch_rows(at: At, source: str, part: Json, base: int | None) -> Iterator[BatchRow]:
     shift = base
     for ordinal, batch in enumerate(items(part, "recordBatches")):
+        if batch.get("status") == "removed":  # stands for any number of batches
+            continue
         first, last = batch.get("baseOffset"), batch.get("lastOffset")
         if source == "produce":  # the broker numbers the records of one request in a row
             span = offset_span(batch)
-            end = None if shift is None or span is None else shift + span
+            end = None if shift is None or span is None else known(as_int64(shift + span))
             first, last, shift = shift, None if end is None else end - 1, end
         yield BatchRow(
             **at._asdict(),

@@ -9,7 +9,7 @@ from decoder import limits
 from decoder.kafka.evidence import Evidence, NoEvidence
 from decoder.kafka.resync import Found, Search
 from decoder.model import Direction, RawFrame
-from decoder.protocol import Framed
+from decoder.protocol import Framed, FramerState
 
 MAX_DISPUTES = 256
 """Places remembered of which copies differ; beyond that they become one that spans all."""
@@ -42,7 +42,9 @@ class KafkaFramer:
     is legal, two in a row are not: a SASL token may be empty (the answer to PLAIN after SaslHandshake v0).
     """
 
-    def __init__(self, direction: Direction, evidence: Evidence | None = None) -> None:
+    def __init__(
+        self, direction: Direction, evidence: Evidence | None = None, state: FramerState | None = None
+    ) -> None:
         """``evidence`` is what the connection knows of its frames; without it little more than sizes can be judged."""
         self._direction: Direction = direction
         self._evidence: Evidence = evidence or NoEvidence()
@@ -55,6 +57,9 @@ class KafkaFramer:
         self._was_empty = False
         self._search: Search | None = None
         self._disputes: list[tuple[int, int]] = []
+        if state is not None:
+            self._after_gap = state.after_gap
+            self._search = Search(self._direction, self._evidence) if state.searching else None
 
     @property
     def buffered(self) -> int:
@@ -131,6 +136,25 @@ class KafkaFramer:
         if outcome.skipped > before:
             outcome.found("none", 0.0)
         return outcome.framed()
+
+    def in_step(self) -> tuple[bytes, int, int] | None:
+        """The begin of a frame, with its length prefix, and when its first and last byte came; None unless in step."""
+        if self._search is not None or self._to_skip or self._after_gap or self._was_empty or self._disputes:
+            return None
+        return bytes(self._buffer), self._begin, self._last
+
+    def go_on(self, begun: bytes, ts: int, ts_end: int, at: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_step`, has come to: ``at`` bytes were taken."""
+        self._buffer, self._begin, self._last, self._at = bytearray(begun), ts, ts_end, at
+
+    def state(self) -> FramerState:
+        """See decoder.protocol.Framer.state."""
+        if self._search is not None:
+            kept, since = self._search.kept()
+            return FramerState(kept, since, True, self._after_gap, self._search.taken - kept)
+        if self._buffer:
+            return FramerState(len(self._buffer), self._begin, after_gap=self._after_gap)
+        return FramerState(-self._to_skip, after_gap=self._after_gap, skipped=self._to_skip)
 
     def _run(self, chunks: deque[tuple[bytes, int, bool]], outcome: _Outcome) -> None:
         """Work through the chunks (data, ts, begins a segment); a search hands back those from the boundary on."""

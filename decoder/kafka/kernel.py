@@ -67,7 +67,13 @@ _STRING, _C_STRING, _BYTES, _C_BYTES, _RECORDS, _C_RECORDS = (int(Op(n)) for n i
 _ARRAY, _C_ARRAY, _STRUCT, _TAGS = (int(Op(n)) for n in range(16, 20))
 _W = WIDTH
 
-_LEFT_TO_PLAIN = int(FrameFlags.TRUNCATED | FrameFlags.REDACTED | FrameFlags.SASL_TOKEN)
+_LEFT_TO_PLAIN = int(
+    FrameFlags.TRUNCATED
+    | FrameFlags.REDACTED
+    | FrameFlags.SASL_TOKEN
+    | FrameFlags.PAYLOAD_DROPPED
+    | FrameFlags.BODY_REMOVED
+)
 _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
 STACK = (64, 9)
 
@@ -106,7 +112,7 @@ _INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.uint8, 2, "C", readonly=True)
 _ROWS = nb.int64[:, ::1]
-_TABLES = nb.types.NamedTuple(
+TABLES = nb.types.NamedTuple(
     [_CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, _PROGRAMS, _PROGRAMS, _FLAGS], Tables
 )
 
@@ -178,7 +184,7 @@ def _put_scalar(op, nullable, data, pos, end, out, at):
 
 
 @compiled(
-    nb.types.UniTuple(nb.int64, 3), nb.int64, _TABLES, BYTES_IN, nb.int64, nb.int64, nb.int64, _ROWS, _ROWS,
+    nb.types.UniTuple(nb.int64, 3), nb.int64, TABLES, BYTES_IN, nb.int64, nb.int64, nb.int64, _ROWS, _ROWS,
     BYTES_OUT, nb.int64, BYTES_OUT, nb.int64,
 )  # fmt: skip
 def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batches, b_at):
@@ -425,7 +431,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
 
 
 @compiled(
-    nb.int64, _TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
+    nb.int64, TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
     BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT, nb.int64[::1], nb.int64[::1],
 )  # fmt: skip
 def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_versions, flags, first, header, body,

@@ -3,14 +3,13 @@
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
 
 from decoder import limits
 from decoder.kafka import kernel_text as t
 from decoder.kafka.kernel_cache import compiled
+from decoder.kafka.kernel_crc import crc32, crc32c
 from decoder.kafka.kernel_text import (
     BYTES_IN,
     BYTES_OUT,
@@ -26,7 +25,6 @@ from decoder.kafka.kernel_text import (
 from decoder.kafka.records import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 from decoder.model import FrameFlags
 
-TABLES = nb.types.Array(nb.uint32, 2, "C", readonly=True)
 WHERE = nb.int64[:, ::1]
 
 _CRC_CHECKED, _CRC_MISMATCH = int(FrameFlags.CRC_CHECKED), int(FrameFlags.CRC_MISMATCH)
@@ -35,50 +33,6 @@ _MAX_BATCHES, _MAX_VARLONG = limits.MAX_BATCHES_PER_FIELD, limits.MAX_VARLONG_BY
 _LOG_OVERHEAD, _MAGIC_AT, _V2_HEADER = LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 _SUMMARY_ROOM = 1024
 """More than the text of any one batch summary without its topic."""
-
-
-def _crc_tables(polynomial: int) -> np.ndarray[Any, Any]:
-    """Eight tables, to take eight bytes at a step (Kounavis and Berry, "slicing-by-8")."""
-    tables = np.zeros((8, 256), np.uint32)
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (polynomial if crc & 1 else 0)
-        tables[0, byte] = crc
-    for number in range(1, 8):
-        tables[number] = tables[0][tables[number - 1] & 0xFF] ^ (tables[number - 1] >> 8)
-    return tables
-
-
-_CRC32C, _CRC32 = _crc_tables(0x82F63B78), _crc_tables(0xEDB88320)
-
-
-@compiled(nb.int64, TABLES, BYTES_IN, nb.int64, nb.int64)
-def _crc(tables, data, pos, end):
-    crc = np.uint32(0xFFFFFFFF)
-    at, stop = np.uint64(pos), np.uint64(end)
-    while stop - at >= np.uint64(8):
-        low = crc ^ np.uint32(
-            np.uint64(data[at])
-            | (np.uint64(data[at + np.uint64(1)]) << np.uint64(8))
-            | (np.uint64(data[at + np.uint64(2)]) << np.uint64(16))
-            | (np.uint64(data[at + np.uint64(3)]) << np.uint64(24))
-        )
-        crc = (
-            tables[np.uint64(7), low & np.uint32(0xFF)]
-            ^ tables[np.uint64(6), (low >> np.uint32(8)) & np.uint32(0xFF)]
-            ^ tables[np.uint64(5), (low >> np.uint32(16)) & np.uint32(0xFF)]
-            ^ tables[np.uint64(4), low >> np.uint32(24)]
-            ^ tables[np.uint64(3), data[at + np.uint64(4)]]
-            ^ tables[np.uint64(2), data[at + np.uint64(5)]]
-            ^ tables[np.uint64(1), data[at + np.uint64(6)]]
-            ^ tables[np.uint64(0), data[at + np.uint64(7)]]
-        )
-        at += np.uint64(8)
-    while at < stop:
-        crc = tables[np.uint64(0), (crc ^ np.uint32(data[at])) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        at += np.uint64(1)
-    return np.int64(crc ^ np.uint32(0xFFFFFFFF))
 
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
@@ -143,9 +97,7 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
     base_offset, size = signed(data, start, 8), signed(data, start + 8, 4)
     crc, attributes = unsigned(data, start + 17, 4), unsigned(data, start + 21, 2)
     last_delta = signed(data, start + 23, 4)
-    last_offset = base_offset + last_delta
-    if (last_offset < base_offset) != (last_delta < 0):
-        return FAIL  # beyond 64 bits
+    last_offset = np.int64(np.uint64(base_offset) + np.uint64(last_delta))  # wraps around, as Java's does
     at = put(out, at, t.STATUS_OK if is_whole else t.STATUS_PARTIAL)
     at = _put_member(out, at, t.BASE_OFFSET, base_offset)
     at = _put_member(out, at, t.LAST_OFFSET, last_offset)
@@ -155,7 +107,7 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
     at = _put_member(out, at, t.MAGIC, 2)
     at = _put_member(out, at, t.CRC, crc)
     if is_whole:
-        at = _put_verdict(out, at, _crc(_CRC32C, data, start + 21, end) == crc, flags)
+        at = _put_verdict(out, at, crc32c(data, start + 21, end) == crc, flags)
     else:
         at = put(out, put(out, at, t.CRC_VALID), t.NULL)
     at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC + (attributes & 7))
@@ -195,7 +147,7 @@ def _put_legacy(data, start, end, magic, flags, out, at):
     at = _put_member(out, at, t.TOTAL_SIZE, size + _LOG_OVERHEAD)
     at = _put_member(out, at, t.MAGIC, magic)
     at = _put_member(out, at, t.CRC, crc)
-    at = _put_verdict(out, at, _crc(_CRC32, data, start + 16, end) == crc, flags)
+    at = _put_verdict(out, at, crc32(data, start + 16, end) == crc, flags)
     at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC)
     at = put(out, put(out, at, t.TIMESTAMP_TYPE), t.CREATE_TIME + timestamp_type)
     at = _put_flag(out, at, t.IS_TRANSACTIONAL, 0)

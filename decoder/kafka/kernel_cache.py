@@ -1,4 +1,4 @@
-"""Where does compiled machine code stay from one process to the next? In a folder named by the decoder's sources.
+"""Where does compiled machine code stay from one process to the next? In a folder named by the sources.
 
 numba itself names its cache by the path of the source file, which for zipped sources changes with every Spark job, and
 compiles a function anew only when its own file changed, not one that it calls or takes constants from.
@@ -41,8 +41,9 @@ def compiled(*signature: Any, inline: bool = False) -> Callable[[Callable[..., A
 class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
     """Tells numba where to keep a function: see https://numba.readthedocs.io, NUMBA_CACHE_LOCATOR_CLASSES."""
 
-    def __init__(self, root: Path, line: int) -> None:
-        self._path = root / f"kernel-{_sources_digest()[:16]}"
+    def __init__(self, root: Path, package: str, line: int) -> None:
+        self._digest = _sources_digest(package)
+        self._path = root / f"kernel-{self._digest[:16]}"
         self._line = line
 
     def get_cache_path(self) -> str:
@@ -51,7 +52,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
 
     def get_source_stamp(self) -> str:
         """Equal as long as the sources are."""
-        return _sources_digest()
+        return self._digest
 
     def get_disambiguator(self) -> str:
         """Tells functions of one name apart."""
@@ -61,7 +62,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> SourceNamedCache | None:
         """The first folder that can be written; None if there is none."""
         for root in _roots():
-            locator = cls(root, py_func.__code__.co_firstlineno)
+            locator = cls(root, py_func.__module__.rpartition(".")[0], py_func.__code__.co_firstlineno)
             try:
                 locator.ensure_cache_path()
             except OSError:
@@ -79,12 +80,13 @@ def _roots() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"wirelake-cache-{os.getuid()}"
 
 
-@lru_cache(maxsize=1)
-def _sources_digest() -> str:
-    """Of the whole decoder: constants of any of its modules may have become machine code."""
+@lru_cache
+def _sources_digest(package: str) -> str:
+    """Of the whole decoder, and of the kernel's own package: constants of any module may have become machine code."""
     digest = hashlib.sha256(nb.__version__.encode())
-    for name, content in sorted(_sources(resources.files("decoder"))):
-        digest.update(name.encode() + b"\0" + content)
+    for folder in ("decoder", *([] if package.startswith("decoder") else [package])):
+        for name, content in sorted(_sources(resources.files(folder))):
+            digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()
 
 

@@ -59,6 +59,7 @@ FIRST_CONTROL = FIRST_CODEC + len(_CODEC_NAMES)
 CONTROLS = len(_CONTROL_NAMES)
 _TEXT, _TEXT_AT = end_to_end(_TEXTS + _CODEC_NAMES + _CONTROL_NAMES)
 
+_PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _URL_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
@@ -146,11 +147,15 @@ def put_int(out, at, value):
         bound *= np.uint64(10)
     end = to + digits
     place = end
-    while place > to:
-        place -= np.uint64(1)
-        quotient = rest // np.uint64(10)
-        out[place] = np.uint8(np.uint64(48) + (rest - quotient * np.uint64(10)))
+    while rest >= np.uint64(10):
+        quotient = rest // np.uint64(100)
+        pair = (rest - quotient * np.uint64(100)) << np.uint64(1)
+        place -= np.uint64(2)
+        out[place] = _PAIRS[pair]
+        out[place + np.uint64(1)] = _PAIRS[pair + np.uint64(1)]
         rest = quotient
+    if place > to:
+        out[to] = np.uint8(np.uint64(48) + rest)
     return np.int64(end)
 
 

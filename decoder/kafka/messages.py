@@ -22,6 +22,10 @@ BATCHES_AT = {
 }
 """Where record batches stand: Produce requests, Fetch and ShareFetch responses."""
 
+RECORDS_REMOVED = FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED
+"""Frames with one of these flags hold no batch headers: of messages with credentials only a snapshot carries records,
+and those were overwritten whole."""
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -39,7 +43,8 @@ class _Frame:
     body: dict[str, Any] = field(default_factory=dict)
 
     def read(self, entry: Entry, into: dict[str, Any]) -> None:
-        BodyReader(self.programs, self.cursor, self.trace).read(entry.start, into)
+        removed = bool(self.flags & RECORDS_REMOVED)
+        BodyReader(self.programs, self.cursor, self.trace, removed=removed).read(entry.start, into)
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:
         """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""
@@ -130,6 +135,9 @@ def _decode(frame: _Frame) -> Message:
     if entry is None:
         return _unknown(frame, key, version)
     _read_header(frame, key, version, entry)
+    if frame.flags & FrameFlags.BODY_REMOVED:
+        detail = "the body did not decode where it was captured, and was not stored"
+        return frame.message("malformed", DecodeError(ErrorCode.BODY_REMOVED, frame.cursor.pos, detail))
     return _read_body(frame, entry)
 
 

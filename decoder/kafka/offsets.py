@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from decoder.kafka.errors import error_name
 from decoder.model import OffsetEvent
+from decoder.reader import as_int64
 
 Json = dict[str, Any]
 
@@ -82,7 +83,7 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
             event,
             kind="produce_rejected" if code else "produced",
             offset=offset,
-            next_offset=offset + span if offset is not None and span is not None else None,
+            next_offset=known(as_int64(offset + span)) if offset is not None and span is not None else None,
             log_start_offset=known(answer.get("logStartOffset")),
             error_code=code,
         )
@@ -114,7 +115,8 @@ def _fetch(version: int, request: Json, response: Json | None) -> Iterator[Offse
 
 def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
     code = part.get("errorCode", 0)
-    batches = [b for b in items(part, "recordBatches") if b.get("lastOffset") is not None]
+    found = items(part, "recordBatches")
+    batches = [b for b in found if b.get("lastOffset") is not None]
     whole = [b for b in batches if b.get("status", "ok") == "ok"]
     data = [b for b in whole if not b.get("isControlBatch")]
     last = data[-1] if data else {}
@@ -123,8 +125,8 @@ def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
         kind="fetch_rejected" if code else "fetched",
         ordinal=0,
         offset=known((asked or {}).get("fetchOffset")),
-        next_offset=whole[-1]["lastOffset"] + 1 if whole else None,
-        records=_sum(b.get("recordsCount") for b in data),
+        next_offset=known(as_int64(whole[-1]["lastOffset"] + 1)) if whole else None,
+        records=_sum(b.get("recordsCount") for b in (found if _is_removed(found) else data)),
         high_watermark=known(part.get("highWatermark")),
         last_stable_offset=known(part.get("lastStableOffset")),
         log_start_offset=known(part.get("logStartOffset")),
@@ -279,6 +281,11 @@ def _sum(values: Iterable[int | None]) -> int | None:
             return None
         total += value
     return total
+
+
+def _is_removed(batches: list[Json]) -> bool:
+    """Whether the payload policy left nothing of a records field but its size."""
+    return any(batch.get("status") == "removed" for batch in batches)
 
 
 def offset_span(batch: Json) -> int | None:

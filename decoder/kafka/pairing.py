@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections import Counter, OrderedDict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
 
 from decoder.kafka.evidence import Reads, reads_as_telling
-from decoder.kafka.peek import RequestPeek, peek_request
+from decoder.kafka.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
 from decoder.model import Direction, FrameFlags, RawFrame
 from decoder.protocol import FrameKey
 
@@ -36,12 +38,51 @@ MAX_APIS = 32
 MAX_CLIENT_IDS = 8
 """Client ids remembered. A connection has one; where several share it (a proxy), these are the first."""
 
+MAX_OUTSTANDING_KEPT = 1000
+"""The newest of them that :meth:`KafkaPairer.state` tells: a capture of one direction never sees a response."""
+
 _PRODUCE = 0
 _FIND_COORDINATOR = 10
 _SASL_HANDSHAKE = 17
 _FIRST_FLEXIBLE_PRODUCE = 9
 _FIRST_TRANSACTIONAL_PRODUCE = 3
 _MAX_HEADER_TAGS = 64
+_DOUBTS = (
+    *("_after_handshake", "_expects_requests", "_has_lost", "_lost_requests", "_lost_responses"),
+    *("_is_ambiguous", "_is_ordered"),
+)
+
+
+class Waiting(NamedTuple):
+    """A request that waits for its response, as another keeper of the pairing's state needs to know it."""
+
+    ordinal: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+class Seen(NamedTuple):
+    """What frames have told of their connection, as another keeper of the pairing's state goes on with it.
+
+    Attributes:
+        last_request, last_response: their ids; None before the first.
+        is_ordered: whether ids go up from request to request, or nearly so.
+        apis: with their versions, as far as remembered.
+    """
+
+    last_request: int | None
+    last_response: int | None
+    is_ordered: bool
+    apis: frozenset[tuple[int, int]]
+
+    def with_requests(self, ids: Sequence[int], apis: Iterable[tuple[int, int]]) -> Seen:
+        """After requests with these ids, in order, and of these apis."""
+        before = itertools.chain(ids[:1] if self.last_request is None else [self.last_request], ids)
+        ordered = self.is_ordered and all(_is_near(int(last), int(one)) for last, one in zip(before, ids, strict=False))
+        known = {api for api in apis if api[0] <= MAX_KNOWN_API and api[1] <= MAX_KNOWN_VERSION}
+        more = known - self.apis if len(self.apis) < MAX_APIS else known & self.apis
+        return Seen(int(ids[-1]), self.last_response, ordered, self.apis | more if more else self.apis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +104,7 @@ class KafkaPairer:
         last_answer: see decoder.kafka.evidence.Evidence.
     """
 
-    def __init__(self, reads: Reads | None = None) -> None:
+    def __init__(self, reads: Reads | None = None, state: Mapping[str, Any] | None = None) -> None:
         """``reads``: a trial decoder; without it frames are told from other bytes by their headers only."""
         self.forgotten = 0
         self._decodes = reads
@@ -85,6 +126,9 @@ class KafkaPairer:
         self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
         self._apis: dict[tuple[int, int], None] = {}
         self._client_ids: set[bytes | None] = set()
+        self._after_handshake = False
+        if state is not None:
+            self._resume(state)
 
     def request(self, frame: RawFrame) -> FrameKey:
         """See decoder.protocol.Pairer.request."""
@@ -92,7 +136,8 @@ class KafkaPairer:
         self._expects_requests = True
         peek = peek_request(frame.data, size=frame.size)
         if self._is_token(frame, peek):
-            is_sure = self._tokens_follow or not (self._has_lost or len(frame.data) < frame.size)
+            is_sure = self._after_handshake or not (self._has_lost or len(frame.data) < frame.size)
+            self._tokens_follow = True  # a mechanism may take several, and the handshake may be what was lost
             self._wait(_Request(ordinal, None, None, None, is_token=is_sure))
             return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         if peek is None:
@@ -100,7 +145,7 @@ class KafkaPairer:
             return FrameKey(ordinal, None, None, None)
         self._seen_header = self._seen_header or peek.possible
         # KIP-43: after version 0 tokens follow without a header; from version 1 on in SaslAuthenticate requests.
-        self._tokens_follow = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
+        self._tokens_follow = self._after_handshake = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
         self._learn(peek, frame)
         flags = 0
         acks = _acks(frame.data, peek) if peek.api_key == _PRODUCE else 1
@@ -168,9 +213,10 @@ class KafkaPairer:
 
     def may_be_next(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence. Some clients number requests when they make them, not when they send."""
-        if self._last_id is None or not self._is_ordered:
-            return True
-        return _is_among(correlation_id, self._last_id - MAX_STEP_BACK, MAX_STEP)
+        return not self._is_ordered or self._follows(correlation_id)
+
+    def _follows(self, correlation_id: int) -> bool:
+        return self._last_id is None or _is_near(self._last_id, correlation_id)
 
     def awaits(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence."""
@@ -199,6 +245,68 @@ class KafkaPairer:
             return reads_as_telling(self._decodes, frame)
         return any(self._decodes(frame, "response", *api) for api in self._apis)
 
+    @property
+    def exchanges(self) -> int:
+        """Ordinal of the next exchange."""
+        return self._exchanges
+
+    def in_good_order(self) -> list[Waiting] | None:
+        """The requests that wait, the oldest first, if no more is to be known to pair the next frames; else None."""
+        is_lost = self._lost_requests or self._lost_responses or self._is_ambiguous or not self._is_ordered
+        if self._tokens_follow or not self._seen_header or self._passed_over or is_lost:
+            return None
+        waiting = []
+        for request in self._outstanding:
+            if request.api_key is None or request.api_version is None or request.correlation_id is None:
+                return None
+            if request.may_be_silent:
+                return None
+            waiting.append(Waiting(request.ordinal, request.api_key, request.api_version, request.correlation_id))
+        return waiting
+
+    def go_on(self, waiting: Sequence[Waiting], exchanges: int, seen: Seen) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        self._exchanges = exchanges
+        self._outstanding.clear()
+        self._awaited.clear()
+        for request in waiting:
+            self._wait(_Request(*request))
+        self._last_id, self.last_answer, self._is_ordered = seen[:3]
+        for api in sorted(seen.apis.difference(self._apis)):
+            self._use(*api)
+
+    def seen(self) -> Seen:
+        """What the frames so far have told."""
+        return Seen(self._last_id, self.last_answer, self._is_ordered, frozenset(self._apis))
+
+    def state(self) -> Mapping[str, Any]:
+        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic, and are learned again."""
+        return {
+            "exchanges": self._exchanges,
+            "outstanding": _newest(self._outstanding),
+            "passed_over": _newest(self._passed_over.values()),
+            "tokens_follow": self._tokens_follow,
+            "seen_header": self._seen_header,
+            "last_ids": [self._last_id, self.last_answer],
+            "apis": [list(api) for api in self._apis],
+            "missed": [list(run) for run in self._missed],
+            "doubts": [getattr(self, name) for name in _DOUBTS],
+        }
+
+    def _resume(self, state: Mapping[str, Any]) -> None:
+        self._exchanges = int(state["exchanges"])
+        for request in state["outstanding"]:
+            self._wait(_Request(*request))
+        for passed in state["passed_over"]:
+            self._remember_passed(_Request(*passed))
+        self._tokens_follow, self._seen_header = bool(state["tokens_follow"]), bool(state["seen_header"])
+        self._last_id, self.last_answer = state["last_ids"]
+        for key, version in state["apis"]:
+            self._use(int(key), int(version))
+        self._missed.extend((int(first), int(count)) for first, count in state["missed"])
+        for name, value in zip(_DOUBTS, state["doubts"], strict=True):
+            setattr(self, name, bool(value))
+
     def _next_ordinal(self) -> int:
         self._exchanges += 1
         return self._exchanges - 1
@@ -206,7 +314,7 @@ class KafkaPairer:
     def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
         """What this request tells of the connection and of those that were lost before it."""
         if not self._lost_requests:
-            self._is_ordered = self.may_be_next(peek.correlation_id)
+            self._is_ordered = self._is_ordered and self._follows(peek.correlation_id)
         else:
             self._lost_requests = False
             if self._last_id is None:
@@ -219,8 +327,12 @@ class KafkaPairer:
         is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
         if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
             self._client_ids.add(peek.client_id)
-        if peek.known and len(self._apis) < MAX_APIS:
-            self._apis.setdefault((peek.api_key, peek.api_version))
+        if peek.known:
+            self._use(peek.api_key, peek.api_version)
+
+    def _use(self, api_key: int, api_version: int) -> None:
+        if len(self._apis) < MAX_APIS:
+            self._apis.setdefault((api_key, api_version))
 
     def _wait(self, request: _Request) -> None:
         self._outstanding.append(request)
@@ -239,7 +351,9 @@ class KafkaPairer:
 
     def _pass_over(self) -> None:
         """The next in line will not be answered: a later one was."""
-        passed = self._pop()
+        self._remember_passed(self._pop())
+
+    def _remember_passed(self, passed: _Request) -> None:
         self._passed_over[passed.ordinal] = passed
         self._passed_ids[passed.correlation_id] += 1
         if len(self._passed_over) > MAX_OUTSTANDING:
@@ -280,9 +394,18 @@ def _less(counter: Counter[int | None], key: int | None) -> None:
         del counter[key]
 
 
+def _is_near(last: int, correlation_id: int) -> bool:
+    """Whether the request after that with the id ``last`` may have this one, if ids go up."""
+    return _is_among(correlation_id, last - MAX_STEP_BACK, MAX_STEP)
+
+
 def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_AT_END) -> bool:
     """Whether an id is one of ``count`` from ``first`` on; ids wrap."""
     return (correlation_id - first) % (1 << 32) < count
+
+
+def _newest(requests: Collection[_Request]) -> list[list[Any]]:
+    return [list(astuple(r)) for r in itertools.islice(requests, max(0, len(requests) - MAX_OUTSTANDING_KEPT), None)]
 
 
 def _answers(request: _Request, correlation_id: int | None) -> bool:

@@ -97,6 +97,9 @@ def peek_prefixed(data: bytes | bytearray, at: int) -> tuple[int, RequestPeek] |
     size = _PREFIX.unpack_from(data, at)[0]
     if not MIN_REQUEST_BYTES <= size <= limits.MAX_FRAME_BYTES:
         return None
+    key, version, _ = _FIXED.unpack_from(data, at + 4)
+    if not (0 <= key <= MAX_KNOWN_API and 0 <= version <= MAX_KNOWN_VERSION):
+        return None  # most candidates end here
     peek = peek_request(data, at + 4, size)
     return (size, peek) if peek is not None and peek.known else None
 

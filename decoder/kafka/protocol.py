@@ -4,73 +4,82 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 from decoder import limits
+from decoder.codec import Codec
 from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
-from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_request
-from decoder.kafka.resync import MAX_ASKED, Search
+from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
+from decoder.kafka.reading import Reading, read_request
+from decoder.kafka.resync import MAX_ASKED, Found, Search
 from decoder.model import Direction
-from decoder.protocol import Framer, Pairer
+from decoder.protocol import Framer, FramerState, Pairer
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
 WHOLE = 0.95
-"""A whole request of a known api, with nothing or another request behind it."""
-BEGUN = 0.85
-"""The beginning of a request of a known api, or a whole one without a client id."""
+"""A whole request, with nothing or another request behind it."""
 FUTURE = 0.9
-"""A whole request of an api or version that is not known, and nothing behind it."""
+"""A whole request of an api that is not known, or ApiVersions in a version that is not, and nothing behind it; or many
+requests of versions that are not known, all of one client."""
+BEGUN = 0.85
+"""The beginning of a request, or a whole one without a client id."""
 MIDWAY = 0.6
 """Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
-MAX_UNKNOWN = 8
-"""Requests in a row, of apis or versions that are not known, after which a stream joined midway is taken for another
-protocol's: what remains of a header is too little."""
+MAX_FUTURE_VERSION = 127
+"""Of a request whose body nobody can read."""
 
-_TELLING_CLIENT_ID = re.compile(rb"[^\x00-\x1f]{3,}", re.DOTALL)
+MIN_CHAIN = 8
+"""Requests in a row that are believed midway if nobody can read their bodies."""
+
+MAX_CANDIDATES = 32
+"""Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
+
+_API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
+_READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
 
 
 class KafkaProtocol:
     """See decoder.protocol.WireProtocol.
 
-    Args:
-        reads: a trial decoder. Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with
-            small numbers and zeros behind it, show the header of a request, but not its body. Without this only
-            headers are judged.
+    Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with small numbers and zeros behind
+    it, show the header of a request, but not its body: so the body is read, too.
     """
 
     name = "kafka"
 
-    def __init__(self, reads: Reads | None = None) -> None:
-        self._decodes = reads
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._reads = _trial_decoder(codec)
 
     def recognise(self, client: bytes, server: bytes) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
             return self._midway(client) if client else self._answers(server)
-        confidence, peek = first
-        answer = _correlation_id(server)
-        if answer is None and len(server) >= 8:
-            return min(confidence, MIDWAY)
-        if answer == peek.correlation_id:
-            # the id's echo speaks for itself, unless it may be one of many zeros
-            return SURE if confidence else BEGUN * bool(peek.client_id)
-        return confidence
+        reading, peek = first
+        alone = _alone(reading, peek, client)
+        if len(server) < 8:
+            return alone
+        if _correlation_id(server) == peek.correlation_id and (alone or reading is Reading.POSSIBLE):
+            return SURE * bool(alone or peek.client_id)  # the id's echo, unless it may be one of many zeros
+        return alone if alone == WHOLE and _correlation_id(server) is not None else min(alone, MIDWAY)
 
-    def pairer(self) -> Pairer:
+    def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
         """See decoder.protocol.WireProtocol.pairer."""
-        return KafkaPairer(self._decodes)
+        return KafkaPairer(self._reads, state)
 
-    def framer(self, direction: Direction, pairer: Pairer) -> Framer:
+    def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
-        return KafkaFramer(direction, pairer if isinstance(pairer, KafkaPairer) else None)
+        return KafkaFramer(direction, pairer if isinstance(pairer, KafkaPairer) else None, state)
 
-    def _first_frame(self, data: bytes) -> tuple[float, RequestPeek] | None:
-        """Confidence (0: its header only speaks for it) and header if the stream may begin with a request."""
+    def _first_frame(self, data: bytes) -> tuple[Reading, RequestPeek] | None:
+        """How the request reads, and its header, if the stream may begin with one."""
         if len(data) < HEADER_BYTES:
             return None
         size = _PREFIX.unpack_from(data)[0]
@@ -79,38 +88,33 @@ class KafkaProtocol:
         if peek is None or not peek.possible:
             return None
         end = 4 + size
-        if len(data) < end:
-            # No client id is too little to go by: many protocols have zeros there.
-            return (BEGUN if peek.client_id else 0.0, peek) if peek.known else None
-        if len(data) > end and not (peek.known and _may_follow(data, end, peek)):
+        if len(data) != end and not (peek.known and (len(data) < end or _may_follow(data, end, peek))):
             return None
-        readable = self._readable(data[4:end], peek)
-        if not (_is_to_come(peek, data[end:]) if readable is None else readable):
-            return 0.0, peek
-        return (WHOLE if peek.client_id else BEGUN) if peek.known else FUTURE, peek
+        return read_request(self._codec, data[4:end], size), peek
 
     def _midway(self, client: bytes) -> float:
-        found = Search("request", NoEvidence()).push(client, 0, is_segment_start=True)
-        if found is None:
-            return 0.0
-        at, data = 0, found.rest[0][0]
-        for _ in range(MAX_UNKNOWN):
-            size = int.from_bytes(data[at : at + 4], "big")
-            frame = data[at + 4 : at + 4 + size]
-            peek = peek_request(frame)
-            if peek is None or len(frame) < size:
-                return 0.0
-            readable = self._readable(frame, peek)
-            if readable is not None:
-                return MIDWAY if readable else 0.0
-            at += 4 + size
+        begin = 0
+        for _ in range(MAX_CANDIDATES):
+            found = Search("request", NoEvidence()).push(client[begin:], 0, is_segment_start=not begin)
+            if found is None:
+                break
+            if self._is_request(found):
+                return MIDWAY
+            begin += found.skipped + 1
         return 0.0
+
+    def _is_request(self, found: Found) -> bool:
+        data = found.rest[0][0]
+        size = _PREFIX.unpack_from(data)[0]
+        reading = read_request(self._codec, data[4 : 4 + size], size)
+        is_unknown = reading in (Reading.UNKNOWN_API, Reading.UNKNOWN_VERSION)
+        return reading is Reading.WHOLE or (is_unknown and _is_chain_of_one_client(data))
 
     def _answers(self, server: bytes) -> float:
         """Confidence in responses none of whose requests was captured."""
-        if self._decodes is None or len(server) < TELLING_BYTES:
+        if len(server) < TELLING_BYTES:
             return 0.0
-        found = Search("response", KafkaPairer(self._decodes)).push(server, 0, is_segment_start=True)
+        found = Search("response", KafkaPairer(self._reads)).push(server, 0, is_segment_start=True)
         if found is None or not self._is_telling(found.rest[0][0]):
             return 0.0
         return MIDWAY if found.skipped else BEGUN
@@ -123,25 +127,42 @@ class KafkaProtocol:
             frame = data[at + 4 : at + 4 + size]
             if len(frame) < size or size < limits.MIN_FRAME_BYTES:
                 return False
-            if size >= TELLING_BYTES and self._decodes is not None:
+            if size >= TELLING_BYTES:
                 asked += 1
-                if reads_as_telling(self._decodes, frame):
+                if reads_as_telling(self._reads, frame):
                     return True
             at += 4 + size
         return False
 
-    def _readable(self, frame: bytes, peek: RequestPeek) -> bool | None:
-        return self._decodes(frame, "request", peek.api_key, peek.api_version) if self._decodes is not None else True
+
+def _trial_decoder(codec: Codec) -> Reads:
+    def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
+        message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version)
+        return (
+            None
+            if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value)
+            else message.status == "ok"
+        )
+
+    return reads
 
 
-def _is_to_come(peek: RequestPeek, behind: bytes) -> bool:
-    """Whether a request of an api or version that is not known may be of a later Kafka.
-
-    It names its client, and the next has another id: what looks like the id in a response is zero in all of them.
-    """
-    second = peek_request(behind, 4)
-    is_other = second is None or second.correlation_id != peek.correlation_id
-    return is_other and peek.client_id is not None and bool(_TELLING_CLIENT_ID.fullmatch(peek.client_id))
+def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
+    """Confidence without an answer. No client id is too little to go by: many protocols have zeros there."""
+    match reading:
+        case Reading.WHOLE:
+            return WHOLE if peek.client_id else BEGUN
+        case Reading.BEGUN:
+            return BEGUN if peek.client_id else 0.0
+        case Reading.UNKNOWN_VERSION if (
+            peek.api_key != _API_VERSIONS
+        ):  # the request that clients of the future begin with
+            return FUTURE * _is_chain_of_one_client(data)
+        case Reading.UNKNOWN_API | Reading.UNKNOWN_VERSION:
+            speaks = _READABLE.fullmatch(peek.client_id or b"") is not None
+            return FUTURE * (speaks and peek.api_version <= MAX_FUTURE_VERSION)
+        case _:
+            return 0.0
 
 
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
@@ -151,6 +172,23 @@ def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
         return False
     peek = peek_request(data, at + 4)
     return peek is None or peek.possible or first.api_key == 17
+
+
+def _is_chain_of_one_client(data: bytes) -> bool:
+    """Whether nothing but requests of the same client follow each other, with ids of their own.
+
+    In other protocols names vary; in Kafka's responses what looks like the id is zero in all.
+    """
+    at, count, last = 0, 0, None
+    while at + HEADER_BYTES <= len(data):
+        header = peek_prefixed(data, at)
+        if header is None or not header[1].client_id:
+            return False
+        size, peek = header
+        if last is not None and (last.client_id != peek.client_id or last.correlation_id == peek.correlation_id):
+            return False
+        at, count, last = at + 4 + size, count + 1, peek
+    return count >= MIN_CHAIN
 
 
 def _correlation_id(server: bytes) -> int | None:

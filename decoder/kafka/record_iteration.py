@@ -200,6 +200,39 @@ def records_section(data: bytes, span: BatchSpan, header: BatchHeader, budget: B
     return content, 0, len(content)
 
 
+def payload_ranges(data: bytes, start: int, end: int, count: int, budget: Budget) -> Iterator[tuple[int, int]]:
+    """Where keys, values and header values stand in the ``count`` v2 records of ``data[start:end]``.
+
+    A null is an empty range.
+
+    Raises:
+        DecodeError: the bytes are not such records; some of the ranges came before.
+    """
+    cursor = Cursor(data, start, end)
+    for _ in range(count):
+        budget.take_record(cursor.pos)
+        size = _size(cursor, "record") or 0
+        outer_end, cursor.end = cursor.end, cursor.pos + size
+        cursor.int8()
+        cursor.varlong()
+        cursor.varint()
+        for what in ("key", "value"):
+            yield _range(cursor, what)
+        for _ in range(cursor.varint()):
+            _skip(cursor, "header key")
+            yield _range(cursor, "header value")
+        if cursor.remaining:
+            raise DecodeError(ErrorCode.RECORD_SIZE, cursor.pos, "bytes are left over in a record")
+        cursor.end = outer_end
+    if cursor.remaining:
+        raise DecodeError(ErrorCode.RECORD_COUNT, cursor.pos, f"bytes follow the {count} records of the batch")
+
+
+def _range(cursor: Cursor, what: str) -> tuple[int, int]:
+    start, size = _skip(cursor, what)
+    return start, start + (size or 0)
+
+
 def _checksum_matches(data: bytes, span: BatchSpan) -> bool:
     view = memoryview(data)
     if span.magic == 2:

@@ -18,7 +18,7 @@ from decoder import limits
 from decoder.errors import DecodeError
 from decoder.kafka.compression import Budget
 from decoder.kafka.message_sets import read_message_set, timestamp_type
-from decoder.reader import Cursor
+from decoder.reader import Cursor, as_int64
 
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
@@ -87,6 +87,11 @@ def batch_spans(data: bytes, start: int, end: int) -> Iterator[BatchSpan]:
         yield BatchSpan(pos, end, None, "skipped")
 
 
+def summary_of_removed(size: int) -> list[dict[str, Any]]:
+    """What there is to say of a records field of ``size`` bytes whose batch headers were not stored."""
+    return [{"status": "removed", "magic": None, "sizeInBytes": size}] if size else []
+
+
 def summarise(data: bytes, start: int, end: int, budget: Budget | None = None) -> list[dict[str, Any]]:
     """A summary of each batch in ``data[start:end]``, with Kafka's names for the header fields.
 
@@ -125,7 +130,7 @@ def _summary_v2(data: bytes, span: BatchSpan) -> dict[str, Any]:
     summary = {
         "status": span.status,
         "baseOffset": base_offset,
-        "lastOffset": base_offset + last_delta,
+        "lastOffset": as_int64(base_offset + last_delta),
         "batchLength": size,
         "sizeInBytes": size + LOG_OVERHEAD,
         "partitionLeaderEpoch": leader_epoch,

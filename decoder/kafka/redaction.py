@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
-from typing import Any
 
+from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
-from decoder.kafka.compression import Budget
 from decoder.kafka.messages import decode_frame
+from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
-from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans, summarise
-from decoder.model import Frame, FrameFlags
+from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
+from decoder.model import Direction, Frame, FrameFlags, Message
 
-_CREDENTIALS: dict[tuple[int, str], frozenset[str]] = {
-    (36, "request"): frozenset({"authBytes"}),
-    (36, "response"): frozenset({"authBytes"}),
-    (38, "response"): frozenset({"hmac"}),
-    (39, "request"): frozenset({"hmac"}),
-    (40, "request"): frozenset({"hmac"}),
-    (41, "response"): frozenset({"hmac"}),
-    (51, "request"): frozenset({"salt", "saltedPassword"}),
-    (58, "request"): frozenset({"requestData", "requestPrincipal"}),
-    (58, "response"): frozenset({"responseData"}),
-    (59, "response"): frozenset({"unalignedRecords"}),
-}
-"""Fields that hold credentials: SaslAuthenticate, delegation tokens, AlterUserScramCredentials, Envelope (which wraps
-any other request), FetchSnapshot (a piece of the cluster's metadata, SCRAM credentials and configs included)."""
-
-_CONFIG_VALUES = dict.fromkeys([(33, "request"), (44, "request"), (19, "request")], frozenset({"value"}))
-"""Fields with config values (AlterConfigs, IncrementalAlterConfigs, CreateTopics): any of them may be a password or a
-JAAS line, and the broker alone knows which are sensitive, so none is stored."""
-
-_RECORDS = {(0, "request"), (1, "response"), (78, "response")}
+RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
 
 _RECORD_TYPES = ("records", "compact records")
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
-_SECRET_TYPES = ("bytes", "compact bytes", "string", "compact string", *_RECORD_TYPES)
+_TOPIC_NAMES = ("topic", "name", "topicId")
 
-_CLOSED = Budget(size=0)
-"""Checksums are told without opening compressed messages."""
+_SECRET_APIS = frozenset(key for key, _ in SECRET_FIELDS)
+
+_MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
+"""Where bytes were lost, or came with two contents, a response may have been taken for the answer to another request."""
 
 
-def redact_frame(frame: Frame) -> Frame:
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
-    What does not decode cannot be cleaned field by field. A frame with credentials loses its body then, one with
-    records everything from the first bad byte on, a response whose request is unknown all but its correlation id.
+    What does not decode cannot be cleaned field by field: one wrong length, and a value is read as a name. Of such a
+    frame the header stays, and of a response whose request is unknown the correlation id. Only a frame with records
+    that the capture cut off keeps what stands before the cut, and all of it if the policy is ``full``.
     """
     if frame.flags & FrameFlags.SASL_TOKEN:
         return replace(frame, frame=bytes(len(frame.frame)), flags=int(frame.flags | FrameFlags.REDACTED))
     key = _api_key(frame)
     if key is None:
         return _without_tail(frame, 4, FrameFlags.PAYLOAD_REMOVED)
-    sort = (key, frame.direction)
-    secrets = _CREDENTIALS.get(sort) or _CONFIG_VALUES.get(sort) or frozenset()
-    programs = compile_programs()
-    if key in programs.api_names and not secrets and sort not in _RECORDS:
+    if _is_harmless(frame, key):
         return frame
     spans: list[FieldSpan] = []
-    message = decode_frame(programs, frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
-    if message.status != "ok" and secrets:
-        return _without_tail(frame, _header_end(spans), FrameFlags.REDACTED)
-    cleaned = _clean(frame, spans, secrets)
-    if message.status == "ok" or (sort in _RECORDS and frame.payload_policy == "full"):
-        return cleaned
-    return _without_tail(cleaned, _first_unread(message.error_offset or 0, spans), FrameFlags.PAYLOAD_REMOVED)
+    message = decode_frame(compile_programs(), frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
+    cleaned = _clean(frame, spans, SECRET_FIELDS.get((key, frame.direction), frozenset()), field_hash)
+    return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
+
+
+def is_untouched(api_key: int, direction: Direction) -> bool:
+    """Whether messages of this kind stay as they are under every policy, if nothing was lost around them."""
+    is_known = api_key in compile_programs().api_names and api_key not in _SECRET_APIS
+    return is_known and (api_key, direction) not in RECORDS
+
+
+def _is_harmless(frame: Frame, key: int) -> bool:
+    """Whether the frame can be stored as it is, without a look into its body."""
+    if (key, frame.direction) in RECORDS:
+        return bool(frame.flags & FrameFlags.PAYLOAD_REMOVED)  # it was cleaned before
+    return is_untouched(key, frame.direction) and not frame.flags & _MAY_BE_ANOTHERS
+
+
+def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> Frame:
+    """A frame that does not decode, without whatever may be a secret or payload."""
+    header_end = max([0, *(span.end for span in spans if span.path[0] in _HEADER)])
+    if message.api_key in _SECRET_APIS:
+        return _without_tail(frame, header_end, FrameFlags.REDACTED)
+    if (message.api_key, frame.direction) in RECORDS:
+        if frame.payload_policy == "full" and _is_of_open_topics(spans):
+            return frame
+        if frame.flags & FrameFlags.TRUNCATED:  # a length that overran stays, too
+            read_end = max([message.error_offset or 0, *(span.end for span in spans)])
+            return _without_tail(frame, read_end, FrameFlags.PAYLOAD_REMOVED)
+    is_known = message.status not in ("unknown_api", "unknown_version")
+    removed = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED if is_known else FrameFlags.PAYLOAD_REMOVED
+    return _without_tail(frame, header_end, removed)
 
 
 def _api_key(frame: Frame) -> int | None:
@@ -76,96 +81,47 @@ def _api_key(frame: Frame) -> int | None:
     return frame.api_key
 
 
-def _header_end(spans: list[FieldSpan]) -> int:
-    return max([0, *(span.end for span in spans if span.path[0] in _HEADER)])
-
-
-def _first_unread(error_offset: int, spans: list[FieldSpan]) -> int:
-    """Where the part of a frame begins that was not understood.
-
-    What was read stays, the header of an unknown request and a length that overran among it: they show the error.
-    """
-    return max([error_offset, *(span.end for span in spans)])
-
-
 def _without_tail(frame: Frame, start: int, removed: FrameFlags) -> Frame:
-    if not any(frame.frame[start:]):
+    if start >= len(frame.frame):
         return frame
     kept = frame.frame[:start]
     return replace(frame, frame=kept + bytes(len(frame.frame) - len(kept)), flags=int(frame.flags | removed))
 
 
-def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str]) -> Frame:
+def _is_of_open_topics(spans: list[FieldSpan]) -> bool:
+    """Whether what was not understood belongs, as far as can be seen, to topics without secrets."""
+    topics = _topics(spans)
+    return bool(topics) and not any(names & SECRET_TOPICS for names in topics.values())
+
+
+def _topics(spans: list[FieldSpan]) -> dict[tuple[str | int, ...], set[str]]:
+    """Name and id of each topic, by its place in the body: ``(responses, 0)``."""
+    topics: dict[tuple[str | int, ...], set[str]] = {}
+    for span in spans:
+        if len(span.path) == 3 and span.path[2] in _TOPIC_NAMES and span.value:
+            topics.setdefault(span.path[:2], set()).add(str(span.value))
+    return topics
+
+
+def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str], field_hash: FieldHash | None) -> Frame:
     data = bytearray(frame.frame)
     flags = frame.flags
+    topics = _topics(spans)
     for span in spans:
         # an unknown tag beside a credential may be a newer form of it
-        is_secret = span.path[-1] in secrets and span.type in _SECRET_TYPES
-        if is_secret or (secrets and span.type == UNKNOWN_TAG):
+        if secrets and (span.type == UNKNOWN_TAG or _name(span) in secrets):
             if span.end > span.content_start:
                 data[span.content_start : span.end] = bytes(span.end - span.content_start)
                 flags |= FrameFlags.REDACTED
-        elif span.type in _RECORD_TYPES and not frame.flags & FrameFlags.PAYLOAD_REMOVED:
-            batches = summarise(frame.frame, span.content_start, span.end, _CLOSED)
-            flags |= _verdict(batches)
-            if frame.payload_policy != "full" and _overwrite_records(data, frame.frame, span, batches):
-                flags |= FrameFlags.PAYLOAD_REMOVED
+        elif span.type in _RECORD_TYPES:
+            is_secret = bool(topics.get(span.path[:2], set()) & SECRET_TOPICS)
+            policy = "lengths" if is_secret and frame.payload_policy != "none" else frame.payload_policy
+            flags |= rewrite_records(data, frame.frame, span.content_start, span.end, policy, field_hash)
     if flags == frame.flags and data == frame.frame:
         return frame
     return replace(frame, frame=bytes(data), flags=int(flags))
 
 
-def _verdict(batches: list[dict[str, Any]]) -> int:
-    """Checksum flags of one records field, of its summaries before anything in it is overwritten."""
-    verdicts = [batch.get("crcValid") for batch in batches]
-    if not any(verdict is not None for verdict in verdicts):
-        return 0
-    return FrameFlags.CRC_CHECKED | (FrameFlags.CRC_MISMATCH if False in verdicts else 0)
-
-
-def _overwrite_records(data: bytearray, original: bytes, span: FieldSpan, batches: list[dict[str, Any]]) -> bool:
-    """Overwrite what stands behind the batch headers of one records field; True if there was anything."""
-    changed = False
-    is_in_step = True
-    for place, batch in zip(batch_spans(original, span.content_start, span.end), batches, strict=True):
-        is_valid = batch.get("crcValid") is True
-        for start, end in _payload_of(original, place, is_valid=is_valid, is_header=is_in_step or is_valid):
-            if any(original[start:end]):
-                data[start:end] = bytes(end - start)
-                changed = True
-        # The size of a batch that fails its checksum may lie; what follows may be the middle of a value.
-        is_in_step = is_valid
-    return changed
-
-
-def _payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool) -> list[tuple[int, int]]:
-    """The byte ranges of a batch that hold records (v2), or keys and values (v0, v1).
-
-    Args:
-        data: the frame.
-        batch: where it lies.
-        is_valid: its checksum matches.
-        is_header: it begins with a batch header as far as we know.
-    """
-    start, end = batch.start, batch.end
-    if batch.magic is None:
-        return [(start, end)]
-    if batch.status == "corrupt" or not is_header:  # the magic shows why
-        return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
-    if batch.magic == 2 and end - start >= V2_HEADER:
-        is_control = data[start + 22] & 0x20
-        return [] if is_control and is_valid else [(start + V2_HEADER, end)]
-    if batch.magic == 2 or batch.status != "ok":
-        return [(start + MAGIC_AT + 1, end)]
-    return _legacy_payload(data, batch)
-
-
-def _legacy_payload(data: bytes, batch: BatchSpan) -> list[tuple[int, int]]:
-    """Key and value; their lengths stay if they are what they say."""
-    lengths_at = pos = batch.start + (18 if batch.magic == 0 else 26)
-    ranges = []
-    for _ in ("key", "value"):
-        size = max(0, struct.unpack_from(">i", data, pos)[0]) if pos + 4 <= batch.end else 0
-        ranges.append((pos + 4, pos + 4 + size))
-        pos += 4 + size
-    return ranges if pos == batch.end else [(lengths_at, batch.end)]
+def _name(span: FieldSpan) -> str:
+    """As in SECRET_FIELDS."""
+    return "/".join(part for part in span.path if isinstance(part, str))

@@ -140,6 +140,10 @@ class Search:
         """Bytes kept."""
         return len(self._data)
 
+    def kept(self) -> tuple[int, int | None]:
+        """How many of the last bytes taken it still looks at, and the capture time of the first of them, µs."""
+        return len(self._data), self._chunks[0][1] if self._data else None
+
     def push(self, data: bytes, ts: int, is_segment_start: bool) -> Found | None:
         """Take the next bytes; the boundary, if they prove one."""
         position = self._end

@@ -1,21 +1,24 @@
-"""From capture files to frames, and on into the landing zone."""
+"""From packets to frames: the agent, which knows all connections of one capture."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
-from pipeline.capture.connection import Connection
-from pipeline.capture.landing import LandingWriter, LocalStore
+from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
+from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
-from pipeline.capture.sources import capture_files, read_packets
+from pipeline.capture.sources import read_packets
+from pipeline.capture.state import AgentState, OpenConnection
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker
 
@@ -33,99 +36,90 @@ RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
 they are brought down when that is too much: those that keep the most are cut short. Each connection has limits of its
 own, but a hundred thousand connections times these would still fill the memory."""
 
+REPLAY_US = 600_000_000
+"""Capture time that is read again at most when an agent goes on in another process. A message that has been under way
+for longer is cut off, a gap."""
+
 _PROGRESS_EVERY = 4096
 
 
 def frames_of(
-    path: str | Path,
-    *,
+    *pieces: str | Path,
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
     idle_us: int = IDLE_US,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> Iterator[Frame | Gap]:
-    """The frames of one capture file, redacted, and its losses.
+    """The frames of one capture, redacted, and its losses.
 
     A request comes just before its response, or when it has waited for too long. The capture stands for itself:
-    connections do not go on in the next file.
+    connections do not go on in the next one.
 
     Args:
-        path: pcap or pcapng, also gzip or zstd; ``-`` is standard input.
+        pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
+            capture, in their order (see pipeline.capture.sources.captures).
         agent_id: name of the agent; part of the connection ids.
         payload_policy: what of record keys and values stays in the frames.
+        field_hash: what the policy ``hash`` hashes with.
         allow_truncated: read a file that is cut off or damaged up to that place.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with; keys inside a pcapng file are used anyway.
         idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
 
     Raises:
-        CaptureError: the file cannot be read.
+        CaptureError: a file cannot be read, or not be decrypted.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    agent = _Agent(agent_id, payload_policy, idle_us, stats if stats is not None else CaptureStats())
-    try:
-        for packet in read_packets(str(path)):
-            yield from agent.take(packet)
-            if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
-                on_progress(agent.stats)
-    except DamagedCaptureError:
-        if not allow_truncated:
-            raise
-    yield from agent.finish()
-    agent.check_link_types(str(path))
+    with decryption_of(pieces, tls_keylog) as decryption:
+        stats = stats if stats is not None else CaptureStats()
+        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us)
+        for path in map(str, pieces):
+            try:
+                for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
+                    yield from agent.take(packet)
+                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
+                        on_progress(agent.stats)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+        yield from agent.finish()
+        agent.check_link_types(str(pieces[0]))
 
 
-def read_capture(
-    paths: Iterable[str | Path],
-    landing: str | Path,
-    *,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    allow_truncated: bool = False,
-    idle_us: int = IDLE_US,
-    on_progress: Callable[[CaptureStats], None] | None = None,
-) -> CaptureStats:
-    """Read captures into the landing zone, each on its own: all its landing files appear, or none.
+def decryption_of(
+    pieces: Sequence[str | Path], tls_keylog: str | Path | None
+) -> AbstractContextManager[Decryption | None]:
+    """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
+    return Decryption(str(pieces[0]), tls_keylog) if len(pieces) == 1 else nullcontext()
 
-    Args:
-        paths: capture files, or directories of them; see :func:`frames_of`.
-        landing: directory of the landing zone; made if it is not there.
-        agent_id, payload_policy, allow_truncated, idle_us, on_progress: see :func:`frames_of`.
 
-    Raises:
-        CaptureError: at the first file that cannot be read; those before it have landed.
-        LandingError: the landing zone cannot be written.
+class Agent:
+    """One capture being read: packets in, frames and gaps out. It may run for as long as packets come.
+
+    Attributes:
+        stats: counts what is seen.
     """
-    total = CaptureStats()
-    for path in capture_files(paths):
-        stats = CaptureStats()
-        with LandingWriter(LocalStore(landing), agent_id) as writer:
-            for item in frames_of(
-                path,
-                agent_id=agent_id,
-                payload_policy=payload_policy,
-                allow_truncated=allow_truncated,
-                idle_us=idle_us,
-                stats=stats,
-                on_progress=on_progress,
-            ):
-                writer.add(item)
-            published = writer.publish()
-        stats.files += published.new
-        stats.files_present += published.present
-        total.add(stats)
-    return total
 
-
-class _Agent:
-    """One capture being read."""
-
-    def __init__(self, agent_id: str, policy: PayloadPolicy, idle_us: int, stats: CaptureStats) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        policy: PayloadPolicy,
+        stats: CaptureStats,
+        field_hash: FieldHash | None = None,
+        decryption: Decryption | None = None,
+        *,
+        idle_us: int = IDLE_US,
+    ) -> None:
         self.stats = stats
+        self._decryption = decryption
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
+        self._field_hash = field_hash
         self._dissector = Dissector()
         self._tracker = Tracker(idle_us, stats.notices)
         self._sessions: dict[Connection, Session] = {}
@@ -136,25 +130,99 @@ class _Agent:
         self._ts = 0
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """Take the next packet."""
         self.stats.packets += 1
         self._ts = packet.ts_us
         segment = self._dissector.segment(packet)
         if segment is not None:
-            for event in self._tracker.take(segment, packet.ts_us):
+            for event in self._plain(self._tracker.take(segment, packet.ts_us)):
                 yield from self._counted(self._event(event))
-            if self._tracker.buffered + self._buffered_bytes > MAX_BUFFERED_BYTES:
+            if self._kept() > MAX_BUFFERED_BYTES:
                 yield from self._counted(self._relieve())
 
-    def finish(self) -> Iterator[Frame | Gap]:
-        for event in self._tracker.finish(self._ts):
+    def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
+        """No packet has come for so long since the newest: what was waited for long enough."""
+        now = self._ts + microseconds
+        for event in self._tracker.sweep(now):
             yield from self._counted(self._event(event))
+        yield from self._counted(self._overdue(now))
+
+    def release(self) -> Iterator[Frame | Gap]:
+        """The requests that are held back: the rest of their connections may be read by another process."""
         yield from self._counted(iter(self._held.values()))
         self._held.clear()
+        self._held_bytes = 0
+
+    def finish(self) -> Iterator[Frame | Gap]:
+        """The capture ends here: what was left open."""
+        for event in self._plain(self._tracker.finish(self._ts)):
+            yield from self._counted(self._event(event))
+        yield from self.release()
+        self._count_skipped()
+
+    def state(self) -> AgentState:
+        """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""
+        oldest, connections = self._ts, []
+        for connection in self._tracker.connections():
+            session = self._sessions.get(connection)
+            state = session.state() if session is not None else None
+            if connection.is_over():
+                if connection.last_ts < self._ts - HOLE_TIMEOUT_US:
+                    continue  # so late nothing is sent again
+            else:
+                sinces = (state.since if state else None, connection.held_since())
+                oldest = min([oldest, *(since for since in sinces if since is not None)])
+            connections.append(OpenConnection(connection.state(state.unread if state else (0, 0)), state))
+        needs_from = max(oldest - HOLE_TIMEOUT_US, self._ts - REPLAY_US)
+        return AgentState(needs_from, self._tracker.segments, tuple(connections))
+
+    def resume(self, state: AgentState) -> None:
+        """Go on where another agent stood. Packets that it took follow by :meth:`again`, then new ones.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._tracker.segments = state.segments
+        for opened in state.connections:
+            connection = Connection.from_state(opened.tcp, self.stats.notices)
+            self._tracker.add(connection)
+            if opened.session is not None:
+                session = Session(connection, protocols(), self._agent_id, self._policy)
+                session.resume(opened.session)
+                self._sessions[connection] = session
+
+    def again(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """Take a packet that the agent before took already, for what it could not pass on."""
+        self._ts = packet.ts_us
+        segment = self._dissector.segment(packet)
+        if segment is not None:
+            for event in self._tracker.again(segment, packet.ts_us):
+                yield from self._counted(self._event(event))
+
+    def count_open(self) -> None:
+        """Count the connections that are still open as well: the agent ends here, they do not."""
+        for session in self._sessions.values():
+            if session.verdict:
+                self._count_connection(session)
+        self._count_skipped()
+
+    def _count_connection(self, session: Session) -> None:
+        (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
+        if session.tls is not None:
+            self.stats.count_tls(session.tls)
+        if session.requests_forgotten:
+            self.stats.notices["requests_forgotten"] += session.requests_forgotten
+
+    def _count_skipped(self) -> None:
+        self._dissector.finish()
+        if self._decryption is not None:
+            self.stats.decrypted = self._decryption.connections
         self.stats.skipped.update(self._dissector.skipped)
+        self._dissector.skipped.clear()
 
     def check_link_types(self, path: str) -> None:
-        """Raises CaptureError if not one packet was of a link type that is supported."""
-        unknown = {reason: n for reason, n in self._dissector.skipped.items() if reason.startswith("link_type_")}
+        """Raises CaptureError if not one packet was of a link type that is supported. Call it at the end."""
+        unknown = {reason: n for reason, n in self.stats.skipped.items() if reason.startswith("link_type_")}
         if self.stats.packets and sum(unknown.values()) == self.stats.packets:
             numbers = ", ".join(sorted(reason.removeprefix("link_type_") for reason in unknown))
             raise CaptureError(
@@ -168,9 +236,14 @@ class _Agent:
             self.stats.count(item)
             yield item
 
+    def _plain(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+        if self._decryption is None or not self._decryption.active:
+            return events
+        return self._decryption.translate(events, self.stats.packets, self._tracker)
+
     def _event(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         session = self._sessions.get(event.connection)
-        if session is None:
+        if session is None or event.kind is Kind.DECRYPTED:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
@@ -182,9 +255,7 @@ class _Agent:
         for item in session.close(event.ts):
             yield from self._pass_on(item)
         self._account(event.connection, 0)
-        if session.requests_forgotten:
-            self.stats.notices["requests_forgotten"] += session.requests_forgotten
-        (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
+        self._count_connection(session)
         for exchange_id in session.unanswered():
             request = self._let_go(exchange_id)
             if request is not None:
@@ -196,14 +267,18 @@ class _Agent:
         if buffered:
             self._buffered[connection] = buffered
 
+    def _kept(self) -> int:
+        """Bytes kept for all connections."""
+        return self._tracker.buffered + self._buffered_bytes
+
     def _relieve(self) -> Iterator[Frame | Gap]:
         """Cut short the connections that keep the most."""
-        kept = {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections()}
+        kept = {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections() if not c.is_over()}
         for connection in sorted(kept, key=kept.__getitem__, reverse=True):
-            if self._tracker.buffered + self._buffered_bytes <= RELIEVED_BYTES:
+            if self._kept() <= RELIEVED_BYTES:
                 return
             self.stats.notices["memory_relieved"] += 1
-            for event in self._tracker.relieve(connection, self._ts):
+            for event in self._plain(self._tracker.relieve(connection, self._ts)):
                 yield from self._event(event)
             session = self._sessions.get(connection)
             if session is not None:
@@ -216,7 +291,7 @@ class _Agent:
         if isinstance(item, Gap):
             yield item
             return
-        frame = redact(item)
+        frame = redact(item, self._field_hash)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
             request = self._let_go(exchange_id)
@@ -226,15 +301,22 @@ class _Agent:
         elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
             yield frame
         else:
-            self._held[exchange_id] = frame
-            self._held_bytes += len(frame.frame)
-        while self._held and self._is_overdue(next(iter(self._held.values()))):
+            self._hold(frame)
+        yield from self._overdue(self._ts)
+
+    def _hold(self, frame: Frame) -> None:
+        self._held[frame.exchange_id or ""] = frame
+        self._held_bytes += len(frame.frame)
+
+    def _overdue(self, now: int) -> Iterator[Frame | Gap]:
+        """The requests that have been held back for too long, or that are too many."""
+        while self._held and self._is_overdue(next(iter(self._held.values())), now):
             overdue = self._let_go(next(iter(self._held)))
             if overdue is not None:
                 yield overdue
 
-    def _is_overdue(self, oldest: Frame) -> bool:
-        return self._ts - oldest.ts_end > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
+    def _is_overdue(self, oldest: Frame, now: int) -> bool:
+        return now - oldest.ts_end > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
 
     def _let_go(self, exchange_id: str) -> Frame | None:
         frame = self._held.pop(exchange_id, None)

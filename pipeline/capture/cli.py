@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
-import sys
-from enum import Enum
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
-from decoder.kafka.schema.table import api_names
-from pipeline.capture.agent import DEFAULT_AGENT_ID, read_capture
+from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.follow import follow_ring
+from pipeline.capture.live import BUFFER_MIB, Tap, capture_live
 from pipeline.capture.packet import CaptureError
-from pipeline.capture.sources import capture_files
-from pipeline.capture.stats import NOTICES, CaptureStats
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.payload import KEY_VARIABLE, Payload, chosen_payload
+from pipeline.capture.pipe import Stop, stop_on_signals
+from pipeline.capture.reading import read_capture
+from pipeline.capture.run import PUBLISH_EVERY_S
+from pipeline.capture.sources import STDIN
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.summary import print_json, print_summary
+from pipeline.capture.tcp import IDLE_US
+from pipeline.errors import UserError
 
 capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
 
-_REASONS = {
-    "tls": "encrypted (TLS): capture behind the TLS endpoint",
-    "no_data": "carried no data",
-    "not_captured": "carried data, but none of it was captured: use a larger snap length (tcpdump -s 0)",
-    "not_recognised": "other protocols",
-}
+_PORT = re.compile(r"(\d{1,5})(?:=(\w+))?")
+_PROTOCOLS = ("kafka", "mongodb")
 
 
-class Payload(str, Enum):
-    """What of record keys, values and headers may be stored."""
-
-    lengths = "lengths"
-    full = "full"
+PayloadOption = Annotated[
+    Payload | None,
+    typer.Option(
+        show_default="lengths",
+        help="What of record keys, values and header values lands: lengths (zeros in their place), hash (a keyed hash "
+        "in their place), none (not even the batch headers) or full. Credentials never do.",
+    ),
+]
+KeyFileOption = Annotated[
+    str | None,
+    typer.Option("--payload-key-file", help=f"Key of --payload hash; without it that in {KEY_VARIABLE}."),
+]
+Landing = Annotated[
+    str, typer.Option(help="Landing zone: a directory (made if it is not there), or a URL as s3://bucket/prefix.")
+]
+StoreTimeout = Annotated[
+    float, typer.Option(min=0, help="Seconds to wait for a landing zone that is full or out of reach.")
+]
+IdleTimeout = Annotated[
+    float, typer.Option(min=1, help="Seconds without a packet after which a connection is taken to have ended.")
+]
+AgentId = Annotated[
+    str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
+]
+PublishEvery = Annotated[
+    float, typer.Option(min=0.1, help="Seconds after which frames of an endless capture can be seen.")
+]
+TlsKeyLog = Annotated[
+    str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
 @capture_app.callback()
@@ -43,23 +74,35 @@ def _group() -> None:
 
 @capture_app.command()
 def read(
+    landing: Landing,
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; a directory of them; '-' for stdin."),
-    ],
-    landing: Annotated[str, typer.Option(help="Directory of the landing zone; made if it is not there.")],
-    agent_id: Annotated[
-        str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
-    ] = DEFAULT_AGENT_ID,
-    payload: Annotated[
-        Payload, typer.Option(help="What of record keys and values lands; credentials never do.")
-    ] = Payload.lengths,
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Directory into which tcpdump -C/-G or dumpcap -b rotates files: read on and on.")
+    ] = None,
+    until_idle: Annotated[
+        float | None, typer.Option(min=0, help="With --follow: end when there was nothing new for so many seconds.")
+    ] = None,
+    agent_id: AgentId = DEFAULT_AGENT_ID,
+    payload: PayloadOption = None,
+    payload_key_file: KeyFileOption = None,
+    publish_every: PublishEvery = PUBLISH_EVERY_S,
+    idle_timeout: IdleTimeout = IDLE_US / 1e6,
+    store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    tls_keylog: TlsKeyLog = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
-    A file that cannot be read, or is cut off, lands not at all; the other files do, and the exit code is 2.
+    Files that follow each other in time are pieces of one capture: connections go on. A file that cannot be read lands
+    not at all; the other files do, and the exit code is 2. Of a large one that turns out to be cut off, the landing
+    files stay that were complete by then; --allow-truncated adds the rest. Standard input lands as it comes.
+
+    With --follow a file is read when a newer one exists, or when it has not grown for ten seconds. Progress is
+    remembered in the landing zone under the agent's id: run it again and it goes on. SIGINT and SIGTERM end it well.
 
     Examples:
 
@@ -67,91 +110,176 @@ def read(
 
       wirelake capture read /var/captures --landing landing --agent-id broker-host-1 --json
 
-      tcpdump -i any -w - port 9092 | wirelake capture read - --landing landing
+      wirelake capture read incident.pcap --tls-keylog keys.log --landing landing
+
+      tcpdump -i any -U -w - port 9092 | wirelake capture read - --landing landing
+
+      ssh broker-1 sudo tcpdump -i any -U -w - port 9092 | wirelake capture read - --landing landing --agent-id broker-1
+
+      wirelake capture read incident.pcap --landing landing --payload hash --payload-key-file payload.key
+
+      wirelake capture read --follow /var/ring --landing landing --agent-id broker-1
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?region=eu-west-1"
+
+      wirelake capture read incident.pcap --landing "s3://bucket/landing?endpoint=http://minio:9000"
+
+    Credentials for S3 come from the environment (AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) or ~/.aws.
     """
+    if bool(files) == bool(follow):
+        raise UserError("name capture files, or a directory by --follow: one of both")
+    if until_idle is not None and not follow:
+        raise UserError("--until-idle needs --follow: files and pipes end by themselves")
+    if follow and tls_keylog:
+        raise UserError("--tls-keylog needs capture files: a ring that is still written cannot be decrypted")
+    policy, field_hash = chosen_payload(payload, payload_key_file)
     errors = Console(stderr=True)
-    total, failed = CaptureStats(), False
-    for given in files:
-        try:
-            for path in capture_files([given]):
-                failed |= not _read_one(total, path, landing, agent_id, payload, allow_truncated, errors)
-        except CaptureError as error:
-            failed = True
-            _tell(errors, error)
+    failed: list[CaptureError] = []
+
+    def on_error(error: CaptureError) -> None:
+        failed.append(error)
+        _tell(errors, f"error: {error}", "bold red")
+
+    is_endless = follow or STDIN in (files or [])
+    with (
+        stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
+        _progress(errors, ", ".join(files or [follow or ""])) as show,
+    ):
+        if follow:
+            stats = follow_ring(
+                follow,
+                landing,
+                agent_id=agent_id,
+                payload_policy=policy,
+                field_hash=field_hash,
+                idle_us=int(idle_timeout * 1e6),
+                publish_every_s=publish_every,
+                store_timeout_s=store_timeout,
+                until_idle_s=until_idle,
+                stop=stop,
+                on_progress=show,
+                on_problem=lambda problem: _tell(errors, f"warning: {problem}", "yellow"),
+            )
+        else:
+            stats = read_capture(
+                files or [],
+                landing,
+                agent_id=agent_id,
+                payload_policy=policy,
+                field_hash=field_hash,
+                allow_truncated=allow_truncated,
+                tls_keylog=tls_keylog,
+                idle_us=int(idle_timeout * 1e6),
+                publish_every_s=publish_every,
+                store_timeout_s=store_timeout,
+                stop=stop,
+                on_progress=show,
+                on_error=on_error,
+            )
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(total.as_dict(), option=orjson.OPT_APPEND_NEWLINE))
-        sys.stdout.flush()
-    elif total.packets:
-        _summarise(total)
+        print_json(stats)
+    elif stats.packets or not failed:
+        print_summary(stats)
     if failed:
         raise typer.Exit(2)
 
 
-def _read_one(
-    total: CaptureStats,
-    path: str,
-    landing: str,
-    agent_id: str,
-    payload: Payload,
-    allow_truncated: bool,
-    errors: Console,
-) -> bool:
-    """Read one file and add its counts; whether it was good."""
+@capture_app.command()
+def live(
+    landing: Landing,
+    interface: Annotated[str, typer.Option(help="Name of the interface; 'any' for all of them (Linux).")],
+    port: Annotated[
+        list[str] | None,
+        typer.Option(help="TCP port, e.g. 9092 or 9092=kafka; may be given several times. Without it: all TCP."),
+    ] = None,
+    duration: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
+    buffer_mib: Annotated[
+        int, typer.Option(min=1, max=2047, help="The kernel's buffer; more for bursts.")
+    ] = BUFFER_MIB,
+    agent_id: AgentId = DEFAULT_AGENT_ID,
+    payload: PayloadOption = None,
+    payload_key_file: KeyFileOption = None,
+    publish_every: PublishEvery = PUBLISH_EVERY_S,
+    idle_timeout: IdleTimeout = IDLE_US / 1e6,
+    store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
+
+    The protocol is recognised by content; what is given with a port tells the reader of the command, no more.
+
+    Examples:
+
+      wirelake capture live --interface any --port 9092 --landing landing
+
+      wirelake capture live --interface eth0 --port 9092=kafka --port 27017=mongodb --landing landing --duration 60
+    """
+    tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
+    policy, field_hash = chosen_payload(payload, payload_key_file)
+    errors = Console(stderr=True)
+    with stop_on_signals() as stop, _deadline(stop, duration), _progress(errors, interface) as show:
+        stats = capture_live(
+            tap,
+            landing,
+            agent_id=agent_id,
+            payload_policy=policy,
+            field_hash=field_hash,
+            idle_us=int(idle_timeout * 1e6),
+            publish_every_s=publish_every,
+            store_timeout_s=store_timeout,
+            stop=stop,
+            on_start=lambda command: _tell(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
+            on_progress=show,
+        )
+    if stats.kernel_dropped:
+        _tell(
+            errors,
+            f"warning: the kernel dropped {stats.kernel_dropped:,} packets: what they held is missing. Give --port, "
+            "a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those",
+            "bold red",
+        )
+    if as_json:
+        print_json(stats)
+    else:
+        print_summary(stats)
+
+
+def _port(text: str) -> int:
+    found = _PORT.fullmatch(text)
+    if found is None or not 0 < int(found[1]) < 65_536 or found[2] not in (None, *_PROTOCOLS):
+        raise UserError(f"--port {text}: give a TCP port, alone or with its protocol, e.g. 9092=kafka or 27017=mongodb")
+    return int(found[1])
+
+
+@contextmanager
+def _deadline(stop: Stop, seconds: float | None) -> Iterator[None]:
+    """Ask for a stop when the time is up."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, stop.ask)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
+    """A line on the terminal that tells how far we are."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task(path)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(name)
 
         def show(stats: CaptureStats) -> None:
+            frames, files = sum(stats.frames.values()), len(stats.files)
             progress.update(
-                task, description=f"{path}: {stats.packets:,} packets, {sum(stats.frames.values()):,} frames"
+                task, description=f"{name}: {stats.packets:,} packets, {frames:,} frames, {files:,} landing files"
             )
 
-        try:
-            stats = read_capture(
-                [path],
-                landing,
-                agent_id=agent_id,
-                payload_policy=payload.value,
-                allow_truncated=allow_truncated,
-                on_progress=show,
-            )
-        except CaptureError as error:
-            _tell(errors, error)
-            return False
-    total.add(stats)
-    return True
+        yield show
 
 
-def _tell(console: Console, error: CaptureError) -> None:
-    console.print(Text(f"error: {error}", "bold red"), soft_wrap=True)
-
-
-def _summarise(stats: CaptureStats) -> None:
-    console = Console()
-    table = Table("api", "version", "requests", "responses", title="Kafka messages", title_justify="left")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    names = api_names()
-    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
-        key, version = api
-        name = "(request not seen, or SASL token)" if key is None else names.get(key, f"unknown api {key}")
-        shown = "" if version is None else str(version)
-        table.add_row(name, shown, f"{stats.requests[api]:,}", f"{stats.responses[api]:,}")
-    if table.row_count:
-        console.print(table)
-    recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
-    console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
-    for reason, count in sorted(stats.not_recognised.items()):
-        console.print(Text(f"  not read: {count:,} connections {_REASONS.get(reason, reason)}"))
-    for reason, count in sorted(stats.skipped.items()):
-        console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
-    if stats.truncated:
-        console.print(Text(f"  cut off: {stats.truncated:,} messages whose end was not captured"))
-    if stats.gaps:
-        console.print(Text(f"  lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps", "yellow"))
-    for name, count in sorted(stats.notices.items()):
-        console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
-    if not stats.connections:
-        console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
-    present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
-    console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+def _tell(console: Console, message: str, style: str) -> None:
+    console.print(Text(message, style), soft_wrap=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.reassembly import NEAR_BYTES, HalfStream, Piece
+from pipeline.capture.state import ConnectionState, HalfState
 
 GRACE_SEGMENTS = 64
 GRACE_US = 200_000
@@ -61,6 +62,52 @@ class Connection:
         self._hole_since: list[tuple[int, int] | None] = [None, None]
         self._joined: list[tuple[int, int] | None] = [None, None]
         self._reset: _Reset | None = None
+
+    @classmethod
+    def from_state(cls, state: ConnectionState, notices: Counter[str] | None = None) -> Connection:
+        """The connection as it was.
+
+        Raises:
+            ValueError: an address that is not hexadecimal.
+        """
+        a, b = ((bytes.fromhex(address), port) for address, port in (state.a, state.b))
+        connection = cls(Segment(a, b, state.first_seq, 0, 0, b"", 0), state.first_ts, notices)
+        connection.last_ts = state.last_ts
+        connection.client, connection.client_isn = state.client, state.client_isn
+        connection._over = state.over
+        for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
+            half.isn, half.first, half.next, half.fin = isn, first, following, fin
+        return connection
+
+    def state(self, unread: Sequence[int] = (0, 0)) -> ConnectionState:
+        """What another process needs to go on here.
+
+        Args:
+            unread: of each direction the bytes delivered last that have to be read again; negative: those to come
+                that are of no use.
+        """
+        (a, a_port), (b, b_port) = self.a, self.b
+        forward, backward = (self._half_state(direction, unread[direction]) for direction in (0, 1))
+        return ConnectionState(
+            (a.hex(), a_port),
+            (b.hex(), b_port),
+            self.first_ts,
+            self.last_ts,
+            self.first_seq,
+            self.client,
+            self.client_isn,
+            self._over,
+            (forward, backward),
+        )
+
+    def held_since(self) -> int | None:
+        """Capture time (µs) of the first of the bytes in order that wait for the other direction; None if none do.
+
+        Those of a stream joined midway whose begin is not settled wait, too.
+        """
+        if any(half.begins_late() for half in self.halves):
+            return self.first_ts
+        return min((held[0].ts for held in self._held if held), default=None)
 
     def opened_in_capture(self, direction: int) -> bool:
         """Whether this direction was seen from its first byte on."""
@@ -176,10 +223,31 @@ class Connection:
         for half in self.halves:
             half.forget_recent()
 
+    def in_good_order(self) -> list[tuple[int, int]] | None:
+        """Of both directions what HalfStream.in_good_order tells; None if one is not, or anything else goes on."""
+        if self._over or any(self._held) or self.waits:
+            return None
+        ends = [half.in_good_order() for half in self.halves]
+        return [end for end in ends if end is not None] if None not in ends else None
+
+    def go_on(self, ends: Sequence[tuple[int, int]]) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        for half, end in zip(self.halves, ends, strict=True):
+            half.go_on(*end)
+
     def end(self) -> bool:
         """Nothing of it is wanted any more; whether both sides had closed it, or one reset it."""
         self._over = True
         return self._reset is not None or all(half.finished for half in self.halves)
+
+    def _half_state(self, direction: int, unread: int) -> HalfState:
+        half, held = self.halves[direction], self._held[direction]
+        position = held[0].start if held else half.next
+        if position is not None:
+            position -= unread
+            if half.fin is not None:
+                position = min(position, half.fin)
+        return half.isn, half.first, position, half.fin
 
     def _is_due(self, direction: int, ts: int) -> bool:
         half = self.halves[direction]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from typing import BinaryIO, NamedTuple
 
@@ -49,6 +48,7 @@ class DamagedCaptureError(CaptureError):
     """Raised after the last good packet of a file that ends, or turns to nonsense, in the middle.
 
     Attributes:
+        problem: what is wrong there.
         packets: complete packets that precede the damage.
         offset: byte of the (decompressed) file where the damaged record begins.
     """
@@ -58,6 +58,7 @@ class DamagedCaptureError(CaptureError):
             path,
             f"{problem} at byte {offset:,}; {packets:,} complete packets precede it (--allow-truncated reads them)",
         )
+        self.problem = problem
         self.packets = packets
         self.offset = offset
 
@@ -92,7 +93,7 @@ class ByteSource:
             data = self._stream.read(count)
         except EOFError:
             raise Damage("truncated (inside its compressed data)", self.offset) from None
-        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        except (zlib.error, zstandard.ZstdError) as error:
             raise Damage(f"damaged compressed data ({error})", self.offset) from error
         self.offset += len(data)
         return data

@@ -23,7 +23,7 @@ def read_pcap(source: ByteSource, magic: bytes) -> Iterator[Packet]:
         Damage: where a record contradicts the format, or the file ends inside one.
     """
     order, per_microsecond = MAGICS[magic]
-    linktype = struct.unpack(order + "I", source.exactly(20, 0)[-4:])[0] & 0xFFFF  # upper bits: length of an FCS
+    linktype = read_head(source, order)
     record = struct.Struct(order + "IIII")
     while True:
         start = source.offset
@@ -37,3 +37,9 @@ def read_pcap(source: ByteSource, magic: bytes) -> Iterator[Packet]:
             raise Damage(f"damaged (a packet of {captured:,} bytes)", start)
         data = source.exactly(captured, start)
         yield Packet(seconds * 1_000_000 + fraction // per_microsecond, linktype, data, max(original, captured))
+
+
+def read_head(source: ByteSource, order: str) -> int:
+    """Read the rest of the file's header; its link type."""
+    number: int = struct.unpack(order + "I", source.exactly(20, 0)[-4:])[0]
+    return number & 0xFFFF  # upper bits: length of an FCS

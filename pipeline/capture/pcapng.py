@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
@@ -11,12 +11,19 @@ from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
 MAX_BLOCK_BYTES = MAX_PACKET_BYTES + 64 * 1024
 """The largest block: a packet with its options. Other blocks (name resolution, decryption secrets) are smaller."""
 
+MAX_INTERFACES = 65_536
+"""Descriptions remembered of a section: a file of nothing else must not fill the memory."""
+
+MAX_TS_US = 253_402_300_800_000_000
+"""The end of the year 9999: 64 bits of time reach further than a calendar."""
+
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _SECTION_HEADER = 0x0A0D0D0A
 _INTERFACE = 1
 _OLD_PACKET = 2
 _SIMPLE_PACKET = 3
 _ENHANCED_PACKET = 6
+_DECRYPTION_SECRETS = 10
 _BYTE_ORDERS = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 _OPTION_TSRESOL = 9
 _OPTION_TSOFFSET = 14
@@ -38,8 +45,10 @@ class _Interface:
         return ticks * 1_000_000 // self.ticks_per_second + self.offset_us
 
 
-def read_pcapng(source: ByteSource) -> Iterator[Packet]:
+def read_pcapng(source: ByteSource, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
     """All packets of a pcapng file whose first four bytes (the section header's type) have been read.
+
+    ``on_secrets`` is called at each block of decryption secrets; what it holds is not kept.
 
     A simple packet block has no timestamp: its packet gets that of the packet before it (0 if there is none).
 
@@ -57,11 +66,15 @@ def read_pcapng(source: ByteSource) -> Iterator[Packet]:
         else:
             body = _block_body(source, order, start)
             if kind == _INTERFACE:
+                if len(interfaces) == MAX_INTERFACES:
+                    raise Damage(f"damaged (more than {MAX_INTERFACES:,} interfaces)", start)
                 interfaces.append(_interface(body, order, start))
             elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
                 packet = _packet(kind, body, order, interfaces, start, last_ts)
                 last_ts = packet.ts_us
                 yield packet
+            elif kind == _DECRYPTION_SECRETS and on_secrets is not None:
+                on_secrets()
         start = source.offset
         head = source.upto(4)
         if not head:
@@ -139,6 +152,8 @@ def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], st
         ts = last_ts
     else:
         ts = interface.microseconds(high, low)
+        if not 0 <= ts < MAX_TS_US:
+            raise Damage("damaged (a time before 1970 or after 9999)", start)
     if captured > len(body) - fixed:
         raise Damage(f"damaged (a packet of {captured:,} bytes in a block of {len(body):,})", start)
     return Packet(ts, interface.linktype, body[fixed : fixed + captured], max(original, captured))

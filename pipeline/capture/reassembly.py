@@ -220,6 +220,25 @@ class HalfStream:
         if self.next is None or position >= self.next:
             self.fin = position
 
+    def in_good_order(self) -> tuple[int, int] | None:
+        """Position of the next byte and of the last acknowledgement, if nothing else is to be known; else None."""
+        if self.next is None or self._pending or self.fin is not None or self.acked > self.next:
+            return None
+        return self.next, self.acked
+
+    def go_on(self, reached: int, acked: int) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        if reached != self.next:
+            self.forget_recent()
+        self.next, self.acked = reached, acked
+
+    def remember(self, start: int, data: bytes) -> None:
+        """Keep delivered bytes, to compare them with copies that may come."""
+        self._recent.append((start, data))
+        self.recent_bytes += len(data)
+        while self.recent_bytes > RECENT_BYTES or len(self._recent) > RECENT_SEGMENTS:
+            self.recent_bytes -= len(self._recent.popleft()[1])
+
     def _held_by_receiver(self) -> int:
         return self.acked if self.fin is None else min(self.acked, self.fin)
 
@@ -235,18 +254,12 @@ class HalfStream:
         if ready.data:
             conflict = len(ready.data) if ready.conflict else 0
             pieces.append(Piece(ready.data, 0, ready.ts, ready.needs, ready.start, conflict))
-            self._remember(ready.start, ready.data)
+            self.remember(ready.start, ready.data)
         missing = ready.end - ready.start - len(ready.data)
         if missing:
             pieces.append(Piece(b"", missing, ready.ts, ready.needs, ready.end - missing))
         self.next = ready.end
         return pieces
-
-    def _remember(self, start: int, data: bytes) -> None:
-        self._recent.append((start, data))
-        self.recent_bytes += len(data)
-        while self.recent_bytes > RECENT_BYTES or len(self._recent) > RECENT_SEGMENTS:
-            self.recent_bytes -= len(self._recent.popleft()[1])
 
     def _conflicts(self, start: int, data: bytes, ts: int) -> list[Piece]:
         """Where a copy of delivered bytes differs from them."""

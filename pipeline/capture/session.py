@@ -1,39 +1,21 @@
-"""What do the bytes of one connection say? Recognises its protocol, then makes frames and gaps of both streams."""
+"""What do the bytes of one connection say? Makes frames and gaps of both streams, once its protocol is recognised."""
 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+from decoder.kafka.framing import KafkaFramer
+from decoder.kafka.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.connection import Connection
-from pipeline.capture.link import Endpoint
-from pipeline.capture.protocols import looks_like_tls
+from pipeline.capture.recognition import Recognised, Recognition, readable
+from pipeline.capture.state import SessionState, SideState
 from pipeline.capture.tcp import Kind, StreamEvent
-
-SURE_ENOUGH = 0.8
-"""Confidence that a stream seen from its first byte needs: it must begin with the protocol."""
-
-SURE_ENOUGH_MIDWAY = 0.5
-"""Confidence for a stream joined midway, or with a hole: a chain of frames somewhere in it must do."""
-
-RECOGNISE_BYTES = 64 * 1024
-"""Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
-
-MIN_EVENT_BYTES = 64
-"""What a segment counts at least: thousands that were cut to nothing by a snap length must not fill the memory."""
-
-PROMPT_EVENTS = 8
-"""So many events of a connection are each looked at as they come; later, more must have come each time."""
-
-MAX_RUNS = 16
-"""Runs of bytes between holes that are looked at, the latest."""
-
-GIVE_UP_BYTES = 16 * 1024 * 1024
-"""Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
+from pipeline.capture.tls import TlsPeers
 
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 
@@ -47,20 +29,27 @@ class _OpenGap:
     method: str = "none"
     confidence: float = 0.0
 
+    def values(self) -> tuple[int, int, str, float]:
+        return self.ts, self.bytes_lost, self.method, self.confidence
+
 
 @dataclass(slots=True)
 class _Side:
-    """One direction of a recognised connection."""
+    """One direction of a recognised connection.
+
+    Attributes:
+        way: its number in the connection.
+        is_started: whether it was looked at where it begins.
+        is_lost: whether frames may be missing behind the last one.
+    """
 
     framer: Framer
     direction: Direction
     way: int
-    """Its number in the connection."""
     frames: int = 0
     gap: _OpenGap | None = None
     is_started: bool = False
     is_lost: bool = False
-    """Whether frames may be missing behind the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +65,29 @@ class Labels:
     server: tuple[str, int]
 
 
+class GoodOrder(NamedTuple):
+    """A connection whose streams are both in step.
+
+    Attributes:
+        client: the direction of its requests.
+        frames: requests and responses so far.
+        begun: of each direction the begin of a frame, and when its first and last byte came.
+        pairer: of the connection.
+    """
+
+    client: int
+    frames: tuple[int, int]
+    begun: tuple[tuple[bytes, int, int], tuple[bytes, int, int]]
+    pairer: KafkaPairer
+
+
 class Session:
     """One connection.
 
     Attributes:
         verdict: name of the protocol; why not (see CaptureStats.not_recognised) when it was given up; empty before.
         recognised: whether it speaks a known protocol.
+        tls: who talks to whom, if the verdict is ``tls``.
     """
 
     def __init__(
@@ -93,11 +99,7 @@ class Session:
         self._protocols = protocols
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
-        self._early: list[StreamEvent] = []
-        self._early_bytes = 0
-        self._seen_bytes = 0
-        self._next_try = 0
-        self._dropped = [0, 0]
+        self._early = Recognition(connection, protocols)
         self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
         self._sides: dict[int, _Side] = {}
         self._pairer: Pairer
@@ -105,28 +107,38 @@ class Session:
         self._exchanges = 0  # ordinals below it were given out
         self._sure_from = 0  # responses to requests of lower ordinals may have been lost
 
-    def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
-        """Take the next event of the connection; the frames and gaps that it completes."""
-        if self._origin[event.direction] is None:
-            self._origin[event.direction] = event.start
-        if self.recognised:
-            yield from self._take(event)
-        elif not self.verdict:
-            yield from self._take_early(event)
+    @property
+    def tls(self) -> TlsPeers | None:
+        """See the class."""
+        return self._early.tls
+
+    @property
+    def labels(self) -> Labels:
+        """What all frames of a recognised connection share."""
+        return self._labels
 
     @property
     def buffered(self) -> int:
         """Bytes kept."""
-        return self._early_bytes + sum(side.framer.buffered for side in self._sides.values())
+        return self._early.buffered + sum(side.framer.buffered for side in self._sides.values())
 
     @property
     def requests_forgotten(self) -> int:
         """Requests that waited for their response until there were too many of them."""
         return self._pairer.forgotten if self.recognised else 0
 
+    def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
+        """Take the next event of the connection; the frames and gaps that it completes."""
+        if self._origin[event.direction] is None:
+            self._origin[event.direction] = event.start - self._early.dropped[event.direction]
+        if self.recognised:
+            yield from self._take(event)
+        elif not self.verdict:
+            yield from self._settle(self._early.take(event))
+
     def relieve(self, ts: int) -> Iterator[Frame | Gap]:
         """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
-        self._drop_early(0)
+        self._early.drop(0)
         for side in self._sides.values():
             yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._outcome(side, side.framer.relieve(), ts)
@@ -134,9 +146,7 @@ class Session:
     def close(self, ts: int) -> Iterator[Frame | Gap]:
         """No more bytes: what was left open."""
         if not self.verdict:
-            yield from self._try(at_end=True)
-        if not self.verdict:
-            self._give_up()
+            yield from self._settle(self._early.end())
         for side in self._sides.values():
             if not side.is_started:
                 self._start(side, ts)
@@ -150,86 +160,118 @@ class Session:
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
-    def _take_early(self, event: StreamEvent) -> Iterator[Frame | Gap]:
-        self._early.append(event)
-        self._early_bytes += _cost(event)
-        self._seen_bytes += _cost(event)
-        if self._seen_bytes < self._next_try:
-            return
-        yield from self._try(at_end=False)
-        if len(self._early) > PROMPT_EVENTS:
-            self._next_try = self._seen_bytes * 3 // 2  # all that is kept is looked at each time
-        if self.verdict or self._early_bytes <= RECOGNISE_BYTES:
-            return
-        yield from self._try(at_end=True)
+    def state(self) -> SessionState:
+        """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
+        if self.recognised:
+            return self._recognised_state()
         if self.verdict:
-            return
-        joined_midway = self._connection.client is None or any(e.lost for e in self._early)
-        if not joined_midway or self._seen_bytes > GIVE_UP_BYTES:
-            self._give_up()
-            return
-        # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
-        self._next_try = self._seen_bytes + RECOGNISE_BYTES // 2
-        self._drop_early(RECOGNISE_BYTES // 2)
+            return SessionState(self.verdict)
+        early = self._early
+        kept = [0, 0]
+        for event in early.events:
+            kept[event.direction] += len(event.data) + event.lost
+        return SessionState(
+            "",
+            unread=(kept[0], kept[1]),
+            since=early.events[0].ts if early.events else None,
+            seen=early.seen - early.buffered,
+            dropped=(early.dropped[0], early.dropped[1]),
+        )
 
-    def _drop_early(self, keep_bytes: int) -> None:
-        count = 0
-        while self._early_bytes > keep_bytes:
-            oldest = self._early[count]
-            self._early_bytes -= _cost(oldest)
-            self._dropped[oldest.direction] += len(oldest.data) + oldest.lost
-            count += 1
-        del self._early[:count]
+    def resume(self, state: SessionState) -> None:
+        """Go on where another session of the same connection stood.
 
-    def _try(self, *, at_end: bool) -> Iterator[Frame | Gap]:
-        runs = [_runs(self._early, direction) for direction in (0, 1)]
-        best: tuple[int, float, WireProtocol, int] | None = None
-        for client in (0, 1) if self._connection.client is None else (self._connection.client,):
-            from_start = self._connection.opened_in_capture(client) and not self._dropped[client]
-            for protocol in self._protocols:
-                sure = _recognise(protocol, runs[client], runs[1 - client], from_start=from_start)
-                pairs = self._pairs(protocol, client) if sure and self._connection.client is None else 0
-                if sure and (best is None or (pairs, sure) > best[:2]):
-                    best = (pairs, sure, protocol, client)
-        if best is None or (not at_end and self._connection.client is None and not best[0]):
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._early.seen, self._early.dropped = state.seen, list(state.dropped)
+        self.verdict = state.verdict
+        protocol = next((p for p in self._protocols if p.name == state.verdict), None)
+        if protocol is None or state.client is None:
             return
-        self._begin(best[2], best[3])
-        early, self._early, self._early_bytes = self._early, [], 0
-        for event in early:
+        self._label(protocol, state.client)
+        self._pairer = protocol.pairer(state.pairer)
+        self._exchanges, self._sure_from = state.exchanges, state.sure_from
+        for way, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
+            gap = _OpenGap(*side.gap) if side.gap is not None else None
+            if side.framer.skipped:
+                gap = gap or _OpenGap(side.framer.since or self._connection.first_ts)
+                gap.bytes_lost += side.framer.skipped
+            framer = protocol.framer(name, self._pairer, side.framer)
+            self._sides[way] = _Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost)
+
+    def in_good_order(self) -> GoodOrder | None:
+        """All that must be known to go on with the connection, if both streams are in step; else None."""
+        if not self.recognised or not isinstance(self._pairer, KafkaPairer):
+            return None
+        begun: list[tuple[bytes, int, int]] = []
+        for way in (0, 1):
+            side = self._sides[way]
+            if not side.is_started and self._is_from_start(way):
+                self._start(side, self._connection.last_ts)
+            is_calm = side.is_started and side.gap is None and not side.is_lost
+            step = side.framer.in_step() if isinstance(side.framer, KafkaFramer) and is_calm else None
+            if step is None:
+                return None
+            begun.append(step)
+        client = next(way for way, side in self._sides.items() if side.direction == "request")
+        frames = (self._sides[client].frames, self._sides[1 - client].frames)
+        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer)
+
+    def go_on(
+        self, begun: Sequence[tuple[bytes, int, int]], give_back: Callable[[KafkaPairer], tuple[int, int]]
+    ) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        pairer = cast(KafkaPairer, self._pairer)
+        frames = dict(zip(_DIRECTIONS, give_back(pairer), strict=True))
+        self._exchanges = pairer.exchanges
+        for way, side in self._sides.items():
+            half = self._connection.halves[way]
+            origin = self._origin[way]
+            if origin is None:
+                origin = self._origin[way] = half.first
+            side.frames = frames[side.direction]
+            cast(KafkaFramer, side.framer).go_on(*begun[way], (half.next or 0) - (origin or 0))
+
+    def _recognised_state(self) -> SessionState:
+        framers = {way: side.framer.state() for way, side in self._sides.items()}
+        return SessionState(
+            self.verdict,
+            next(iter(self._sides)),
+            (framers[0].unread, framers[1].unread),
+            min((f.since for f in framers.values() if f.since is not None), default=None),
+            tuple(
+                SideState(
+                    side.frames, side.gap.values() if side.gap else None, framers[way], side.is_started, side.is_lost
+                )
+                for way, side in self._sides.items()
+            ),
+            self._pairer.state(),
+            self._exchanges,
+            self._sure_from,
+            dropped=(self._early.dropped[0], self._early.dropped[1]),
+        )
+
+    def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
+        """Take what was kept again, now that the protocol is known; or note why it was given up."""
+        self.verdict = self._early.verdict
+        if found is None:
+            return
+        self._label(*found)
+        self._pairer = found.protocol.pairer()
+        self._sides = {
+            way: _Side(found.protocol.framer(name, self._pairer), name, way)
+            for way, name in zip((found.client, 1 - found.client), _DIRECTIONS, strict=True)
+        }
+        if any(event.data for event in self._early.events if event.direction == found.client):
+            self._pairer.expect_requests()
+        for event in self._early.hand_over():
             yield from self._take(event)
 
-    def _pairs(self, protocol: WireProtocol, client: int) -> int:
-        """On trial: responses that find their request, if this side is the client.
-
-        Messages that carry captured messages look like requests in either direction.
-        """
-        pairer = protocol.pairer()
-        framers = {client: protocol.framer("request", pairer), 1 - client: protocol.framer("response", pairer)}
-        for framer in framers.values():
-            framer.lost(0, 0)
-        if any(event.data for event in self._early if event.direction == client):
-            pairer.expect_requests()
-        pairs = 0
-        for event in self._early:
-            framer = framers[event.direction]
-            if event.kind is Kind.LOST:
-                frames = [*framer.conclude(event.lost).frames, *framer.lost(event.lost, event.ts).frames]
-            else:
-                frames = [*framer.feed(event.data, event.ts).frames]
-            for raw in frames:
-                key = pairer.request(raw) if event.direction == client else pairer.response(raw)
-                pairs += event.direction != client and not key.flags & FrameFlags.ORPHAN_RESPONSE
-        return pairs
-
-    def _begin(self, protocol: WireProtocol, client: int) -> None:
+    def _label(self, protocol: WireProtocol, client: int) -> None:
         connection = self._connection
         self.recognised, self.verdict = True, protocol.name
-        self._pairer = protocol.pairer()
-        self._sides = {
-            d: _Side(protocol.framer(name, self._pairer), name, d)
-            for d, name in zip((client, 1 - client), _DIRECTIONS, strict=True)
-        }
-        ends = [_readable(connection.a), _readable(connection.b)]
+        ends = [readable(connection.a), readable(connection.b)]
         connection_id = _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         if connection.client_isn is not None:
             flow_id = _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
@@ -238,29 +280,19 @@ class Session:
         self._labels = Labels(
             self._agent_id, self._policy, protocol.name, connection_id, flow_id, ends[client], ends[1 - client]
         )
-        if any(event.data for event in self._early if event.direction == client):
-            self._pairer.expect_requests()
+
+    def _is_from_start(self, way: int) -> bool:
+        return not self._early.dropped[way] and self._connection.opened_in_capture(way)
 
     def _start(self, side: _Side, ts: int) -> None:
         """Before the first event of a direction: is it seen from its first byte on?"""
         side.is_started = True
-        dropped = self._dropped[side.way]
+        dropped = self._early.dropped[side.way]
         if dropped:
             side.gap = _OpenGap(ts, dropped)
-        if dropped or not self._connection.opened_in_capture(side.way):
+        if not self._is_from_start(side.way):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
-
-    def _give_up(self) -> None:
-        data = [_runs(self._early, direction)[0] for direction in (0, 1)]
-        if any(map(looks_like_tls, data)):
-            self.verdict = "tls"
-        elif any(event.data for event in self._early) or any(self._dropped):
-            self.verdict = "not_recognised"
-        else:
-            self.verdict = "not_captured" if self._early else "no_data"
-        self._early.clear()
-        self._early_bytes = 0
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]
@@ -366,42 +398,6 @@ class Session:
 
     def _exchange_id(self, ordinal: int) -> str:
         return f"{self._labels.connection_id}-{ordinal}"
-
-
-SessionFactory = Callable[[Connection], Session]
-
-
-def _cost(event: StreamEvent) -> int:
-    """Bytes that an event takes at least, however few it carries."""
-    return max(len(event.data), MIN_EVENT_BYTES)
-
-
-def _recognise(protocol: WireProtocol, client: Sequence[bytes], server: Sequence[bytes], *, from_start: bool) -> float:
-    """How sure the runs of both directions are this protocol; 0 if not sure enough."""
-    sure = protocol.recognise(client[0], server[0])
-    if sure >= (SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY):
-        return sure
-    later = [protocol.recognise(run, b"") for run in client[1:][-MAX_RUNS:]]
-    if not any(client):
-        later += [protocol.recognise(b"", run) for run in server[-MAX_RUNS:]]
-    return max((sure for sure in later if sure >= SURE_ENOUGH_MIDWAY), default=0.0)
-
-
-def _runs(events: Sequence[StreamEvent], direction: int) -> list[bytes]:
-    """The bytes of a direction between its holes."""
-    runs: list[list[bytes]] = [[]]
-    for event in events:
-        if event.direction != direction:
-            continue
-        if event.lost:
-            runs.append([])
-        elif event.data:
-            runs[-1].append(event.data)
-    return [b"".join(run) for run in runs]
-
-
-def _readable(endpoint: Endpoint) -> tuple[str, int]:
-    return str(ipaddress.ip_address(endpoint[0])), endpoint[1]
 
 
 def _hash(*parts: str | int) -> str:

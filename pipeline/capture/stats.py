@@ -6,7 +6,13 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from decoder.model import Frame, FrameFlags, Gap
+from pipeline.capture.tls import TlsPeers
+
+MAX_TLS_PEERS = 1000
+"""Pairs of an encrypting client and server that are listed. A crowd of them must not fill the memory."""
 
 NOTICES = {
     "conflicting_copies": "places where bytes came twice with different content (the first are kept)",
@@ -32,6 +38,8 @@ class CaptureStats:
         connections: connections recognised, by protocol.
         not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``,
             ``not_recognised``.
+        tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
+        decrypted: connections that were decrypted, whatever they speak inside.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
         truncated: frames of which the end is missing.
         frames: frames by protocol.
@@ -40,12 +48,16 @@ class CaptureStats:
         notices: what was unusual, and how often a limit was reached; see NOTICES.
         files: landing files published by this run, relative to the landing zone.
         files_present: landing files that were there already, with the same content.
+        kernel_dropped: packets that the kernel had no room for, as the capturing program says; None if it does not.
+        ring_files_missed: files of a ring buffer that disappeared before they were read.
     """
 
     packets: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     connections: Counter[str] = field(default_factory=Counter)
     not_recognised: Counter[str] = field(default_factory=Counter)
+    tls: Counter[TlsPeers] = field(default_factory=Counter)
+    decrypted: int = 0
     requests: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     responses: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     frames: Counter[str] = field(default_factory=Counter)
@@ -55,6 +67,8 @@ class CaptureStats:
     notices: Counter[str] = field(default_factory=Counter)
     files: list[str] = field(default_factory=list)
     files_present: list[str] = field(default_factory=list)
+    kernel_dropped: int | None = None
+    ring_files_missed: int = 0
 
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
@@ -69,11 +83,30 @@ class CaptureStats:
         counter = self.requests if item.direction == "request" else self.responses
         counter[item.api_key, item.api_version] += 1
 
+    def count_tls(self, peers: TlsPeers, connections: int = 1) -> None:
+        """Count connections that are encrypted."""
+        if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:
+            self.tls[peers] += connections
+
+    def count_table(self, table: pa.Table) -> None:
+        """Count many frames; whole ones with an api."""
+        for row in (
+            table.group_by(["protocol", "direction", "api_key", "api_version"])
+            .aggregate([([], "count_all")])
+            .to_pylist()
+        ):
+            counter = self.requests if row["direction"] == "request" else self.responses
+            counter[row["api_key"], row["api_version"]] += row["count_all"]
+            self.frames[row["protocol"]] += row["count_all"]
+
     def add(self, other: CaptureStats) -> None:
         """Add the counts of another run."""
         self.packets += other.packets
         self.gaps += other.gaps
         self.truncated += other.truncated
+        self.decrypted += other.decrypted
+        for peers, connections in other.tls.items():
+            self.count_tls(peers, connections)
         self.bytes_lost += other.bytes_lost
         self.skipped.update(other.skipped)
         self.connections.update(other.connections)
@@ -84,12 +117,16 @@ class CaptureStats:
         self.notices.update(other.notices)
         self.files += other.files
         self.files_present += other.files_present
+        self.ring_files_missed += other.ring_files_missed
+        if other.kernel_dropped is not None:
+            self.kernel_dropped = (self.kernel_dropped or 0) + other.kernel_dropped
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""
         result = asdict(self)
         for name in ("skipped", "connections", "not_recognised", "frames", "notices"):
             result[name] = dict(sorted(getattr(self, name).items()))
+        result["tls"] = [{**peers._asdict(), "connections": self.tls[peers]} for peers in sorted(self.tls, key=str)]
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
             result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}

@@ -34,6 +34,8 @@ class Kind(Enum):
     LOST = "lost"
     CONFLICT = "conflict"
     """Bytes that were delivered before have come again with other content."""
+    DECRYPTED = "decrypted"
+    """From here on its bytes are those that TLS carried; what came before is to be forgotten."""
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
@@ -59,23 +61,77 @@ class Tracker:
     Attributes:
         notices: counts what was unusual, and how often a limit was reached; see pipeline.capture.stats.NOTICES.
         buffered: bytes kept for all connections together.
+        segments: segments taken.
+        last_ts: capture time of the newest, µs; None before the first.
     """
 
     def __init__(self, idle_us: int = IDLE_US, notices: Counter[str] | None = None) -> None:
         self.notices: Counter[str] = Counter() if notices is None else notices
         self.buffered = 0
+        self.segments = 0
         self._idle_us = idle_us
         self._connections: OrderedDict[tuple[Endpoint, Endpoint], Connection] = OrderedDict()
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
-        self._segments = 0
-        self._last_ts = 0
+        self.last_ts: int | None = None
 
     def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
-        key = (segment.source, segment.destination)
-        if key[0] > key[1]:
-            key = (key[1], key[0])
+        now = ts if self.last_ts is None else min(ts, self.last_ts)  # one wrong time must not expire all
+        yield from self._take(segment, ts, now)
+        self.segments += 1
+        if self.segments % SWEEP_EVERY == 0:
+            yield from self.sweep(now)
+        self.last_ts = ts
+
+    def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+        """Take a segment that was read before :meth:`add`, for the connections that still need it."""
+        connection = self._connections.get(_key(segment))
+        if connection is not None and not connection.is_over() and ts >= connection.first_ts:
+            yield from self._take(segment, ts, connection.last_ts)
+
+    def add(self, connection: Connection) -> None:
+        """Go on with a connection of another tracker."""
+        self._connections[min((connection.a, connection.b), (connection.b, connection.a))] = connection
+
+    def connections(self) -> Iterator[Connection]:
+        """All connections remembered, the one idle for longest first; those that are over, too."""
+        return iter(self._connections.values())
+
+    def find(self, source: Endpoint, destination: Endpoint) -> Connection | None:
+        """The latest connection between two endpoints."""
+        return self._connections.get((min(source, destination), max(source, destination)))
+
+    def touch(self, connection: Connection, ts: int) -> None:
+        """Another reader of its segments has come to one captured at ``ts`` (µs)."""
+        connection.last_ts = ts
+        self._connections.move_to_end(min((connection.a, connection.b), (connection.b, connection.a)))
+
+    def finish(self, ts: int) -> Iterator[StreamEvent]:
+        """The capture ends at ``ts``: the rest of every connection that was still open."""
+        for connection in self._connections.values():
+            yield from self._end(connection, ts, Kind.ENDED)
+        self._connections.clear()
+        self._waiting.clear()
+
+    def relieve(self, connection: Connection, ts: int) -> Iterator[StreamEvent]:
+        """Free the memory of a connection: what it waits for is given up."""
+        yield from self._events(connection, connection.relieve(ts), ts)
+
+    def sweep(self, ts: int) -> Iterator[StreamEvent]:
+        """It is ``ts`` (µs) now: decide what was waited for long enough, end connections idle for long."""
+        for key, connection in list(self._waiting.items()):
+            yield from self._events(connection, connection.check(ts, is_live=False), ts)
+            self._note_waiting(key, connection)
+        while self._connections and self._is_idle(next(iter(self._connections.values())), ts):
+            yield from self._forget_oldest(ts, "idle_connections_expired")
+
+    def _take(self, segment: Segment, ts: int, now: int) -> Iterator[StreamEvent]:
+        key = _key(segment)
         connection = self._connections.get(key)
+        if connection is not None and self._is_idle(connection, now):
+            self._connections.move_to_end(key, last=False)
+            yield from self._forget_oldest(ts, "idle_connections_expired")
+            connection = None
         if connection is not None and connection.begins_anew(segment):
             yield from self._end(connection, ts, Kind.CLOSED)
             connection = None
@@ -93,38 +149,15 @@ class Tracker:
             self._note_waiting(key, connection)
         if len(self._connections) > MAX_CONNECTIONS:
             yield from self._forget_oldest(ts, "connections_forgotten")
-        self._segments += 1
-        if self._segments % SWEEP_EVERY == 0:
-            yield from self._sweep(min(ts, self._last_ts))  # one wrong time must not expire all
-        self._last_ts = ts
 
-    def finish(self, ts: int) -> Iterator[StreamEvent]:
-        """The capture ends at ``ts``: the rest of every connection that was still open."""
-        for connection in self._connections.values():
-            yield from self._end(connection, ts, Kind.ENDED)
-        self._connections.clear()
-        self._waiting.clear()
-
-    def connections(self) -> list[Connection]:
-        """Those that are not over."""
-        return [connection for connection in self._connections.values() if not connection.is_over()]
-
-    def relieve(self, connection: Connection, ts: int) -> Iterator[StreamEvent]:
-        """Free the memory of a connection: what it waits for is given up."""
-        yield from self._events(connection, connection.relieve(ts), ts)
+    def _is_idle(self, connection: Connection, now: int) -> bool:
+        return now - connection.last_ts > self._idle_us
 
     def _note_waiting(self, key: tuple[Endpoint, Endpoint], connection: Connection) -> None:
         if connection.waits and not connection.is_over():
             self._waiting[key] = connection
         else:
             self._waiting.pop(key, None)
-
-    def _sweep(self, ts: int) -> Iterator[StreamEvent]:
-        for key, connection in list(self._waiting.items()):
-            yield from self._events(connection, connection.check(ts, is_live=False), ts)
-            self._note_waiting(key, connection)
-        while self._connections and ts - next(iter(self._connections.values())).last_ts > self._idle_us:
-            yield from self._forget_oldest(ts, "idle_connections_expired")
 
     def _forget_oldest(self, ts: int, notice: str) -> Iterator[StreamEvent]:
         key, connection = self._connections.popitem(last=False)
@@ -155,3 +188,8 @@ class Tracker:
             connection.forget_recent()
         self.buffered += connection.buffered - connection.accounted
         connection.accounted = connection.buffered
+
+
+def _key(segment: Segment) -> tuple[Endpoint, Endpoint]:
+    source, destination = segment.source, segment.destination
+    return (source, destination) if source <= destination else (destination, source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from typing import Annotated
 
 import orjson
@@ -13,12 +14,19 @@ from rich.text import Text
 
 from decoder import Codec
 from decoder.model import PayloadPolicy
-from pipeline.capture.cli import Payload
+from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
 
 _STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
+
+
+class Payload(str, Enum):
+    """What is shown of a record."""
+
+    lengths = "lengths"
+    full = "full"
 
 
 def decode(
@@ -32,6 +40,7 @@ def decode(
         Payload, typer.Option(help="With --records: 'full' shows keys, values and header values too.")
     ] = Payload.lengths,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    tls_keylog: TlsKeyLog = None,
 ) -> None:
     """Print every Kafka message of a capture, requests and responses in the order of time.
 
@@ -55,7 +64,7 @@ def decode(
         raise UserError("--payload full shows keys and values: it needs --records")
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    messages = decoded_messages(files, allow_truncated=allow_truncated, payload_policy=policy)
+    messages = decoded_messages(files, allow_truncated=allow_truncated, payload_policy=policy, tls_keylog=tls_keylog)
     wanted = (m for m in messages if api is None or _is_api(m, api))
     if records:
         _print_records(wanted, as_json=as_json, payload=payload is Payload.full)

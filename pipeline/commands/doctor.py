@@ -19,7 +19,7 @@ from rich.text import Text
 
 from pipeline.setup.jars import JarError, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
+from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, TCPDUMP, capture_right, install_command, may_capture
 
 MIN_PYTHON = (3, 10)
 MIN_MEMORY_GIB = 4
@@ -82,6 +82,9 @@ def examine() -> Iterator[Check]:
         path = shutil.which(tool.command)
         mend = "" if path else install_command(tool)
         yield Check(tool.command, path is not None, False, path or f"not found; needed for {tool.purpose}", mend)
+        if tool is TCPDUMP and path is not None:
+            may, right = may_capture(path), "right to capture"
+            yield Check(right, may, False, "yes" if may else "no; needed for capturing live", capture_right(path))
     yield from _resources()
 
 

@@ -20,6 +20,7 @@ from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
 from decoder.prefix import SIZE, split_length_prefix
 from decoder.repair import path_text
+from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.tree import say, show, show_bytes
 from pipeline.errors import UserError
@@ -62,6 +63,7 @@ def explain(
     ] = None,
     api_version: Annotated[int | None, typer.Option(help="With --hex of a response: the request's version.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a field.")] = False,
+    tls_keylog: TlsKeyLog = None,
 ) -> None:
     """Show what each byte of one message means, and the exact byte where it stops making sense.
 
@@ -82,7 +84,7 @@ def explain(
         text = sys.stdin.read() if hex_text == "-" else hex_text
         subject = _pasted(text, direction, _key(api_key, codec), api_version, codec)
     elif file is not None and frame is not None:
-        subject = _captured(file, frame)
+        subject = _captured(file, frame, tls_keylog)
     else:
         raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
     explanation = explain_frame(
@@ -144,9 +146,9 @@ def _how_to_name(data: bytes, api_key: int | None, codec: Codec) -> str:
     return "\n".join(lines)
 
 
-def _captured(path: str, number: int) -> _Subject:
+def _captured(path: str, number: int, tls_keylog: str | None) -> _Subject:
     count = 0
-    for count, item in enumerate(ordered_frames([path], allow_truncated=True), start=1):
+    for count, item in enumerate(ordered_frames([path], allow_truncated=True, tls_keylog=tls_keylog), start=1):
         if count == number:
             return _Subject(item.frame, item.direction, item.api_key, item.api_version, item.flags)
     raise UserError(f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them")

@@ -33,7 +33,11 @@ class Decoded:
 
 
 def ordered_frames(
-    paths: Iterable[str], *, allow_truncated: bool = False, payload_policy: PayloadPolicy = "lengths"
+    paths: Iterable[str],
+    *,
+    allow_truncated: bool = False,
+    payload_policy: PayloadPolicy = "lengths",
+    tls_keylog: str | None = None,
 ) -> Iterator[Frame]:
     """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
 
@@ -42,7 +46,8 @@ def ordered_frames(
     """
     for path in capture_files(paths):
         waiting: list[tuple[int, int, Frame]] = []
-        for count, item in enumerate(frames_of(path, allow_truncated=allow_truncated, payload_policy=payload_policy)):
+        frames = frames_of(path, allow_truncated=allow_truncated, payload_policy=payload_policy, tls_keylog=tls_keylog)
+        for count, item in enumerate(frames):
             if isinstance(item, Frame):
                 heapq.heappush(waiting, (item.ts, count, item))
                 while waiting[0][0] < item.ts - _REORDER_US:
@@ -52,12 +57,18 @@ def ordered_frames(
 
 
 def decoded_messages(
-    paths: Iterable[str], *, allow_truncated: bool = False, payload_policy: PayloadPolicy = "lengths"
+    paths: Iterable[str],
+    *,
+    allow_truncated: bool = False,
+    payload_policy: PayloadPolicy = "lengths",
+    tls_keylog: str | None = None,
 ) -> Iterator[Decoded]:
     """All messages of some captures. See :func:`ordered_frames` for order and errors."""
     codec = Codec()
     sent: dict[str, int] = {}
-    frames = ordered_frames(paths, allow_truncated=allow_truncated, payload_policy=payload_policy)
+    frames = ordered_frames(
+        paths, allow_truncated=allow_truncated, payload_policy=payload_policy, tls_keylog=tls_keylog
+    )
     for number, frame in enumerate(frames, start=1):
         message = codec.decode(
             frame.frame,

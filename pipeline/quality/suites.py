@@ -17,7 +17,7 @@ import great_expectations as gx
 from great_expectations import expectations as gxe
 
 from decoder.errors import ErrorCode
-from decoder.model import Status
+from decoder.model import PayloadPolicy, Status
 from pipeline.tables import TABLES, Table
 
 Severity = Literal["critical", "warning"]
@@ -177,7 +177,7 @@ def _frames(s: _Suite) -> Iterator[Check]:
     yield s.in_set("direction", _DIRECTIONS)
     yield s.in_set("decode_status", get_args(Status))
     yield s.in_set("protocol", ("kafka", "mongodb"))
-    yield s.in_set("payload_policy", ("lengths", "full", "hash", "none"))
+    yield s.in_set("payload_policy", get_args(PayloadPolicy))
     yield s.ordered("ts", "ts_end")
     yield s.at_least("seq", 0)
     yield s.holds("frame_not_above_size", "length(frame) <= size", "no frame is longer than its size on the wire")

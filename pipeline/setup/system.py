@@ -31,9 +31,13 @@ JAVA = Tool(
     "java-21-openjdk-headless",
     "openjdk@17",
 )
+TCPDUMP = Tool("tcpdump", "capturing live, and recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump")
+TSHARK = Tool(
+    "tshark", "decrypting TLS, and comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"
+)
 OPTIONAL_TOOLS = (
-    Tool("tcpdump", "recording the sample captures", ("tcpdump",), "tcpdump", "tcpdump"),
-    Tool("tshark", "comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"),
+    TCPDUMP,
+    TSHARK,
     Tool(
         "javac",
         "compiling the Java clients of the tests",
@@ -73,6 +77,21 @@ def install_command(tool: Tool, family: Family | None = None) -> str:
             return f"brew install {tool.macos}"
         case _:
             return f"install {tool.command} with your system's package manager"
+
+
+def capture_right(program: str) -> str:
+    """The one command that lets every user capture with ``program`` (its path)."""
+    return f"sudo setcap cap_net_raw,cap_net_admin=eip {program}"
+
+
+def may_capture(program: str) -> bool:
+    """Whether this user can capture with ``program``: as root, or because the file has capabilities (Linux)."""
+    if os.geteuid() == 0:
+        return True
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except (AttributeError, OSError):  # another system, or no capabilities
+        return False
 
 
 def may_install() -> bool:

@@ -94,7 +94,11 @@ def decode_batch(codec: Codec, batch: pd.DataFrame, *, by_kernel: bool = False) 
 
 def decode_rows(codec: Codec, batch: pd.DataFrame) -> dict[str, list[object]]:
     """The decoded columns of a batch by the plain reader."""
-    inputs = (batch[name] for name in ("frame", "protocol", "direction", "api_key", "api_version", "flags"))
+    inputs = (
+        *(batch[name] for name in ("frame", "protocol", "direction")),
+        *(_nullable(batch[name]) for name in ("api_key", "api_version")),
+        batch["flags"],
+    )
     columns: dict[str, list[object]] = {c.name: [] for c in DECODED_COLUMNS}
     for row in zip(*inputs, strict=True):
         for name, value in decode_row(codec, *row).items():
@@ -107,19 +111,18 @@ def decode_row(
     frame: bytes,
     protocol: str,
     direction: str,
-    api_key: float | None,
-    api_version: float | None,
+    api_key: int | None,
+    api_version: int | None,
     flags: int,
 ) -> dict[str, object]:
-    """The decoded columns of one frame; pandas hands over nullable integers as floats."""
-    key, version = _int(api_key), _int(api_version)
+    """The decoded columns of one frame."""
     try:
         message = codec.decode(
             bytes(frame),
             protocol=protocol,
             direction=cast(Direction, direction),
-            api_key=key,
-            api_version=version,
+            api_key=api_key,
+            api_version=api_version,
             flags=int(flags),
         )
         return _columns(message)
@@ -128,7 +131,7 @@ def decode_row(
     ) as error:  # a fault of ours, or a protocol newer than this codec: one row says so, the stream goes on
         code = ErrorCode.INTERNAL if protocol == "kafka" else ErrorCode.UNKNOWN_API
         status = "malformed" if protocol == "kafka" else "unknown_api"
-        return _columns(Message({}, {}, cast(Any, status), code.value, 0, str(error), key, version))
+        return _columns(Message({}, {}, cast(Any, status), code.value, 0, str(error), api_key, api_version))
 
 
 def _columns(message: Message) -> dict[str, object]:
@@ -154,5 +157,6 @@ def json_text(value: object) -> str:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
 
 
-def _int(value: float | None) -> int | None:
-    return None if value is None or value != value else int(value)  # noqa: PLR0124 - NaN is not itself
+def _nullable(column: pd.Series[Any]) -> list[int | None]:
+    """Integers, which pandas hands over as floats where some are null, or as its own NA."""
+    return [None if missing else int(value) for value, missing in zip(column, column.isna(), strict=True)]

@@ -19,9 +19,10 @@ class CaptureError(RuntimeError):
 class Tcpdump:
     """Records TCP traffic of some loopback ports: `with Tcpdump(path, [9092]): …`."""
 
-    def __init__(self, path: Path, ports: list[int]) -> None:
+    def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096) -> None:
         self._path = path
         self._ports = ports
+        self._buffer_kib = buffer_kib
         self._process: subprocess.Popen[bytes] | None = None
         self.start_ms = 0
         """When tcpdump listened, ms since the epoch."""
@@ -37,10 +38,10 @@ class Tcpdump:
         """
         wanted = " or ".join(f"tcp port {port}" for port in self._ports)
         # -Z root: Debian's tcpdump otherwise changes user and may not write here.
-        command = ["tcpdump", "-i", "lo", "-n", "-s", "0", "-U", "--immediate-mode", "-B", "4096", "-Z", "root"]
+        command = ["tcpdump", "-i", "lo", "-n", "-s", "0", "-U", "--immediate-mode", "-B", str(self._buffer_kib)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*command, "-w", str(self._path), wanted], stdout=subprocess.DEVNULL, stderr=log
+                [*command, "-Z", "root", "-w", str(self._path), wanted], stdout=subprocess.DEVNULL, stderr=log
             )
         deadline = time.monotonic() + 10
         # tcpdump says "listening on" after the socket is bound and the filter set: from then on the kernel queues.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_spark_settings_become_texts(write) -> None:
             "stream.findings.competing_returns:",
             "greater than or equal to 1",
         ),
-        ("payload_policy: everything", "payload_policy:", "'lengths' or 'full'"),
+        ("payload_policy: everything", "payload_policy:", "'lengths', 'full', 'hash' or 'none'"),
         ("agent_id: ../etc", "agent_id:", "match pattern"),
         ("spark: {shuffle: 2}", "spark:", "begin with 'spark.'"),
         ("- a list", "name: value", "landing, lake, agent_id"),
@@ -88,6 +89,19 @@ def test_what_is_wrong_is_named_with_what_is_allowed(write, text: str, key: str,
         load_settings(write(text))
     assert key in str(caught.value)
     assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["4711471147114711", "[s3cret-s3cret-s3cret]", "{s3cret: s3cret}"])
+def test_a_payload_key_is_never_shown(write, value: str) -> None:
+    with pytest.raises(UserError, match=r"payload_key: .* put it in quotes") as caught:
+        load_settings(write(f"payload_key: {value}\n"))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "s3cret" not in shown
+    assert "4711" not in shown
+    settings = load_settings(write("payload_key: s3cret-s3cret-s3cret\n"))
+    assert settings.payload_key is not None
+    assert settings.payload_key.get_secret_value() == "s3cret-s3cret-s3cret"
+    assert "s3cret" not in f"{settings} {settings!r} {settings.model_dump_json()}"
 
 
 def test_all_errors_are_told_at_once(write) -> None:

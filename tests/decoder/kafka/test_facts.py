@@ -54,3 +54,9 @@ def test_cluster_and_the_addresses_of_its_brokers() -> None:
     assert cluster_id(3, {"clusterId": None}) is None
     assert cluster_addresses(3, METADATA) == [("10.0.0.1", 9092), ("fd00::3", 9093)]
     assert cluster_addresses(3, {"brokers": METADATA["brokers"]}) == []
+
+
+def test_produced_batches_behind_the_largest_offset_have_none() -> None:
+    top = (1 << 63) - 1
+    rows = record_batch_rows(0, produce(batch(0, 4), batch(0, 1)), produced(top))
+    assert [(row.base_offset, row.last_offset) for row in rows] == [(top, None), (None, None)]

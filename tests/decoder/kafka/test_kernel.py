@@ -80,6 +80,8 @@ def test_one_wrong_byte():
         batch([record(b"k", b"v")]) + b"\0" * 16,
         damaged(batch([record(b"k", b"v")])),
         batch([], base_offset=2**63 - 1),
+        batch([], base_offset=2**63 - 1, last_delta=2),
+        batch([], base_offset=-(2**63), last_delta=-1),
         control(0),
         control(1),
         message(b"k", b"v"),
@@ -146,7 +148,7 @@ class TestColumns:
 
     def test_what_the_agent_knows_is_left_to_the_plain_reader(self):
         frame = request(METADATA, 1, {"topics": []})
-        for flag in (FrameFlags.TRUNCATED, FrameFlags.REDACTED, FrameFlags.SASL_TOKEN):
+        for flag in (1, 2, FrameFlags.SASL_TOKEN, FrameFlags.PAYLOAD_DROPPED, FrameFlags.BODY_REMOVED):
             assert outcome(Asked(frame, "request", None, None, int(flag))) == [kernel.GIVEN_BACK]
 
     def test_neighbours_of_what_is_given_back_are_whole(self):

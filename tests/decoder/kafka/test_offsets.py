@@ -177,3 +177,11 @@ def test_bodies_that_end_early_give_what_they_hold() -> None:
 
 def test_other_apis_say_nothing() -> None:
     assert offset_events(18, 3, {}, {}) == []
+
+
+def test_positions_beyond_the_largest_offset_are_unknown() -> None:
+    top = (1 << 63) - 1
+    (event,) = offset_events(1, 12, fetch(0), fetched(0, batch(top - 1, top)), "app")
+    assert event.next_offset is None
+    (event,) = offset_events(0, 9, produce(batch(0, 4)), produced(top), "app")
+    assert (event.offset, event.next_offset) == (top, None)

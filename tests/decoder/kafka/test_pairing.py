@@ -107,6 +107,17 @@ def test_no_token_is_taken_for_a_header(token):
     assert pairer.request(raw(prefixed(token))).flags == FrameFlags.SASL_TOKEN
 
 
+def test_tokens_whose_handshake_was_lost_go_on_until_a_header_comes():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1)))
+    pairer.response(raw(response(1)))
+    first = pairer.request(raw(prefixed(b"n,,n=alice,r=nonce"), after_gap=True))
+    second = pairer.request(raw(prefixed(b"c=biws,r=nonce,p=proof")))
+    assert first.flags == second.flags == FrameFlags.SASL_TOKEN
+    assert pairer.request(raw(request(2))).flags == 0
+    assert pairer.request(raw(request(3, key=99))).flags == 0
+
+
 def test_after_sasl_handshake_v1_tokens_have_headers():
     pairer = KafkaPairer()
     pairer.request(raw(request(1, key=17, version=1, body=struct.pack(">h", 5) + b"PLAIN")))

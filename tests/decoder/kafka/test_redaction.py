@@ -2,50 +2,27 @@ from __future__ import annotations
 
 import base64
 import struct
+from typing import ClassVar, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder import Frame, FrameFlags, limits
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
 from decoder.redact import redact
 from tests.decoder.kafka import batches
 from tests.decoder.kafka.batches import batch, control, damaged, message, record, wrapper
+from tests.decoder.kafka.credentials import credentials
 from tests.decoder.kafka.encode import find_layout, frame, request, response
 from tests.decoder.kafka.landed import decode, landed
 
 CANARY = b"tweety-0123456789abcdef"
+FIELD_HASH = FieldHash(b"the key of this deployment")
 PRODUCE, FETCH, METADATA, SASL, SHARE_FETCH, FETCH_SNAPSHOT = 0, 1, 3, 36, 78, 59
 
-CREDENTIALS = {
-    "SaslAuthenticate request": ("request", 36, 2, {"authBytes": CANARY}),
-    "SaslAuthenticate request, not flexible": ("request", 36, 0, {"authBytes": CANARY}),
-    "SaslAuthenticate response": ("response", 36, 2, {"authBytes": CANARY}),
-    "CreateDelegationToken response": ("response", 38, 3, {"tokenId": "token", "hmac": CANARY}),
-    "RenewDelegationToken request": ("request", 39, 1, {"hmac": CANARY}),
-    "ExpireDelegationToken request": ("request", 40, 2, {"hmac": CANARY}),
-    "DescribeDelegationToken response": ("response", 41, 3, {"tokens": [{"tokenId": "t", "hmac": CANARY}] * 2}),
-    "AlterUserScramCredentials request": (
-        "request", 51, 0, {"upsertions": [{"name": "u", "salt": CANARY, "saltedPassword": CANARY}]},
-    ),
-    "AlterConfigs request": (
-        "request", 33, 0, {"resources": [{"configs": [{"name": "sasl.jaas.config", "value": CANARY.decode()}]}]},
-    ),
-    "AlterConfigs request, flexible": (
-        "request", 33, 2, {"resources": [{"configs": [{"name": "ssl.key.password", "value": CANARY.decode()}]}]},
-    ),
-    "IncrementalAlterConfigs request": (
-        "request", 44, 1, {"resources": [{"configs": [{"name": "x", "value": CANARY.decode()}]}]},
-    ),
-    "CreateTopics request": (
-        "request", 19, 5, {"topics": [{"name": "t", "configs": [{"name": "x", "value": CANARY.decode()}]}]},
-    ),
-    "Envelope request": ("request", 58, 0, {"requestData": CANARY, "requestPrincipal": CANARY}),
-    "Envelope response": ("response", 58, 0, {"responseData": CANARY}),
-    "FetchSnapshot response": (
-        "response", 59, 1, {"topics": [{"partitions": [{"unalignedRecords": batch([record(None, CANARY)])}]}]},
-    ),
-}  # fmt: skip
+CREDENTIALS = credentials(CANARY)
 
 
 def credential(name: str, **options) -> Frame:
@@ -68,14 +45,21 @@ def with_records(records: bytes, kind: str = "request", **options) -> Frame:
 
 class TestCredentials:
     @pytest.mark.parametrize("name", CREDENTIALS)
-    @pytest.mark.parametrize("policy", ["lengths", "full"])
+    @pytest.mark.parametrize("policy", get_args(PayloadPolicy))
     def test_are_overwritten_under_every_policy(self, name, policy):
         dirty = credential(name, policy=policy)
         assert not is_clean(dirty)
-        cleaned = redact(dirty)
+        cleaned = redact(dirty, FIELD_HASH)
         assert is_clean(cleaned)
         assert cleaned.flags == FrameFlags.REDACTED
         assert len(cleaned.frame) == len(dirty.frame)
+
+    def test_of_a_snapshot_not_even_the_batch_headers_are_left(self):
+        body = decode(redact(credential("FetchSnapshot response"))).body
+        partition = body["topics"][0]["partitions"][0]
+        assert partition["recordBatches"] == [
+            {"status": "removed", "magic": None, "sizeInBytes": partition["unalignedRecordsSizeInBytes"]}
+        ]
 
     @pytest.mark.parametrize("name", CREDENTIALS)
     def test_the_rest_of_the_frame_still_decodes(self, name):
@@ -150,13 +134,24 @@ class TestWhatCannotBeLookedInto:
         assert decode(cleaned).status == "orphan_response"
         assert decode(cleaned).header == {"correlationId": 7}
 
-    @pytest.mark.parametrize("policy", ["lengths", "full"])
+    @pytest.mark.parametrize("policy", get_args(PayloadPolicy))
     def test_an_unknown_api_keeps_its_header_only(self, policy):
         header = struct.pack(">hhih", 999, 3, 7, 6) + b"client"
-        cleaned = redact(landed(header + CANARY, policy=policy))
+        cleaned = redact(landed(header + CANARY, policy=policy), FIELD_HASH)
         assert cleaned.frame == header + bytes(len(CANARY))
         assert cleaned.flags == FrameFlags.PAYLOAD_REMOVED
         assert decode(cleaned).client_id == "client"
+
+    @pytest.mark.parametrize("flag", [FrameFlags.AFTER_GAP, FrameFlags.CORRELATION_MISMATCH])
+    @pytest.mark.parametrize("policy", get_args(PayloadPolicy))
+    def test_after_a_loss_a_response_may_be_anothers(self, flag, policy):
+        """It was paired by its id alone, and ids may repeat."""
+        for name in ("SaslAuthenticate response", "DescribeDelegationToken response", "DescribeConfigs response"):
+            other = landed(credential(name).frame, "response", METADATA, 9, policy=policy, flags=int(flag))
+            assert decode(other).status != "ok"
+            assert is_clean(redact(other, FIELD_HASH))
+        honest = landed(response(METADATA, 9, {"topics": [{"name": "orders"}]}), "response", METADATA, 9, flags=flag)
+        assert redact(honest) is honest
 
     @pytest.mark.parametrize("size", range(4))
     def test_less_than_an_api_key_and_a_version(self, size):
@@ -180,10 +175,12 @@ def _without_contents(value):
 
 _SECRET_NAMES = {
     "authBytes", "hmac", "salt", "saltedPassword", "value", "requestData", "requestPrincipal", "responseData",
-    "recordBatches",
+    "recordBatches", "errorMessage",
 }  # fmt: skip
 
 V2 = batch([record(CANARY, CANARY, 0, [(CANARY, CANARY)])] * 2, base_offset=5, producer=(4711, 3, 17))
+V2_NAMED = batch([record(CANARY, CANARY, 0, [(b"trace", CANARY)])] * 2, base_offset=5)
+"""The names of record headers are stored under the policy ``hash``."""
 V2_GZIP = batch([record(CANARY, CANARY)] * 9, attributes=batches.GZIP)
 V1 = message(CANARY, CANARY, offset=8)
 V0 = message(CANARY, CANARY, magic=0, offset=9)
@@ -307,23 +304,33 @@ class TestRecords:
 
 
 class TestRecordsThatDoNotDecode:
-    def test_everything_from_the_error_on_is_removed(self):
-        body = {"topicData": [{"name": "orders", "partitionData": [{"index": n, "records": V2} for n in range(2)]}]}
-        whole = request(PRODUCE, 9, body)
+    BODY: ClassVar = {
+        "topicData": [{"name": "orders", "partitionData": [{"index": n, "records": V2} for n in range(2)]}]
+    }
+
+    def test_of_a_frame_that_the_capture_cut_off_everything_from_there_on_is_removed(self):
+        whole = request(PRODUCE, 9, self.BODY)
         for cut in range(len(whole)):
-            cleaned = redact(landed(whole[:cut], "request", PRODUCE, 9))
+            dirty = landed(whole[:cut], "request", PRODUCE, 9, flags=int(FrameFlags.TRUNCATED))
+            cleaned = redact(dirty)
             assert is_clean(cleaned), cut
-            assert decode(cleaned).status == decode(landed(whole[:cut], "request", PRODUCE, 9)).status
+            assert decode(cleaned).record_batches == decode(dirty).record_batches
+            assert decode(cleaned).status == "truncated"
 
-    def test_what_stood_before_the_error_stays(self):
-        whole = with_records(V2)
-        cleaned = redact(landed(whole.frame + CANARY))
-        assert is_clean(cleaned)
-        assert decode(cleaned).status == "partial"
-        assert decode(cleaned).record_batches == decode(whole).record_batches
+    def test_of_a_whole_frame_only_the_header_is_kept(self):
+        """One wrong length, and the value of a record is read as the name of a topic."""
+        whole = request(PRODUCE, 9, self.BODY)
+        swallowed = whole.replace(b"\x07orders", b"\x60orders")
+        for bad in (swallowed, whole + CANARY, *(whole[:cut] for cut in range(18, len(whole)))):
+            cleaned = redact(landed(bad, "request", PRODUCE, 9))
+            assert is_clean(cleaned)
+            assert not any(cleaned.frame[16:])
+            message = decode(cleaned)
+            assert (message.status, message.error_code, message.body) == ("malformed", "body_removed", {})
+            assert (message.header, message.api_name) == (decode(landed(whole)).header, "Produce")
 
-    def test_the_error_stays_to_be_seen(self):
-        overrun = landed(with_records(V2).frame[:-10])
+    def test_where_the_capture_ends_stays_to_be_seen(self):
+        overrun = landed(with_records(V2).frame[:-10], flags=int(FrameFlags.TRUNCATED))
         before, after = decode(overrun), decode(redact(overrun))
         assert (after.status, after.error_code, after.error_offset, after.error_detail) == (
             before.status, before.error_code, before.error_offset, before.error_detail,
@@ -337,6 +344,42 @@ class TestRecordsThatDoNotDecode:
     def test_full_keeps_even_these(self):
         whole = landed(with_records(V2).frame + CANARY, policy="full")
         assert redact(whole).frame == whole.frame
+
+
+@pytest.mark.parametrize("policy", get_args(PayloadPolicy))
+class TestMetadataOfTheCluster:
+    """SCRAM keys, delegation tokens and configs stand in its records."""
+
+    BY_NAME: ClassVar = {"responses": [{"topic": "__cluster_metadata", "partitions": [{"records": V2 + V2_GZIP}]}]}
+    BY_ID: ClassVar = {"responses": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [{"records": V2 + V2_GZIP}]}]}
+
+    @pytest.mark.parametrize(("version", "body"), [(12, BY_NAME), (4, BY_NAME), (17, BY_ID)])
+    def test_its_records_are_stored_under_no_policy(self, policy, version, body):
+        data = response(FETCH, version, body)
+        cleaned = redact(landed(data, "response", FETCH, version, policy=policy), FIELD_HASH)
+        assert is_clean(cleaned)
+        assert cleaned.flags & FrameFlags.PAYLOAD_REMOVED
+        if policy != "none":
+            verdicts = [batch["crcValid"] for batch in decode(cleaned).record_batches]
+            assert verdicts == [True, True]
+
+    @pytest.mark.parametrize(("version", "body"), [(12, BY_NAME), (17, BY_ID)])
+    def test_cut_off_anywhere(self, policy, version, body):
+        data = response(FETCH, version, body)
+        for cut in range(len(data)):
+            assert is_clean(redact(landed(data[:cut], "response", FETCH, version, policy=policy), FIELD_HASH))
+
+    def test_with_bytes_behind_it_or_of_a_version_to_come(self, policy):
+        for data, version in ((response(FETCH, 12, self.BY_NAME) + CANARY, 12), (struct.pack(">i", 7) + CANARY, 99)):
+            assert is_clean(redact(landed(data, "response", FETCH, version, policy=policy), FIELD_HASH))
+
+    def test_other_topics_beside_it_follow_the_policy(self, policy):
+        topics = [{"topic": name, "partitions": [{"records": V2_NAMED}]} for name in ("__cluster_metadata", "orders")]
+        cleaned = redact(
+            landed(response(FETCH, 12, {"responses": topics}), "response", FETCH, 12, policy=policy), FIELD_HASH
+        )
+        assert cleaned.frame.count(CANARY) == (3 * 2 if policy == "full" else 0)
+        assert is_clean(cleaned) == (policy != "full")
 
 
 def _sorts_with_records() -> list[tuple[str, int, int]]:
@@ -356,14 +399,15 @@ def _records_frame(kind: str, key: int, version: int, records: bytes) -> Frame:
     return landed(frame(kind, key, version, body), kind, key, version)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("policy", ["lengths", "hash", "none"])
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     sort=st.sampled_from(_sorts_with_records()),
-    parts=st.lists(st.sampled_from([V2, V1, V0, NULLS, WRAPPER, V2_GZIP]), min_size=1, max_size=3),
+    parts=st.lists(st.sampled_from([V2_NAMED, V1, V0, NULLS, WRAPPER, V2_GZIP]), min_size=1, max_size=3),
     damage=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4),
     cut=st.none() | st.integers(0, 2_000),
 )
-def test_no_payload_is_left_whatever_happens_to_the_records(sort, parts, damage, cut):
+def test_no_payload_is_left_whatever_happens_to_the_records(policy, sort, parts, damage, cut):
     """Sizes, attributes, lengths, any byte but the format changed, the frame cut off anywhere."""
     records = bytearray()
     for part in parts:
@@ -373,8 +417,8 @@ def test_no_payload_is_left_whatever_happens_to_the_records(sort, parts, damage,
                 hurt[place % len(part)] = value
         records += hurt
     whole = _records_frame(*sort, bytes(records))
-    dirty = landed(whole.frame[:cut], *sort) if cut is not None else whole
-    assert is_clean(redact(dirty))
+    dirty = landed(whole.frame[:cut], *sort, policy=policy)
+    assert is_clean(redact(dirty, FIELD_HASH))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

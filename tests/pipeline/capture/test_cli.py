@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
 from pipeline.capture.cli import capture_app
+from pipeline.errors import UserError
+from tests.decoder.kafka import encode
+from tests.decoder.kafka.batches import batch, record
 from tests.pipeline.capture.test_landing import capture, everything
-from tests.pipeline.capture.wire import Flow
+from tests.pipeline.capture.wire import Flow, prefixed
 
 
 def run(*arguments: object, stdin: bytes | None = None):
@@ -80,6 +87,75 @@ def test_a_capture_without_kafka_says_so(tmp_path):
     result = run(path, "--landing", tmp_path / "landing")
     assert result.exit_code == 0
     assert "No Kafka connection found" in result.stdout
+
+
+class TestPayload:
+    KEY = "a-key-of-this-deployment"
+
+    @pytest.fixture(autouse=True)
+    def _no_settings_of_the_machine(self, monkeypatch):
+        for name in ("WIRELAKE_PAYLOAD_KEY", "WIRELAKE_PAYLOAD_KEY_FILE", "WIRELAKE_PAYLOAD_POLICY"):
+            monkeypatch.delenv(name, raising=False)
+
+    @pytest.fixture
+    def produced(self, tmp_path) -> Path:
+        body = {
+            "topicData": [{"name": "t", "partitionData": [{"index": 0, "records": batch([record(b"k" * 9, b"v")])}]}]
+        }
+        flow = Flow().open().send(0, prefixed(encode.request(0, 9, body, correlation_id=1)))
+        return flow.send(1, prefixed(encode.response(0, 9, {}, correlation_id=1))).close().write(tmp_path / "p.pcap")
+
+    def land(self, tmp_path, produced, *options) -> set[tuple[str, bytes]]:
+        """Policy and frame of what landed."""
+        landing = tmp_path / f"landing {options}"
+        result = run(produced, "--landing", landing, *options)
+        assert result.exit_code == 0, result.output
+        tables = [pq.ParquetFile(path).read() for path in landing.glob("date=*/*.parquet")]
+        return {(row["payload_policy"], row["frame"]) for table in tables for row in table.to_pylist()}
+
+    @pytest.mark.parametrize("policy", get_args(PayloadPolicy))
+    def test_the_policy_is_that_of_the_command_line_else_of_the_environment(
+        self, tmp_path, produced, monkeypatch, policy
+    ):
+        monkeypatch.setenv("WIRELAKE_PAYLOAD_KEY", self.KEY)
+        given = self.land(tmp_path, produced, "--payload", policy)
+        assert {name for name, _ in given} == {policy}
+        monkeypatch.setenv("WIRELAKE_PAYLOAD_POLICY", policy)
+        assert self.land(tmp_path, produced) == given
+        assert {name for name, _ in self.land(tmp_path, produced, "--payload", "lengths")} == {"lengths"}
+
+    def test_lengths_by_default(self, tmp_path, produced):
+        assert self.land(tmp_path, produced) == self.land(tmp_path, produced, "--payload", "lengths")
+
+    def test_the_key_comes_from_a_file_or_the_environment(self, tmp_path, produced, monkeypatch):
+        file = tmp_path / "payload.key"
+        file.write_text(self.KEY + "\n")
+        by_file = self.land(tmp_path, produced, "--payload", "hash", "--payload-key-file", file)
+        monkeypatch.setenv("WIRELAKE_PAYLOAD_KEY", self.KEY)
+        assert self.land(tmp_path, produced, "--payload", "hash") == by_file
+        assert any(FieldHash(self.KEY.encode())(b"k" * 9) in frame for _, frame in by_file)
+
+    @pytest.mark.parametrize(
+        ("key", "file", "says"),
+        [
+            (None, None, "openssl rand -hex 32"),
+            ("s3cret", None, "in WIRELAKE_PAYLOAD_KEY cannot be used: the key has 6 bytes; at least 16"),
+            (None, b"s3cret\n", "payload.key cannot be used: the key has 6 bytes"),
+            (KEY, "missing", "payload.key cannot be read: No such file"),
+        ],
+    )
+    def test_hash_without_a_good_key_lands_nothing(self, tmp_path, produced, monkeypatch, key, file, says):
+        if key is not None:
+            monkeypatch.setenv("WIRELAKE_PAYLOAD_KEY", key)
+        path = tmp_path / "payload.key"
+        if isinstance(file, bytes):
+            path.write_bytes(file)
+        options = ["--payload-key-file", path] if file is not None else []
+        result = run(produced, "--landing", tmp_path / "landing", "--payload", "hash", *options)
+        assert isinstance(result.exception, UserError)
+        assert says in str(result.exception)
+        assert "s3cret" not in str(result.exception)
+        assert not (tmp_path / "landing").exists()
 
 
 def test_help_has_examples():

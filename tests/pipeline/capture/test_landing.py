@@ -2,18 +2,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from decoder.model import Frame, Gap
 from pipeline.arrow import arrow_schema
-from pipeline.capture import landing
-from pipeline.capture.agent import read_capture
-from pipeline.capture.landing import LandingError, LandingWriter, LocalStore
+from pipeline.capture import landing_files
+from pipeline.capture.landing import LandingWriter, Published
 from pipeline.capture.packet import DamagedCaptureError
+from pipeline.capture.reading import read_capture
+from pipeline.capture.stores import LandingError, LocalStore
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 from tests.pipeline.capture.wire import Flow, request, response
 
@@ -28,6 +33,14 @@ FRAME = Frame(
 GAP = Gap("a", "c", 3, "response", MIDNIGHT + 9, 1234, "scan", 0.7)
 
 
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait for what another thread or process does; the minute is for machines that do much else."""
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
 def visible(root: Path) -> list[str]:
     """Files that a reader of the landing zone would see."""
     return sorted(
@@ -40,7 +53,7 @@ def everything(root: Path) -> list[str]:
     return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
 
 
-def write(root: Path, *items: Frame | Gap) -> landing.Published:
+def write(root: Path, *items: Frame | Gap) -> Published:
     with LandingWriter(LocalStore(root), "a") as writer:
         for item in items:
             writer.add(item)
@@ -101,54 +114,101 @@ def test_other_rows_of_the_same_time_take_the_next_number_and_overwrite_nothing(
     assert len(visible(tmp_path)) == 2
 
 
+def some_frames(count: int, days: int = 1) -> list[Frame]:
+    """Different frames of different sizes, a few µs apart, on days in turn."""
+    return [
+        replace(FRAME, seq=i, ts=MIDNIGHT + i // 3 + i % days * 86_400_000_000, frame=bytes([i % 256]) * (i * 7 % 11))
+        for i in range(count)
+    ]
+
+
+def table_of(frames: list[Frame]) -> pa.Table:
+    return pa.Table.from_pylist([asdict(frame) for frame in frames], schema=arrow_schema(LANDING_COLUMNS))
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {path: (root / path).read_bytes() for path in everything(root)}
+
+
 def test_files_roll_by_rows_and_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(landing, "ROWS_PER_FILE", 4)
-    write(tmp_path / "rows", *(replace(FRAME, seq=i, ts=MIDNIGHT + i // 8) for i in range(10)))
-    assert len(visible(tmp_path / "rows")) == 3
-    assert sum(pq.ParquetFile(tmp_path / "rows" / p).metadata.num_rows for p in visible(tmp_path / "rows")) == 10
-    monkeypatch.setattr(landing, "BYTES_PER_FILE", 5)
+    monkeypatch.setattr(landing_files, "ROWS_PER_FILE", 4)
+    write(tmp_path / "rows", *some_frames(10))
+    sizes = [pq.ParquetFile(tmp_path / "rows" / p).metadata.num_rows for p in visible(tmp_path / "rows")]
+    assert sizes == [4, 4, 2]
+    monkeypatch.setattr(landing_files, "BYTES_PER_FILE", 5)
     write(tmp_path / "bytes", *(replace(FRAME, seq=i) for i in range(4)))
     assert len(visible(tmp_path / "bytes")) == 2
 
 
-class FullDisk(LocalStore):
-    """Fails at the n-th file."""
-
-    def __init__(self, root: Path, after: int) -> None:
-        super().__init__(root)
-        self._left = after
-
-    def stage(self, path: str, content: bytes) -> str:
-        if not self._left:
-            raise LandingError("disk full")
-        self._left -= 1
-        return super().stage(path, content)
-
-
-def _write_one_by_one(store: LocalStore, rows: list[Frame], root: Path) -> None:
-    with LandingWriter(store, "a") as writer:
-        for row in rows:
-            writer.add(row)
-            assert visible(root) == []
-        writer.publish()
-
-
-@pytest.mark.parametrize("after", range(6))
-def test_a_failure_in_the_middle_leaves_nothing(tmp_path, monkeypatch, after):
-    monkeypatch.setattr(landing, "ROWS_PER_FILE", 1)
-    rows = [replace(FRAME, seq=i) for i in range(3)]
-    with pytest.raises(LandingError):
-        _write_one_by_one(FullDisk(tmp_path, after), rows, tmp_path)
-    assert everything(tmp_path) == []
+@pytest.mark.parametrize(("rows", "size"), [(9, 1 << 20), (1000, 50), (7, 30)])
+@pytest.mark.parametrize("days", [1, 3])
+def test_tables_and_single_rows_make_the_same_files(tmp_path, monkeypatch, rows, size, days):
+    monkeypatch.setattr(landing_files, "ROWS_PER_FILE", rows)
+    monkeypatch.setattr(landing_files, "BYTES_PER_FILE", size)
+    frames = some_frames(40, days)
+    write(tmp_path / "single", *frames)
+    for name, cuts in {"whole": [0], "cut": [0, 1, 2, 15], "mixed": [0, 3, 3, 30]}.items():
+        with LandingWriter(LocalStore(tmp_path / name), "a") as writer:
+            for start, stop in zip(cuts, [*cuts[1:], 40], strict=True):
+                part = table_of(frames[start:stop])
+                if name == "cut":
+                    for batch in part.to_batches():
+                        writer.add_table(batch)
+                elif name == "mixed" and start == 3:
+                    for frame in frames[start:stop]:
+                        writer.add(frame)
+                else:
+                    writer.add_table(part)
+            writer.publish()
+        assert contents(tmp_path / name) == contents(tmp_path / "single")
+    got = [r for p in visible(tmp_path / "whole") for r in pq.ParquetFile(tmp_path / "whole" / p).read().to_pylist()]
+    assert Counter(r["seq"] for r in got) == Counter(range(40))
+    for path in visible(tmp_path / "whole"):
+        table = pq.ParquetFile(tmp_path / "whole" / path).read()
+        assert {f"date={ts.date()}" for ts in table["ts"].to_pylist()} == {path.partition("/")[0]}
+        assert table["seq"].to_pylist() == sorted(table["seq"].to_pylist())
 
 
-def test_nothing_is_visible_before_publish(tmp_path, monkeypatch):
-    monkeypatch.setattr(landing, "ROWS_PER_FILE", 1)
+def test_a_table_may_have_other_encodings_but_no_other_content(tmp_path):
+    table = table_of(some_frames(3))
+    encoded = table.set_column(1, "connection_id", table["connection_id"].dictionary_encode())
+    with LandingWriter(LocalStore(tmp_path), "a") as writer:
+        writer.add_table(encoded.select(encoded.column_names[::-1]))
+        (path,) = writer.publish().new
+        assert pq.ParquetFile(tmp_path / path).read().equals(table)
+        with pytest.raises(KeyError):
+            writer.add_table(table.drop_columns(["seq"]))
+        with pytest.raises(ValueError, match="null"):
+            writer.add_table(table.set_column(3, "seq", pa.array([None, 1, 2], pa.int64())))
+
+
+def test_files_are_visible_as_soon_as_they_are_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(landing_files, "ROWS_PER_FILE", 2)
+    with LandingWriter(LocalStore(tmp_path), "a") as writer:
+        for frame in some_frames(5):
+            writer.add(frame)
+        eventually(lambda: len(visible(tmp_path)) == 2)
+    assert len(visible(tmp_path)) == 2  # what was neither full nor published is dropped
+    assert [p for p in everything(tmp_path) if p.endswith(".tmp")] == []
+
+
+def test_rows_are_visible_at_a_given_age_without_any_further_call(tmp_path):
+    with LandingWriter(LocalStore(tmp_path), "a", max_age_s=0.1) as writer:
+        for seq in range(3):
+            writer.add(replace(FRAME, seq=seq, ts=MIDNIGHT + seq))
+            eventually(lambda count=seq + 1: len(visible(tmp_path)) == count)
+        assert writer.publish().new == visible(tmp_path)
+        assert writer.publish().new == []
+
+
+def test_publish_tells_the_files_since_the_last_time(tmp_path):
     with LandingWriter(LocalStore(tmp_path), "a") as writer:
         writer.add(FRAME)
-        assert visible(tmp_path) == []
-        assert len(everything(tmp_path)) == 2
-    assert everything(tmp_path) == []
+        assert [p[-12:] for p in writer.publish().new] == ["0000.parquet"]
+        writer.add(replace(FRAME, seq=1))
+        assert [p[-12:] for p in writer.publish().new] == ["0001.parquet"]
+        writer.add(FRAME)
+        assert writer.publish() == Published(new=[], present=[visible(tmp_path)[0]])
 
 
 def test_no_rows_make_no_files(tmp_path):
@@ -162,19 +222,13 @@ def test_agent_ids_that_make_no_good_names(tmp_path, agent_id):
         LandingWriter(LocalStore(tmp_path), agent_id)
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LandingError, match="cannot be written"):
-        LocalStore(tmp_path / "file" / "landing")
-    with pytest.raises(LandingError, match="cannot be written"):
-        LocalStore(tmp_path / "file")
-
-
-def capture(path: Path) -> Path:
+def capture(path: Path, exchanges: int = 20, lost: int | None = 9) -> Path:
+    """A capture of one connection that lacks one packet."""
     flow = Flow().open()
-    for i in range(20):
+    for i in range(exchanges):
         flow.send(0, request(i)).send(1, response(i))
-    del flow.packets[9]
+    if lost is not None:
+        del flow.packets[lost]
     return flow.close().write(path)
 
 
@@ -193,7 +247,24 @@ class TestReadCapture:
         assert again.files == []
         assert again.files_present == first.files
 
-    def test_a_truncated_capture_leaves_nothing_unless_allowed(self, tmp_path):
+    def test_of_a_truncated_capture_lands_what_was_full_before_and_the_rest_if_allowed(self, tmp_path, monkeypatch):
+        path, landing = capture(tmp_path / "x.pcap", 60, None), tmp_path / "landing"
+        monkeypatch.setattr(landing_files, "ROWS_PER_FILE", 7)
+        rolled = read_capture([path], tmp_path / "rolled")
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+        with pytest.raises(DamagedCaptureError):
+            read_capture([path], landing)
+        full = visible(landing)
+        assert 3 < len(full) < len(rolled.files)
+        assert {p: (landing / p).read_bytes() for p in full} == {
+            p: (tmp_path / "rolled" / p).read_bytes() for p in full
+        }
+        again = read_capture([path], landing, allow_truncated=True)
+        assert sorted(again.files_present) == full
+        assert len(again.files) == 1
+        assert 7 * len(full) < sum(again.frames.values()) <= 7 * len(full) + 7
+
+    def test_a_small_truncated_capture_leaves_nothing_unless_allowed(self, tmp_path):
         path = capture(tmp_path / "x.pcap")
         path.write_bytes(path.read_bytes()[:-3])
         with pytest.raises(DamagedCaptureError):

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 
 import pytest
 
-from pipeline.capture.fragments import MAX_PACKETS, Fragments
+from pipeline.capture.fragments import MAX_PACKETS, TIMEOUT_US, Fragment, Fragments
 from pipeline.capture.link import ACK, Dissector
 from pipeline.capture.packet import Packet
 from tests.pipeline.capture.wire import CLIENT, LINKS, SERVER, ethernet, ip, tcp_ip
@@ -102,13 +103,63 @@ def test_ipv6_fragments():
     assert segment.payload == b"abcdefgh" * 10
 
 
-def test_fragments_are_bounded():
-    pending = Fragments()
-    for i in range(MAX_PACKETS * 3):
-        assert pending.add((b"a", b"b", i), 0, True, b"12345678") is None
-    assert pending.add((b"a", b"b", 0), 8, False, b"x") is None  # its first part has given way
-    assert pending.add((b"a", b"b", MAX_PACKETS * 3 - 1), 8, False, b"x") == b"12345678x"
-    assert pending.add((b"a", b"c", 0), 65528, False, bytes(100)) is None
+class TestFragments:
+    """Fragments of one packet, by offset; a key says which packet."""
+
+    KEY = (b"source", b"destination", 1, 6)
+
+    @staticmethod
+    def part(offset: int, payload: bytes, *, last: bool = False, length: int | None = None) -> Fragment:
+        return Fragment(offset, not last, payload, len(payload) if length is None else length)
+
+    def joined(self, *parts: Fragment) -> tuple[list[bytes], Counter[str]]:
+        dropped: Counter[str] = Counter()
+        pending = Fragments(dropped)
+        wholes = [pending.add(self.KEY, part, ts) for ts, part in enumerate(parts)]
+        pending.finish()
+        assert all(whole is None or len(whole[0]) == whole[1] for whole in wholes)
+        return [whole[0] for whole in wholes if whole is not None], dropped
+
+    def test_overlaps_that_agree(self):
+        parts = [self.part(0, b"01234567"), self.part(4, b"456789"), self.part(8, b"89ab"), self.part(10, b"abc")]
+        last = self.part(12, b"cd", last=True)
+        assert self.joined(*parts, last, last) == ([b"0123456789abcd"], {})
+        assert self.joined(last, *parts[::-1]) == ([b"0123456789abcd"], {})
+
+    @pytest.mark.parametrize("other", [(4, b"4X6789", False), (24, b"x", True), (65_528, bytes(100), False)])
+    def test_contradictory_ones_give_nothing_and_what_follows_them_neither(self, other):
+        offset, payload, last = other
+        first, end = self.part(0, b"01234567"), self.part(8, b"89ab", last=True)
+        bad = self.part(offset, payload, last=last)
+        assert self.joined(bad, first, end, first, end) == ([], {"fragments_contradictory": 5})
+
+    def test_an_identification_may_come_again(self):
+        first, end, other = self.part(0, b"01234567"), self.part(8, b"89", last=True), self.part(0, b"ABCDEFGH")
+        assert self.joined(first, end, first, other, end)[0] == [b"0123456789", b"ABCDEFGH89"]
+
+    def test_the_wait_ends(self):
+        dropped: Counter[str] = Counter()
+        pending = Fragments(dropped)
+        assert pending.add(self.KEY, self.part(0, b"01234567"), 0) is None
+        assert pending.add(self.KEY, self.part(8, b"89", last=True), TIMEOUT_US + 1) is None
+        pending.finish()
+        assert dropped == {"fragments_incomplete": 2}
+
+    def test_a_snap_length_cuts_the_whole_where_it_cuts_the_first(self):
+        pending = Fragments(Counter())
+        assert pending.add(self.KEY, self.part(8, b"89", length=8), 0) is None
+        assert pending.add(self.KEY, self.part(16, b"gh", last=True), 0) is None
+        assert pending.add(self.KEY, self.part(0, b"01234567"), 0) == (b"0123456789", 18)
+
+    def test_memory_is_bounded(self):
+        dropped: Counter[str] = Counter()
+        pending = Fragments(dropped)
+        keys = [(b"a", b"b", i, 6) for i in range(MAX_PACKETS * 3)]
+        assert not any(pending.add(key, self.part(0, b"01234567"), 0) for key in keys)
+        assert pending.add(keys[0], self.part(8, b"8", last=True), 0) is None
+        assert pending.add(keys[-1], self.part(8, b"8", last=True), 0) == (b"012345678", 9)
+        pending.finish()
+        assert dropped == {"fragments_incomplete": MAX_PACKETS * 3}
 
 
 @pytest.mark.parametrize(

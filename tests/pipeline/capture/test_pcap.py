@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
-from pipeline.capture.sources import capture_files, read_packets
+from pipeline.capture.sources import JOIN_US, OVERLAP_US, Extent, capture_files, captures, read_packets
 from tests.pipeline.capture.wire import T0, block, enhanced, interface, pcap, pcapng, section
 
 PACKETS = [Packet(T0 + i * 1001, 1, bytes([i]) * (20 + i), 20 + i + (i % 2) * 100) for i in range(5)]
@@ -56,6 +56,20 @@ def test_compressed(tmp_path, write, compress):
     assert read(tmp_path, compress(write(PACKETS))) == PACKETS
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("padding", [0, 1, 512, 10_000])
+def test_members_with_padding_between_and_behind(tmp_path, compress, padding):
+    content = pcap(PACKETS)
+    zeros = bytes(padding)
+    assert read(tmp_path, compress(content[:60]) + zeros + compress(content[60:]) + compress(b"") + zeros) == PACKETS
+
+
+def test_garbage_behind_compressed_data(tmp_path):
+    packets, error = read_damaged(tmp_path, gzip.compress(pcap(PACKETS)) + b"not gzip")
+    assert packets == PACKETS
+    assert "damaged compressed data" in str(error)
+
+
 def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(pcap(PACKETS)))))
     assert list(read_packets("-")) == PACKETS
@@ -83,6 +97,42 @@ class TestPcapng:
     def test_timestamp_resolution(self, tmp_path, tsresol, ticks):
         (packet,) = read(tmp_path, section() + interface(1, tsresol=tsresol) + enhanced(PACKETS[0], ticks=ticks))
         assert packet.ts_us == T0
+
+    def test_options_and_comments_are_passed_over(self, tmp_path):
+        comment = struct.pack("<HH", 1, 5) + b"hello" + bytes(3)
+        flags_and_drops = struct.pack("<HHIHHQHH", 2, 4, 1, 4, 8, 17, 0, 0)
+        p = PACKETS[0]
+        padded = p.data + bytes(-len(p.data) % 4)
+        head = struct.pack("<IIIII", 0, p.ts_us >> 32, p.ts_us & 0xFFFFFFFF, len(p.data), p.original_length)
+        description = block(1, struct.pack("<HHI", 1, 0, 0) + comment + struct.pack("<HHB3xHH", 9, 1, 9, 0, 0))
+        names, statistics, secrets = block(4, b"\0" * 8), block(5, bytes(12)), block(10, b"KSLT" + bytes(8))
+        content = section() + interface(1) + names + block(6, head + padded + comment + flags_and_drops) + statistics
+        content += secrets + description + enhanced(p, number=1, ticks=T0 * 1000)
+        assert read(tmp_path, content) == [p, p]
+
+    def test_sections_with_interfaces_of_their_own_time(self, tmp_path):
+        """The same number names another interface, with other units, in each section; byte orders mixed."""
+        content = b"".join(
+            section(order) + interface(1, order, tsresol=tsresol) + enhanced(PACKETS[0], order, ticks=ticks)
+            for order, tsresol, ticks in (("<", 9, T0 * 1000), (">", 3, T0 // 1000), ("<", 6, T0))
+        )
+        assert [p.ts_us for p in read(tmp_path, content)] == [T0] * 3
+
+    def test_an_option_that_reaches_beyond_its_block(self, tmp_path):
+        description = block(1, struct.pack("<HHI", 1, 0, 0) + struct.pack("<HH", 9, 60_000))
+        assert read(tmp_path, section() + description + enhanced(PACKETS[0])) == [PACKETS[0]]
+
+    def test_more_interfaces_than_any_machine_has(self, tmp_path):
+        packets, error = read_damaged(tmp_path, section() + interface(1) * 65_537)
+        assert packets == []
+        assert "more than 65,536 interfaces" in str(error)
+
+    @pytest.mark.parametrize(("ticks", "offset"), [(2**64 - 1, 0), (T0, 2**62), (T0, -(2**62))])
+    def test_times_that_no_calendar_has(self, tmp_path, ticks, offset):
+        content = section() + interface(1) + enhanced(PACKETS[0]) + interface(1, tsoffset=offset)
+        packets, error = read_damaged(tmp_path, content + enhanced(PACKETS[1], number=1, ticks=ticks))
+        assert packets == [PACKETS[0]]
+        assert "a time before 1970 or after 9999" in str(error)
 
     def test_timestamp_offset(self, tmp_path):
         (packet,) = read(tmp_path, section() + interface(1, tsoffset=-3600) + enhanced(PACKETS[0]))
@@ -179,9 +229,11 @@ def test_a_directory_is_no_file(tmp_path):
 
 class TestCaptureFiles:
     def test_a_directory_gives_its_captures_by_name(self, tmp_path):
-        for name in ("b.pcap", "a.pcapng.gz", "notes.txt", "c.PCAP.ZST"):
+        for name in ("b.pcap", "b.pcap12", "a.pcapng.gz", "notes.txt", "c.PCAP.ZST", "pcap", "d.pcap.md5"):
             (tmp_path / name).touch()
-        assert [f.rpartition("/")[2] for f in capture_files([tmp_path])] == ["a.pcapng.gz", "b.pcap", "c.PCAP.ZST"]
+        assert [f.rpartition("/")[2] for f in capture_files([tmp_path])] == [
+            "a.pcapng.gz", "b.pcap", "b.pcap12", "c.PCAP.ZST"
+        ]  # fmt: skip
 
     def test_nothing_there(self, tmp_path):
         with pytest.raises(CaptureError, match="does not exist"):
@@ -192,3 +244,19 @@ class TestCaptureFiles:
     def test_files_and_standard_input_stay_as_given(self, tmp_path):
         (tmp_path / "any.name").touch()
         assert capture_files(["-", tmp_path / "any.name"]) == ["-", str(tmp_path / "any.name")]
+
+
+class TestPiecesOfOneCapture:
+    @pytest.mark.parametrize(
+        ("pause", "are_one"),
+        [(0, True), (JOIN_US, True), (-OVERLAP_US, True), (JOIN_US + 1, False), (-OVERLAP_US - 1, False)],
+    )
+    def test_files_that_follow_each_other(self, pause, are_one):
+        first, second = Extent("b", 1000, T0), Extent("a", T0 + pause, T0 + pause + 50_000)
+        assert captures([second, first]) == ([["b", "a"]] if are_one else [["b"], ["a"]])
+
+    def test_many_and_those_of_the_same_time(self):
+        ring = [Extent(f"r{i}", i * 1_000_000 + 1, (i + 1) * 1_000_000) for i in range(5)]
+        beside = Extent("x", 500_000, 2_000_000)
+        assert captures([*reversed(ring), Extent("empty")]) == [["empty", "r0", "r1", "r2", "r3", "r4"]]
+        assert ["x"] in captures([beside, *ring[:1]])

@@ -83,3 +83,15 @@ def test_a_person_reads_a_table() -> None:
     done = CliRunner().invoke(app, [], env={"COLUMNS": "160"})
     assert done.exit_code == 0
     assert "Everything that is required is here." in done.stdout
+
+
+@pytest.mark.parametrize(("user", "may"), [(0, True), (1000, False)])
+def test_the_right_to_capture(user: int, may: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "tcpdump"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    code, checks = run()
+    assert code == 0
+    assert checks["right to capture"]["ok"] is may
+    assert checks["right to capture"]["mend"] == f"sudo setcap cap_net_raw,cap_net_admin=eip {program}"

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipeline.capture.agent import read_capture
+from pipeline.capture.reading import read_capture
 from pipeline.settings import StreamSettings
 from pipeline.streaming import batches, job
 from pipeline.streaming.job import StreamError, run_backfill, run_stream

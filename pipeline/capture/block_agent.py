@@ -1,0 +1,115 @@
+"""The agent for large captures: it takes packets by the block, and connections in good order go by lanes.
+
+The same rows come of it as of :class:`pipeline.capture.agent.Agent`; only when a loss is told (``Gap.ts``) may differ.
+It loads compiled code, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, Gap, PayloadPolicy
+from decoder.redact import redact
+from pipeline.capture.agent import MAX_BUFFERED_BYTES, Agent
+from pipeline.capture.block import Block
+from pipeline.capture.connection import Connection
+from pipeline.capture.decryption import Decryption
+from pipeline.capture.lanes import Lanes
+from pipeline.capture.link import Segment
+from pipeline.capture.packet_kernel import SEGMENT, Segments
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp import IDLE_US
+
+
+class BlockAgent(Agent):
+    """See the module; all packets must come by :meth:`take_block`."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        policy: PayloadPolicy,
+        stats: CaptureStats,
+        field_hash: FieldHash | None = None,
+        decryption: Decryption | None = None,
+        *,
+        idle_us: int = IDLE_US,
+    ) -> None:
+        super().__init__(agent_id, policy, stats, field_hash, decryption, idle_us=idle_us)
+        self._idle_us = idle_us
+        self._lanes = Lanes(policy, lambda frame: redact(frame, field_hash))
+
+    def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
+        if self._decryption is not None and self._decryption.active:  # it goes by packets
+            self._lanes.leave_all()
+            for number in range(len(block)):
+                yield from self.take(block.packet(number))
+            return
+        if len(block):
+            self._lanes.leave_silent(int(block.ts.max()) - self._idle_us)
+        flows = self._lanes.flows
+        segments = flows.dissect(block)
+        others = self._other_segments(block, segments)
+        by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
+        harvest = self._lanes.take(block, by_flow, segments)
+        yield from self._counted(request for request in map(self._let_go, harvest.answered) if request is not None)
+        if harvest.table is not None:
+            self.stats.count_table(harvest.table)
+            yield harvest.table
+        for frame in harvest.held:
+            self._hold(frame)
+        for connection, ts in harvest.touched:
+            self._tracker.touch(connection, ts)
+        touched = yield from self._take_rest(block, segments, others, harvest.rest.tolist())
+        self.stats.packets += len(block)
+        self._ts = max([self._ts, *block.ts[-1:].tolist()])
+        self._tracker.last_ts = self._ts
+        yield from self._counted(self._relieve_lanes())
+        yield from self._counted(self._overdue(self._ts))
+        for connection in touched:
+            if connection in self._sessions:
+                self._lanes.enter(connection, self._sessions[connection])
+
+    def _take_rest(
+        self, block: Block, segments: Segments, others: dict[int, Segment], numbers: list[int]
+    ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
+        """Take the packets that no lane takes; gives the connections that they brought news of."""
+        touched: dict[Connection, None] = {}
+        for number in numbers:
+            is_plain = segments.kind[number] == SEGMENT
+            segment = self._lanes.flows.segment(block, segments, number) if is_plain else others.get(number)
+            if segment is not None:
+                self._ts = int(block.ts[number])
+                self._tracker.last_ts = int(block.ts[number - 1]) if number else self._tracker.last_ts
+                for event in self._tracker.take(segment, self._ts):
+                    touched[event.connection] = None
+                    yield from self._counted(self._event(event))
+        return touched
+
+    def _relieve_lanes(self) -> Iterator[Frame | Gap]:
+        """Cut short the connections that keep the most, those in lanes as well, if all together keep too much."""
+        if self._kept() + self._lanes.buffered <= MAX_BUFFERED_BYTES:
+            return
+        self._lanes.leave_all()
+        for connection in self._tracker.connections():
+            session = self._sessions.get(connection)
+            self._account(connection, session.buffered if session is not None else 0)
+        yield from self._relieve()
+
+    def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:
+        """By number of the packet those that are not the plain sort."""
+        found = {}
+        for number in np.flatnonzero(segments.kind != SEGMENT).tolist():
+            segment = self._dissector.segment(block.packet(number))
+            if segment is not None:
+                found[number] = segment
+        return found
+
+    def finish(self) -> Iterator[Frame | Gap]:
+        """See Agent.finish."""
+        self._lanes.leave_all()
+        yield from super().finish()

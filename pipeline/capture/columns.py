@@ -1,0 +1,113 @@
+"""How do many frames become rows of the landing zone without an object for each?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.arrow import arrow_schema
+from pipeline.capture.lane_kernel import gather, put_exchange_ids
+from pipeline.capture.session import Labels
+from pipeline.tables import LANDING_COLUMNS
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+SCHEMA = arrow_schema(LANDING_COLUMNS)
+_DIRECTIONS = pa.array(["request", "response"])
+_ID_CHARACTERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Frames as columns.
+
+    Attributes:
+        data: bytes that the frames point into.
+        begin, size: of each frame in ``data``.
+        which: number of each frame's connection.
+        is_response: of each frame.
+        seq, ts, ts_end, ordinal, api_key, api_version, correlation_id, flags: see decoder.model.Frame.
+    """
+
+    data: np.ndarray[Any, np.dtype[np.uint8]]
+    begin: Ints
+    size: Ints
+    which: Ints
+    is_response: Ints
+    seq: Ints
+    ts: Ints
+    ts_end: Ints
+    ordinal: Ints
+    api_key: Ints
+    api_version: Ints
+    correlation_id: Ints
+    flags: Ints
+
+
+def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:
+    """A table of the landing zone's schema; ``labels`` are those of each connection."""
+    count = len(rows.begin)
+    which = pa.array(rows.which)
+
+    def constant(value: str) -> pa.Array:
+        return pa.array([value]).take(pa.array(np.zeros(count, np.int64)))
+
+    def label(values: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind).take(which)
+
+    columns = {
+        "agent_id": constant(labels[0].agent_id),
+        "connection_id": label([each.connection_id for each in labels], pa.string()),
+        "exchange_id": _exchange_ids(rows, labels),
+        "seq": pa.array(rows.seq),
+        "direction": _DIRECTIONS.take(pa.array(rows.is_response)),
+        "ts": _times(rows.ts),
+        "ts_end": _times(rows.ts_end),
+        "client_ip": label([each.client[0] for each in labels], pa.string()),
+        "client_port": label([each.client[1] for each in labels], pa.int32()),
+        "server_ip": label([each.server[0] for each in labels], pa.string()),
+        "server_port": label([each.server[1] for each in labels], pa.int32()),
+        "protocol": label([each.protocol for each in labels], pa.string()),
+        "api_key": pa.array(rows.api_key.astype(np.int32)),
+        "api_version": pa.array(rows.api_version.astype(np.int32)),
+        "correlation_id": pa.array(rows.correlation_id),
+        "reply_to": pa.nulls(count, pa.int64()),
+        "size": pa.array(rows.size.astype(np.int32)),
+        "frame": _frames(rows),
+        "flags": pa.array(rows.flags.astype(np.int32)),
+        "flow_id": label([each.flow_id for each in labels], pa.string()),
+        "payload_policy": constant(labels[0].payload_policy),
+    }
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _times(values: Ints) -> pa.Array:
+    return pa.array(values).cast(SCHEMA.field("ts").type)
+
+
+def _frames(rows: Rows) -> pa.Array:
+    ends = np.cumsum(rows.size)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    gather(rows.data, rows.begin, rows.size, ends, out)
+    return _binary(pa.binary(), ends, out)
+
+
+def _exchange_ids(rows: Rows, labels: Sequence[Labels]) -> pa.Array:
+    digits = np.searchsorted(_POWERS, rows.ordinal, side="right") + 1
+    ends = np.cumsum(digits + _ID_CHARACTERS + 1)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    ids = np.frombuffer("".join(each.connection_id for each in labels).encode(), np.uint8)
+    put_exchange_ids(ids, rows.which, rows.ordinal, out)
+    return _binary(pa.string(), ends, out)
+
+
+_POWERS = 10 ** np.arange(1, 19)
+
+
+def _binary(kind: pa.DataType, ends: Ints, data: np.ndarray[Any, Any]) -> pa.Array:
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])

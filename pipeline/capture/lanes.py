@@ -1,0 +1,379 @@
+"""Connections in good order go by lanes: many at once, in arrays, as long as nothing happens to them.
+
+A connection is in good order when all that may come is the next segment of either side: no loss, nothing sent twice,
+no beginning or end. At whatever else happens the connection leaves its lane, and the tracker and its session read on
+packet by packet, to the end of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from decoder.kafka.bulk import Cut, KafkaBulk, Streams
+from decoder.model import Frame, PayloadPolicy
+from pipeline.capture.block import Block
+from pipeline.capture.columns import Rows, table_of
+from pipeline.capture.connection import Connection
+from pipeline.capture.lane_kernel import TAKEN, follow, gather
+from pipeline.capture.link import Endpoint, Segment
+from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments
+from pipeline.capture.reassembly import RECENT_SEGMENTS
+from pipeline.capture.session import Labels, Session
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Marks = np.ndarray[Any, np.dtype[np.uint8]]
+
+MAX_FLOWS = 1 << 18
+"""Flows whose numbers are remembered. A port scan must not fill the memory: all are forgotten then."""
+
+_FIRST_ROOM = 1024
+
+
+class Flows:
+    """Numbers the flows: pairs of endpoints."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._keys = np.zeros((_FIRST_ROOM, KEY_WORDS), np.uint64)
+        self._slots = np.full(4 * _FIRST_ROOM, -1, np.int32)
+        self._key = np.zeros(KEY_WORDS, np.uint64)
+
+    def dissect(self, block: Block) -> Segments:
+        """The segments of a block's packets."""
+        segments = new_segments(len(block))
+        done = 0
+        while done < len(block):
+            done, self.count = dissect(
+                block.data, block.starts, block.captured, block.original, block.linktypes, done, len(block), segments,
+                self._keys, self._slots, self.count, self._key,
+            )  # fmt: skip
+            if self.count == len(self._keys):
+                self._grow()
+        return segments
+
+    def number(self, one: Endpoint, other: Endpoint) -> int:
+        """Of the flow between two endpoints."""
+        low, high = sorted((one, other))
+        words = [int.from_bytes(address, "big") for address, _ in (low, high)]
+        head = (4 if len(low[0]) == 4 else 6) << 32
+        mask = (1 << 64) - 1
+        self._key[:] = [
+            words[0] >> 64, words[0] & mask, words[1] >> 64, words[1] & mask, head | low[1] << 16 | high[1],
+        ]  # fmt: skip
+        flow = int(find_flow(self._keys, self._slots, self.count, self._key))
+        if flow == self.count:
+            self.count += 1
+            if self.count == len(self._keys):
+                self._grow()
+        return flow
+
+    def segment(self, block: Block, segments: Segments, number: int) -> Segment:
+        """One of the segments."""
+        ends = self._endpoints(int(segments.flow[number]))
+        side, start = int(segments.side[number]), int(segments.start[number])
+        return Segment(
+            ends[side],
+            ends[1 - side],
+            int(segments.seq[number]),
+            int(segments.ack[number]),
+            int(segments.flags[number]),
+            block.data[start : start + int(segments.size[number])].tobytes(),
+            int(segments.length[number]),
+        )
+
+    def _endpoints(self, flow: int) -> tuple[Endpoint, Endpoint]:
+        """The lower and the higher end."""
+        words = [int(word) for word in self._keys[flow]]
+        size = 4 if words[4] >> 32 == 4 else 16
+        addresses = [(words[at] << 64 | words[at + 1]).to_bytes(size, "big") for at in (0, 2)]
+        return (addresses[0], words[4] >> 16 & 0xFFFF), (addresses[1], words[4] & 0xFFFF)
+
+    def _grow(self) -> None:
+        keys = self._keys
+        self._keys = np.zeros((2 * len(keys), KEY_WORDS), np.uint64)
+        self._slots = np.full(8 * len(keys), -1, np.int32)
+        for flow in range(self.count):
+            find_flow(self._keys, self._slots, flow, keys[flow])
+
+
+@dataclass(slots=True)
+class Harvest:
+    """What the lanes made of a block.
+
+    Attributes:
+        table: frames of the landing zone's schema.
+        held: requests without a response yet.
+        answered: exchange ids of requests that were held before, and have their response now.
+        touched: connections that had packets, in the order of the newest of each, and when that was captured (µs).
+        rest: numbers of the packets that the tracker must read, in order.
+    """
+
+    table: pa.Table | None = None
+    held: list[Frame] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)
+    touched: list[tuple[Connection, int]] = field(default_factory=list)
+    rest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(slots=True)
+class _Lane:
+    connection: Connection
+    session: Session
+    flow: int
+    flip: int
+    """1 if the connection's direction 0 is that of the flow's higher end."""
+    begun: list[tuple[bytes, int, int]] = field(default_factory=lambda: [(b"", 0, 0), (b"", 0, 0)])
+    """Of each side the begin of a frame, and when its first and last byte came."""
+
+
+class Lanes:
+    """All lanes of a capture."""
+
+    def __init__(self, policy: PayloadPolicy, redact: Callable[[Frame], Frame]) -> None:
+        self.flows = Flows()
+        self._policy: PayloadPolicy = policy
+        self._redact = redact
+        self._bulk = KafkaBulk()
+        self._lanes: list[_Lane | None] = []
+        self._free: list[int] = []
+        self._lane_of = np.full(_FIRST_ROOM, -1, np.int64)
+        self._reached = np.zeros((0, 2), np.int64)
+        self._acked = np.zeros((0, 2), np.int64)
+        self._client = np.zeros(0, np.int64)
+
+    def take(self, block: Block, others: Iterable[tuple[int, int]], segments: Segments) -> Harvest:
+        """Read what of a block belongs to the lanes.
+
+        Args:
+            block: the packets.
+            others: number and flow of packets whose segments were found by other means.
+            segments: of the packets.
+        """
+        self._make_room()
+        count = len(self._lanes)
+        stops = np.full(count, len(block), np.int64)
+        for number, flow in others:
+            lane = self._lane_of[flow]
+            if lane >= 0:
+                stops[lane] = min(stops[lane], number)
+        reached, acked = self._reached[:count].copy(), self._acked[:count].copy()
+        use, latest = np.zeros(len(block), np.uint8), np.full((count, 2), -1, np.int64)
+        follow(block.data, segments, self._lane_of, reached, acked, latest, stops, use)
+        harvest = Harvest()
+        lane_of = self._lane_of[segments.flow]
+        taken = np.flatnonzero(use == TAKEN)
+        is_odd = np.zeros(count, np.uint8)
+        if len(taken):
+            self._read(block, segments, taken, lane_of[taken], is_odd, harvest)
+        good = is_odd == 0
+        self._reached[:count][good], self._acked[:count][good] = reached[good], acked[good]
+        used = np.flatnonzero(use)
+        if not good.all():
+            used = used[good[lane_of[used]]]
+        lanes, behind = np.unique(lane_of[used[::-1]], return_index=True)
+        latest_of = dict(zip((len(used) - 1 - behind).tolist(), lanes.tolist(), strict=True))
+        harvest.touched = [(self._lane(latest_of[n]).connection, int(block.ts[used[n]])) for n in sorted(latest_of)]
+        for lane in np.flatnonzero((stops < len(block)) | ~good).tolist():
+            gone = self._lanes[lane]
+            self.leave(lane)
+            if gone is not None and good[lane]:
+                self._remember(gone, block, segments, taken[lane_of[taken] == lane])
+        is_left = np.ones(len(block), bool)
+        is_left[used] = False
+        harvest.rest = np.flatnonzero(is_left)
+        return harvest
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of frames whose ends are still to come."""
+        return sum(len(data) for lane in self._lanes if lane is not None for data, _, _ in lane.begun)
+
+    def leave_silent(self, since: int) -> None:
+        """Give back the connections without a packet since then (capture time, µs)."""
+        for number, lane in enumerate(self._lanes):
+            if lane is not None and lane.connection.last_ts < since:
+                self.leave(number)
+
+    def enter(self, connection: Connection, session: Session) -> None:
+        """Give a connection a lane if it is in good order."""
+        tcp, start = connection.in_good_order(), session.in_good_order()
+        if tcp is None or start is None:
+            return
+        flow = self.flows.number(connection.a, connection.b)
+        self._make_room()
+        if self._lane_of[flow] >= 0:
+            return
+        lane = self._free[-1] if self._free else len(self._lanes)
+        if not self._bulk.enter(lane, start.pairer, start.frames):
+            return
+        if self._free:
+            self._free.pop()
+        else:
+            self._lanes.append(None)
+        if lane >= len(self._reached):
+            more = max(16, len(self._reached))
+            self._reached = np.concatenate((self._reached, np.zeros((more, 2), np.int64)))
+            self._acked = np.concatenate((self._acked, np.zeros((more, 2), np.int64)))
+            self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
+        flip = int(connection.a > connection.b)
+        self._lanes[lane] = _Lane(connection, session, flow, flip, [start.begun[flip], start.begun[1 - flip]])
+        for direction, (reached, acked) in enumerate(tcp):
+            self._reached[lane, direction ^ flip] = reached
+            self._acked[lane, direction ^ flip] = acked
+        self._client[lane] = start.client ^ flip
+        self._lane_of[flow] = lane
+
+    def leave(self, lane: int) -> None:
+        """Give a connection back to its tracker and session."""
+        gone = self._lanes[lane]
+        if gone is None:
+            return
+        self._lanes[lane] = None
+        self._free.append(lane)
+        self._lane_of[gone.flow] = -1
+        ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
+        gone.connection.go_on(ends)
+        gone.session.go_on([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
+
+    def leave_all(self) -> None:
+        """Give all connections back."""
+        for lane in range(len(self._lanes)):
+            self.leave(lane)
+
+    def _remember(self, lane: _Lane, block: Block, segments: Segments, packets: Ints) -> None:
+        """Tell the tracker the newest bytes that went by a lane: copies that come may differ."""
+        for number in packets[-2 * RECENT_SEGMENTS :].tolist():
+            segment = self.flows.segment(block, segments, number)
+            half = lane.connection.halves[int(segments.side[number]) ^ lane.flip]
+            half.remember(half.position(segment.seq), segment.payload)
+
+    def _make_room(self) -> None:
+        if self.flows.count > MAX_FLOWS:
+            self.leave_all()
+            self.flows = Flows()
+        if len(self._lane_of) <= self.flows.count:
+            more = max(len(self._lane_of), self.flows.count + 1)
+            self._lane_of = np.concatenate((self._lane_of, np.full(more, -1, np.int64)))
+
+    def _read(
+        self, block: Block, segments: Segments, packets: Ints, lane_of: Ints, is_odd: Marks, harvest: Harvest
+    ) -> None:
+        half_of = 2 * lane_of + segments.side[packets]
+        order = np.argsort(half_of, kind="stable")
+        packets, half_of = packets[order], half_of[order]
+        first = np.flatnonzero(np.concatenate(([True], half_of[1:] != half_of[:-1])))
+        halves = half_of[first]
+        streams = self._streams(block, segments, packets, first, halves)
+        lanes, numbers = np.unique(halves >> 1, return_inverse=True)
+        by_role = np.full((len(lanes), 2), -1, np.int64)
+        by_role[numbers, (halves & 1) ^ self._client[halves >> 1]] = np.arange(len(halves))
+        odd = np.zeros(len(lanes), np.uint8)
+        cut = self._bulk.cut_and_pair(streams, lanes, by_role, odd)
+        is_odd[lanes[odd > 0]] = 1
+        good = np.flatnonzero(odd == 0)
+        self._carry(streams, cut, halves[odd[numbers] == 0], np.flatnonzero(odd[numbers] == 0))
+        harvest.answered = [
+            f"{self._labels(int(lanes[number])).connection_id}-{ordinal}" for number, ordinal in cut.answered.tolist()
+        ]
+        self._collect(streams, cut, lanes, numbers, halves, good, harvest)
+
+    def _streams(self, block: Block, segments: Segments, packets: Ints, first: Ints, halves: Ints) -> Streams:
+        sizes = segments.length[packets]
+        begun = [self._begun(int(half)) for half in halves]
+        carried = np.array([len(data) for data, _, _ in begun], np.int64)
+        begins = np.concatenate(([0], np.cumsum(np.add.reduceat(sizes, first) + carried)))
+        counts = np.diff(np.concatenate((first, [len(packets)])))
+        ends = np.cumsum(sizes) + np.repeat(np.cumsum(carried), counts)
+        data = np.empty(int(begins[-1]), np.uint8)
+        for begin, (some, _, _) in zip(begins.tolist(), begun, strict=False):
+            if some:
+                data[begin : begin + len(some)] = np.frombuffer(some, np.uint8)
+        gather(block.data, segments.start[packets], sizes, ends, data)
+        return Streams(
+            data, begins, carried, np.array([ts for _, ts, _ in begun], np.int64),
+            np.concatenate((first, [len(packets)])), ends, block.ts[packets], packets,
+        )  # fmt: skip
+
+    def _carry(self, streams: Streams, cut: Cut, halves: Ints, numbers: Ints) -> None:
+        """Keep the begins of frames whose ends are still to come."""
+        for half, number in zip(halves.tolist(), numbers.tolist(), strict=True):
+            begin, end = int(cut.rest_begin[number]), int(streams.begins[number + 1])
+            last = int(streams.segment_ts[streams.segments[number + 1] - 1])
+            rest = (streams.data[begin:end].tobytes(), int(cut.rest_ts[number]), last)
+            self._lane(half >> 1).begun[half & 1] = rest if end > begin else (b"", 0, 0)
+
+    def _collect(
+        self, streams: Streams, cut: Cut, lanes: Ints, numbers: Ints, halves: Ints, good: Ints, harvest: Harvest
+    ) -> None:
+        """Redact the frames of the good connections and make rows of them."""
+        frames = cut.frames
+        number_of = numbers[frames.half]
+        is_good = np.zeros(len(lanes), bool)
+        is_good[good] = True
+        chosen = np.flatnonzero(is_good[number_of])
+        chosen = chosen[np.argsort(frames.packet[chosen], kind="stable")]
+        is_held = np.zeros(len(number_of), bool)
+        is_held[cut.waiting] = True
+        frames = type(frames)(*(column[chosen] for column in frames))
+        number_of, is_held = number_of[chosen], is_held[chosen]
+        half_of = halves[frames.half]
+        is_response = ((half_of & 1) ^ self._client[half_of >> 1]).astype(np.uint8)
+        to_redact = self._bulk.seal(streams.data, frames, is_response, self._policy)
+        rows = Rows(
+            streams.data, frames.begin, frames.size, number_of, is_response.astype(np.int64), frames.seq, frames.ts,
+            frames.ts_end, frames.ordinal, frames.api_key, frames.api_version, frames.correlation_id, frames.flags,
+        )  # fmt: skip
+        for index in to_redact.tolist():
+            begin = int(rows.begin[index])
+            redacted = self._redact(self._frame(rows, index, lanes))
+            streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
+            rows.flags[index] = redacted.flags
+        harvest.held = [self._frame(rows, index, lanes) for index in np.flatnonzero(is_held).tolist()]
+        passed = np.flatnonzero(~is_held)
+        if len(passed):
+            columns = (getattr(rows, name)[passed] for name in Rows.__dataclass_fields__ if name != "data")
+            harvest.table = table_of(Rows(rows.data, *columns), [self._labels(int(lane)) for lane in lanes])
+
+    def _frame(self, rows: Rows, index: int, lanes: Ints) -> Frame:
+        labels = self._labels(int(lanes[rows.which[index]]))
+        begin, size = int(rows.begin[index]), int(rows.size[index])
+        return Frame(
+            agent_id=labels.agent_id,
+            connection_id=labels.connection_id,
+            exchange_id=f"{labels.connection_id}-{rows.ordinal[index]}",
+            seq=int(rows.seq[index]),
+            direction="response" if rows.is_response[index] else "request",
+            ts=int(rows.ts[index]),
+            ts_end=int(rows.ts_end[index]),
+            client_ip=labels.client[0],
+            client_port=labels.client[1],
+            server_ip=labels.server[0],
+            server_port=labels.server[1],
+            protocol=labels.protocol,
+            api_key=int(rows.api_key[index]),
+            api_version=int(rows.api_version[index]),
+            correlation_id=int(rows.correlation_id[index]),
+            reply_to=None,
+            size=size,
+            frame=rows.data[begin : begin + size].tobytes(),
+            flags=int(rows.flags[index]),
+            flow_id=labels.flow_id,
+            payload_policy=labels.payload_policy,
+        )
+
+    def _lane(self, lane: int) -> _Lane:
+        found = self._lanes[lane]
+        if found is None:
+            raise LookupError(f"no connection is in lane {lane}")
+        return found
+
+    def _labels(self, lane: int) -> Labels:
+        return self._lane(lane).session.labels
+
+    def _begun(self, half: int) -> tuple[bytes, int, int]:
+        return self._lane(half >> 1).begun[half & 1]

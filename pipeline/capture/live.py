@@ -1,0 +1,221 @@
+"""``wirelake capture live``: packets of an interface into the landing zone.
+
+Capturing needs a privilege, so a program made for it does that and nothing else: tcpdump, or dumpcap. Its packets come
+through a pipe.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.object_stores import open_store
+from pipeline.capture.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.pipe import Pipe, Prefixed, Stop
+from pipeline.capture.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.sources import read_stream
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp import IDLE_US
+from pipeline.setup.system import TCPDUMP, capture_right, install_command
+
+BUFFER_MIB = 32
+"""Default of the kernel's buffer, MiB: what it holds while we are busy."""
+
+DRAIN_S = 1.5
+"""How long the program goes on after a stop was asked for. The kernel hands over a block of packets when it is full or
+a second old; what it still holds when the program ends is lost."""
+
+PATIENCE_S = 10.0
+"""How long the program may take to end when told to, s."""
+
+_PROGRAMS = ("tcpdump", "dumpcap")
+_DROPPED = re.compile(r"(\d+) packets? dropped by (?:kernel|interface)")
+_DUMPCAP_DROPPED = re.compile(r"Packets received/dropped on interface '.*?': \d+/(\d+)")
+_NO_DEVICE = re.compile(
+    r"no such device|does not exist|no interface|doesn't exist|not a valid interface", re.IGNORECASE
+)
+_NO_RIGHT = re.compile(r"permission|not permitted|are you root|must be root", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """What to capture.
+
+    Attributes:
+        interface: name of the interface; ``any`` for all of them (Linux).
+        ports: TCP ports; none for all of them.
+        buffer_mib: size of the kernel's buffer, MiB.
+    """
+
+    interface: str
+    ports: Sequence[int] = ()
+    buffer_mib: int = BUFFER_MIB
+
+    @property
+    def filter(self) -> str:
+        """In the language of pcap-filter(7)."""
+        return " or ".join(f"tcp port {port}" for port in self.ports) or "tcp"
+
+    def command(self) -> list[str]:
+        """The program that captures, writing whole packets to its standard output.
+
+        Raises:
+            CaptureError: neither program is installed.
+        """
+        for name in _PROGRAMS:
+            path = shutil.which(name)
+            if path is not None and name == "tcpdump":
+                kib = str(self.buffer_mib * 1024)
+                return [path, "-i", self.interface, "-n", "-s", "0", "-B", kib, "-U", "-w", "-", self.filter]
+            if path is not None:
+                mib = str(self.buffer_mib)
+                return [path, "-i", self.interface, "-q", "-s", "0", "-B", mib, "-P", "-w", "-", "-f", self.filter]
+        raise CaptureError(self.interface, f"capturing needs tcpdump: {install_command(TCPDUMP)}")
+
+
+def capture_live(
+    tap: Tap,
+    landing: str | Path,
+    *,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    idle_us: int = IDLE_US,
+    publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+    stop: Stop | None = None,
+    on_start: Callable[[list[str]], None] = lambda _: None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+) -> CaptureStats:
+    """Capture into the landing zone until a stop is asked for; the packets under way then are read first.
+
+    Args:
+        tap: what to capture.
+        landing: path or URL of the landing zone; see pipeline.capture.object_stores.
+        agent_id, payload_policy, field_hash, idle_us: see pipeline.capture.agent.frames_of.
+        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
+        stop: asked to, it ends in good order.
+        on_start: told the program's command once it captures.
+        on_progress: called now and then.
+
+    Raises:
+        CaptureError: the program is missing or cannot capture; also if it ends by itself, after all it has captured
+            was published.
+        LandingError: the landing zone cannot be written.
+    """
+    command, stop = tap.command(), stop or Stop()
+    run = CaptureRun(
+        open_store(landing),
+        agent_id,
+        payload_policy,
+        field_hash,
+        idle_us=idle_us,
+        publish_every_s=publish_every_s,
+        store_timeout_s=store_timeout_s,
+        on_progress=on_progress,
+    )
+    with run, _started(command) as program:
+
+        def on_wait() -> bool:
+            run.wait()
+            if stop.asked(DRAIN_S):
+                program.end()
+            return not stop.asked(DRAIN_S + PATIENCE_S)
+
+        pipe = Pipe(program.output, on_wait)
+        begin = pipe.read(1)
+        if not begin and not stop.asked():
+            raise _explained(tap, program.last_words())
+        on_start(command)
+        try:
+            for packet in read_stream(Prefixed(begin or b"", pipe), tap.interface) if begin else ():
+                run.take(packet)
+        except DamagedCaptureError:
+            pass  # killed inside a packet: it did not end in good order, which is told below
+        run.finish()
+        said = program.last_words()
+        run.stats.kernel_dropped = dropped_packets(said)
+        if not stop.asked():
+            raise CaptureError(tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(said)}")
+        run.agent.check_link_types(tap.interface)
+        return run.stats
+
+
+def dropped_packets(statistics: str) -> int | None:
+    """Packets dropped by the kernel and the interface, by the closing words of tcpdump or dumpcap; None if not told."""
+    counts = _DROPPED.findall(statistics) or _DUMPCAP_DROPPED.findall(statistics)
+    return sum(map(int, counts)) if counts else None
+
+
+def _explained(tap: Tap, said: str) -> CaptureError:
+    """What the last words of a program that did not start mean, and what to do."""
+    program = shutil.which(tap.command()[0]) or "tcpdump"
+    if _NO_RIGHT.search(said):
+        return CaptureError(
+            tap.interface,
+            f"this user may not capture; run as root, or give the program the right, once: {capture_right(program)}",
+        )
+    if _NO_DEVICE.search(said):
+        names = ", ".join(["any", *sorted(name for _, name in socket.if_nameindex())])
+        return CaptureError(tap.interface, f"there is no such interface; --interface can be one of: {names}")
+    return CaptureError(tap.interface, f"{Path(program).name} does not start: {_one_line(said)}")
+
+
+def _one_line(said: str) -> str:
+    return "; ".join(line.strip() for line in said.splitlines() if line.strip()) or "it said nothing"
+
+
+class _Program:
+    """The capturing program, running."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: int, words: IO[bytes]) -> None:
+        self.output = output
+        self._process = process
+        self._words = words
+
+    def end(self) -> None:
+        """Tell it to end in good order; it writes what it still has."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def last_words(self) -> str:
+        """Wait for its end; what it wrote to standard error."""
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._words.seek(0)
+        return self._words.read().decode(errors="replace")
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[_Program]:
+    """The program, in a session of its own: Ctrl-C is for us, and we tell it in good time."""
+    read_end, write_end = os.pipe()
+    with io.FileIO(read_end) as output, tempfile.TemporaryFile() as words:
+        with io.FileIO(write_end, "wb") as writing:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=writing, stderr=words, start_new_session=True
+            )
+        program = _Program(process, output.fileno(), words)
+        try:
+            yield program
+        finally:
+            output.close()  # it may be waiting for us to read
+            program.end()
+            program.last_words()

@@ -1,0 +1,65 @@
+"""What of the payload may land, and by which key is it hashed? As the command line, environment and settings say."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from decoder.field_hash import MIN_KEY_BYTES, FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.errors import UserError
+from pipeline.settings import Settings, load_settings
+
+KEY_VARIABLE = "WIRELAKE_PAYLOAD_KEY"
+
+_HOW_TO_MAKE_ONE = "make one with `openssl rand -hex 32 > payload.key` and keep it: another key gives other hashes"
+
+
+class Payload(str, Enum):
+    """What of record keys, values and headers may land; see decoder.model.PayloadPolicy."""
+
+    lengths = "lengths"
+    full = "full"
+    hash = "hash"
+    none = "none"
+
+
+def chosen_payload(
+    payload: Payload | None, key_file: str | None, conf: Path | None = None
+) -> tuple[PayloadPolicy, FieldHash | None]:
+    """The policy in force, and what ``hash`` hashes with.
+
+    Args:
+        payload, key_file: from the command line; None if not given there.
+        conf: a settings file.
+
+    Raises:
+        UserError: the policy is ``hash`` and there is no key, or it cannot be used; or the settings are wrong.
+    """
+    settings = load_settings(conf, payload_policy=payload and payload.value, payload_key_file=key_file)
+    policy = settings.payload_policy
+    return policy, _field_hash(settings) if policy == "hash" else None
+
+
+def _field_hash(settings: Settings) -> FieldHash:
+    key, where = _key(settings)
+    try:
+        return FieldHash(key)
+    except ValueError as error:
+        raise UserError(f"the payload key in {where} cannot be used: {error}; {_HOW_TO_MAKE_ONE}") from error
+
+
+def _key(settings: Settings) -> tuple[bytes, str]:
+    """The key, and where it comes from."""
+    if settings.payload_key_file is not None:
+        path = Path(settings.payload_key_file)
+        try:
+            return path.read_bytes().strip(), str(path)
+        except OSError as error:
+            raise UserError(f"the payload key file {path} cannot be read: {error.strerror}") from error
+    if settings.payload_key is not None:
+        return settings.payload_key.get_secret_value().strip().encode(), KEY_VARIABLE
+    raise UserError(
+        f"--payload hash needs a key of at least {MIN_KEY_BYTES} bytes, in a file (--payload-key-file FILE) or in the "
+        f"environment ({KEY_VARIABLE}); {_HOW_TO_MAKE_ONE}"
+    )

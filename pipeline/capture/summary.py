@@ -1,0 +1,91 @@
+"""What a capture run tells at its end: a table for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import sys
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from decoder.kafka.schema.table import api_names
+from pipeline.capture.stats import NOTICES, CaptureStats
+
+_REASONS = {
+    "tls": "encrypted (TLS)",
+    "no_data": "carried no data",
+    "not_captured": "carried data, but none of it was captured: use a larger snap length (tcpdump -s 0)",
+    "not_recognised": "other protocols",
+}
+
+_TLS_PEERS_SHOWN = 10
+
+
+def print_json(stats: CaptureStats) -> None:
+    """One object on standard output, see CaptureStats."""
+    sys.stdout.buffer.write(orjson.dumps(stats.as_dict(), option=orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+
+
+def print_summary(stats: CaptureStats) -> None:
+    """For people, on standard output."""
+    console = Console()
+    _print_messages(console, stats)
+    recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
+    console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
+    if stats.decrypted:
+        console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
+    for reason, count in sorted(stats.not_recognised.items()):
+        console.print(Text(f"  not read: {count:,} connections {_REASONS.get(reason, reason)}"))
+    if stats.tls:
+        _print_tls(console, stats)
+    for reason, count in sorted(stats.skipped.items()):
+        console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
+    if stats.truncated:
+        console.print(Text(f"  cut off: {stats.truncated:,} messages whose end was not captured"))
+    if stats.gaps:
+        console.print(Text(f"  lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps", "yellow"))
+    for name, count in sorted(stats.notices.items()):
+        console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
+    if stats.ring_files_missed:
+        console.print(Text(f"  lost: {stats.ring_files_missed:,} files of the ring", "bold red"))
+    if stats.kernel_dropped is not None:
+        style = "bold red" if stats.kernel_dropped else ""
+        console.print(Text(f"  dropped by the kernel: {stats.kernel_dropped:,} packets", style))
+    if not stats.connections:
+        console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
+    present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
+    console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+
+
+def _print_messages(console: Console, stats: CaptureStats) -> None:
+    """How many of each api and version."""
+    table = Table("api", "version", "requests", "responses", title="Kafka messages", title_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    names = api_names()
+    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
+        key, version = api
+        name = "(request not seen, or SASL token)" if key is None else names.get(key, f"unknown api {key}")
+        shown = "" if version is None else str(version)
+        table.add_row(name, shown, f"{stats.requests[api]:,}", f"{stats.responses[api]:,}")
+    if table.row_count:
+        console.print(table)
+
+
+def _print_tls(console: Console, stats: CaptureStats) -> None:
+    """Who encrypts, the busiest first, and what to do about it."""
+    for peers, count in stats.tls.most_common(_TLS_PEERS_SHOWN):
+        name = f" ({peers.server_name})" if peers.server_name else ""
+        console.print(Text(f"    {peers.client_ip} to {peers.server_ip} port {peers.server_port}{name}: {count:,}"))
+    if len(stats.tls) > _TLS_PEERS_SHOWN:
+        console.print(Text("    … (--json lists more)"))
+    console.print(
+        Text(
+            "    to read them: capture behind the TLS endpoint, or give the key log of a client or server "
+            "(--tls-keylog FILE)",
+            "yellow",
+        ),
+        soft_wrap=True,
+    )

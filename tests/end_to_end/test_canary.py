@@ -1,0 +1,86 @@
+"""Do planted secrets get into the lake, the logs, the quality results, or what the commands print of them?"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.canaries import canary, compressed_traces, harmed, seen_in, seen_in_files, traces, write_capture
+from tests.end_to_end.conftest import rows, wirelake
+from tests.pipeline.capture.wire import pcap
+from tests.requirements import require_java
+
+pytestmark = pytest.mark.spark
+
+CREDENTIAL, PAYLOAD, OPEN_PAYLOAD, KEY = map(canary, ("credential", "payload", "open payload", "key"))
+HIDDEN = [*traces(CREDENTIAL, PAYLOAD, KEY), *compressed_traces(PAYLOAD)]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A lake made of captures with secrets, and all that the commands said on the way."""
+
+    folder: Path
+    lake: Path
+    output: str
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    """The same capture under each policy that hides payload, one harmed, and one whose payload may land."""
+    require_java()
+    captures, folder = tmp_path_factory.mktemp("captures"), tmp_path_factory.mktemp("planted")
+    landing, lake = folder / "landing", folder / "lake"
+    key = captures / "payload.key"
+    key.write_bytes(KEY)
+    hidden = write_capture(captures / "hidden.pcap", CREDENTIAL, PAYLOAD)
+    (captures / "harmed.pcap").write_bytes(pcap(harmed(random.Random(0), CREDENTIAL, PAYLOAD)))
+    reads = [(hidden, "lengths"), (hidden, "hash"), (hidden, "none"), (captures / "harmed.pcap", "lengths")]
+    reads.append((write_capture(captures / "open.pcap", CREDENTIAL, OPEN_PAYLOAD), "full"))
+    commands: list[tuple[str | Path, ...]] = [
+        (
+            "capture", "read", path, "--landing", landing, "--agent-id", f"{path.stem}-{policy}",
+            "--payload", policy, "--payload-key-file", key,
+        )
+        for path, policy in reads
+    ]  # fmt: skip
+    commands += [
+        ("stream", "--landing", landing, "--lake", lake, "--once"),
+        ("check", "--lake", lake),
+        ("findings", "--lake", lake),
+        ("findings", "--lake", lake, "--json"),
+    ]
+    output = ""
+    for command in commands:
+        done = wirelake(*command, cwd=folder)
+        output += done.stdout + done.stderr
+        assert done.returncode in ((0, 1) if command[0] in ("check", "findings") else (0,)), output
+    return Planted(folder, lake, output)
+
+
+def test_every_policy_is_in_the_lake(planted: Planted) -> None:
+    counts = rows(planted.lake, "SELECT payload_policy, count(*) AS n FROM bronze.frames GROUP BY ALL")
+    assert {row["payload_policy"]: row["n"] > 100 for row in counts} == dict.fromkeys(
+        ("lengths", "full", "hash", "none"), True
+    )
+    statuses = rows(planted.lake, "SELECT DISTINCT decode_status FROM bronze.frames")
+    assert {"ok", "redacted", "orphan_response", "truncated"} <= {row["decode_status"] for row in statuses}
+
+
+def test_the_search_finds_what_may_be_there(planted: Planted) -> None:
+    found = seen_in_files(planted.lake / "bronze" / "frames", traces(OPEN_PAYLOAD))
+    assert any("(read)" in place for place in found)
+
+
+def test_no_file_holds_a_secret(planted: Planted) -> None:
+    """Landing files, manifests, tables with their logs, checkpoints, and whatever else a run leaves behind."""
+    assert seen_in_files(planted.folder, HIDDEN) == []
+
+
+def test_nothing_that_was_printed_holds_one(planted: Planted) -> None:
+    assert "new frames" in planted.output
+    assert " checks, " in planted.output
+    assert seen_in(planted.output.encode(), HIDDEN) == []

@@ -1,0 +1,134 @@
+"""Packets taken by the block give the rows that they give one by one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, Gap, PayloadPolicy
+from pipeline.capture import reading
+from pipeline.capture.agent import Agent
+from pipeline.capture.block import block_of, read_blocks
+from pipeline.capture.block_agent import BlockAgent
+from pipeline.capture.packet import DamagedCaptureError, Packet
+from pipeline.capture.reading import read_capture
+from pipeline.capture.sources import read_packets
+from pipeline.capture.stats import CaptureStats
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+SAMPLES = sorted(path.stem for path in CAPTURES.glob("*.pcap"))
+POLICIES: tuple[PayloadPolicy, ...] = ("lengths", "full", "hash", "none")
+HASH = FieldHash(bytes(range(32)))
+
+
+def packets(sample: str) -> list[Packet]:
+    return list(read_packets(str(CAPTURES / f"{sample}.pcap")))
+
+
+def one_by_one(given: Iterable[Packet], policy: PayloadPolicy) -> tuple[list[Frame | Gap], CaptureStats]:
+    agent = Agent("a", policy, CaptureStats(), HASH)
+    items = [item for packet in given for item in agent.take(packet)]
+    return [*items, *agent.finish()], agent.stats
+
+
+def by_blocks(given: Sequence[Packet], policy: PayloadPolicy, size: int) -> tuple[list[Frame | Gap], CaptureStats, int]:
+    agent = BlockAgent("a", policy, CaptureStats(), HASH)
+    blocks = [block_of(given[start : start + size]) for start in range(0, len(given), size)]
+    items: list[Frame | Gap | pa.Table] = [item for block in blocks for item in agent.take_block(block)]
+    items += agent.finish()
+    rows: list[Frame | Gap] = []
+    in_lanes = 0
+    for item in items:
+        rows += frames(item) if isinstance(item, pa.Table) else [item]
+        in_lanes += item.num_rows if isinstance(item, pa.Table) else 0
+    return rows, agent.stats, in_lanes
+
+
+def frames(table: pa.Table) -> list[Frame]:
+    times = {name: table[name].cast(pa.int64()) for name in ("ts", "ts_end")}
+    for name, column in times.items():
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return [Frame(**row) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_same_rows_under_every_policy(sample, policy):
+    given = packets(sample)
+    expected, stats = one_by_one(given, policy)
+    rows, counted, in_lanes = by_blocks(given, policy, 60)
+    assert Counter(rows) == Counter(expected)
+    assert counted.as_dict() == stats.as_dict()
+    assert in_lanes
+
+
+@pytest.mark.parametrize("size", [1, 7, 500, 100_000])
+def test_the_same_rows_whatever_the_blocks(size):
+    given = packets("stuck_commit")
+    rows, _, in_lanes = by_blocks(given, "lengths", size)
+    assert Counter(rows) == Counter(one_by_one(given, "lengths")[0])
+    assert (in_lanes > 1000) == (size < 100_000)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_same_rows_of_harmed_captures(seed):
+    """Packets lost, sent twice with the same and with other bytes, cut, and in another order."""
+    source = random.Random(seed)
+    given: list[Packet] = []
+    for packet in packets(SAMPLES[seed % len(SAMPLES)]):
+        chance = source.random()
+        if chance < 0.004:
+            continue
+        given.append(packet)
+        if chance > 0.992:
+            given.append(packet)
+        elif chance > 0.99:
+            given.append(packet._replace(data=packet.data[:-1] + bytes([packet.data[-1] ^ 1])))
+        elif chance > 0.988:
+            given[-1] = packet._replace(data=packet.data[: source.randrange(len(packet.data))])
+        elif chance > 0.984 and len(given) > 3:
+            given.insert(-3, given.pop())
+    expected, stats = one_by_one(given, "lengths")
+    rows, counted, _ = by_blocks(given, "lengths", 40)
+    assert Counter(map(without_time, rows)) == Counter(map(without_time, expected))
+    assert counted.as_dict() == stats.as_dict()
+
+
+def without_time(item: Frame | Gap) -> Frame | Gap:
+    """A gap is told when it was waited for long enough, which is looked at now and then."""
+    return replace(item, ts=0) if isinstance(item, Gap) else item
+
+
+def test_a_large_file_lands_the_same(tmp_path, monkeypatch):
+    path = CAPTURES / "stuck_commit.pcap"
+    read_capture([path], tmp_path / "small")
+    monkeypatch.setattr(reading, "LARGE_BYTES", 1)
+    stats = read_capture([path], tmp_path / "large")
+    assert stats.frames["kafka"] == 2661
+    assert rows_in(tmp_path / "large") == rows_in(tmp_path / "small")
+
+
+def rows_in(landing: Path) -> list[dict[str, object]]:
+    rows = [row for path in landing.glob("date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
+    return sorted(rows, key=lambda row: (row["connection_id"], row["direction"], row["seq"]))
+
+
+def test_a_damaged_file_gives_the_packets_before_the_damage(tmp_path):
+    content = (CAPTURES / "healthy.pcap").read_bytes()
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(content[: len(content) // 2])
+    taken: list[int] = []
+    with pytest.raises(DamagedCaptureError) as damage:
+        taken.extend(len(block) for block in read_blocks(str(path)))
+    with pytest.raises(DamagedCaptureError) as expected:
+        list(read_packets(str(path)))
+    assert (damage.value.packets, damage.value.offset) == (expected.value.packets, expected.value.offset)
+    assert sum(taken) == damage.value.packets > 100
