@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import struct
 from collections import Counter, OrderedDict, deque
@@ -125,7 +126,7 @@ class KafkaPairer:
         self._is_ordered = True
         self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
         self._apis: dict[tuple[int, int], None] = {}
-        self._client_ids: set[bytes | None] = set()
+        self._client_ids: set[str] = set()  # their digests
         self._after_handshake = False
         if state is not None:
             self._resume(state)
@@ -209,7 +210,7 @@ class KafkaPairer:
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See decoder.kafka.evidence.Evidence."""
-        return client_id in self._client_ids if self._client_ids else None
+        return _digest(client_id) in self._client_ids if self._client_ids else None
 
     def may_be_next(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence. Some clients number requests when they make them, not when they send."""
@@ -280,7 +281,7 @@ class KafkaPairer:
         return Seen(self._last_id, self.last_answer, self._is_ordered, frozenset(self._apis))
 
     def state(self) -> Mapping[str, Any]:
-        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic, and are learned again."""
+        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are told."""
         return {
             "exchanges": self._exchanges,
             "outstanding": _newest(self._outstanding),
@@ -290,6 +291,7 @@ class KafkaPairer:
             "last_ids": [self._last_id, self.last_answer],
             "apis": [list(api) for api in self._apis],
             "missed": [list(run) for run in self._missed],
+            "client_ids": sorted(self._client_ids),
             "doubts": [getattr(self, name) for name in _DOUBTS],
         }
 
@@ -304,6 +306,7 @@ class KafkaPairer:
         for key, version in state["apis"]:
             self._use(int(key), int(version))
         self._missed.extend((int(first), int(count)) for first, count in state["missed"])
+        self._client_ids.update(map(str, state["client_ids"]))
         for name, value in zip(_DOUBTS, state["doubts"], strict=True):
             setattr(self, name, bool(value))
 
@@ -326,7 +329,7 @@ class KafkaPairer:
         self._last_id = peek.correlation_id
         is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
         if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
-            self._client_ids.add(peek.client_id)
+            self._client_ids.add(_digest(peek.client_id))
         if peek.known:
             self._use(peek.api_key, peek.api_version)
 
@@ -385,6 +388,10 @@ class KafkaPairer:
                     _less(self._passed_ids, correlation_id)
                     return self._passed_over.pop(ordinal)
         return None
+
+
+def _digest(client_id: bytes | None) -> str:
+    return hashlib.blake2b(client_id, digest_size=8).hexdigest() if client_id is not None else ""
 
 
 def _less(counter: Counter[int | None], key: int | None) -> None:

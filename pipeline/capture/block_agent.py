@@ -111,5 +111,5 @@ class BlockAgent(Agent):
 
     def finish(self) -> Iterator[Frame | Gap]:
         """See Agent.finish."""
-        self._lanes.leave_all()
+        self._lanes.leave_all(at_end=True)
         yield from super().finish()
