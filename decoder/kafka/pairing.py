@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from decoder.kafka.evidence import Reads, reads_as_telling
 from decoder.kafka.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
 from decoder.model import Direction, FrameFlags, RawFrame
@@ -77,10 +79,11 @@ class Seen(NamedTuple):
     is_ordered: bool
     apis: frozenset[tuple[int, int]]
 
-    def with_requests(self, ids: Sequence[int], apis: Iterable[tuple[int, int]]) -> Seen:
+    def with_requests(self, ids: np.ndarray[Any, np.dtype[np.int64]], apis: Iterable[tuple[int, int]]) -> Seen:
         """After requests with these ids, in order, and of these apis."""
-        before = itertools.chain(ids[:1] if self.last_request is None else [self.last_request], ids)
-        ordered = self.is_ordered and all(_is_near(int(last), int(one)) for last, one in zip(before, ids, strict=False))
+        first = int(ids[0]) if self.last_request is None else self.last_request
+        steps = np.diff(ids, prepend=first) + MAX_STEP_BACK  # as in _is_near
+        ordered = self.is_ordered and bool(np.all(steps % (1 << 32) < MAX_STEP))
         known = {api for api in apis if api[0] <= MAX_KNOWN_API and api[1] <= MAX_KNOWN_VERSION}
         more = known - self.apis if len(self.apis) < MAX_APIS else known & self.apis
         return Seen(int(ids[-1]), self.last_response, ordered, self.apis | more if more else self.apis)

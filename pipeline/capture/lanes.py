@@ -18,7 +18,7 @@ import pyarrow as pa
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
 from decoder.model import Frame, PayloadPolicy
 from pipeline.capture.block import BLOCK_PACKETS, Block
-from pipeline.capture.columns import Rows, table_of
+from pipeline.capture.columns import Rows, frames_of, table_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.link import Endpoint, Segment
@@ -284,10 +284,16 @@ class Lanes:
     def _remember(self, lane: int, gone: _Lane) -> None:
         """Tell the tracker the newest bytes that went by a lane: copies that come may differ."""
         for past in self._past:
-            for number in past.of(lane)[-2 * RECENT_SEGMENTS :].tolist() if past.ordinal >= gone.entered else ():
-                segment = self.flows.segment(past.block, past.segments, number)
-                half = gone.connection.halves[int(past.segments.side[number]) ^ gone.flip]
-                half.remember(half.position(segment.seq), segment.payload)
+            if past.ordinal < gone.entered:
+                continue
+            packets, segments = past.of(lane), past.segments
+            for side in (0, 1):
+                numbers = packets[segments.side[packets] == side][-RECENT_SEGMENTS:]
+                half = gone.connection.halves[side ^ gone.flip]
+                starts = segments.start[numbers]
+                places = zip(starts.tolist(), (starts + segments.size[numbers]).tolist(), strict=True)
+                for seq, (start, end) in zip(segments.seq[numbers].tolist(), places, strict=True):
+                    half.remember(half.position(seq), past.block.data[start:end].tobytes())
 
     def _make_room(self) -> None:
         if self.flows.count > MAX_FLOWS:
@@ -366,43 +372,16 @@ class Lanes:
             streams.data, frames.begin, frames.size, number_of, is_response.astype(np.int64), frames.seq, frames.ts,
             frames.ts_end, frames.ordinal, frames.api_key, frames.api_version, frames.correlation_id, frames.flags,
         )  # fmt: skip
-        for index in to_redact.tolist():
+        labels = [self._labels(int(lane)) for lane in lanes]
+        for index, frame in zip(to_redact.tolist(), frames_of(rows.at(to_redact), labels), strict=True):
             begin = int(rows.begin[index])
-            redacted = self._redact(self._frame(rows, index, lanes))
+            redacted = self._redact(frame)
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
-        harvest.held = [self._frame(rows, index, lanes) for index in np.flatnonzero(is_held).tolist()]
+        harvest.held = frames_of(rows.at(np.flatnonzero(is_held)), labels)
         passed = np.flatnonzero(~is_held)
         if len(passed):
-            columns = (getattr(rows, name)[passed] for name in Rows.__dataclass_fields__ if name != "data")
-            harvest.table = table_of(Rows(rows.data, *columns), [self._labels(int(lane)) for lane in lanes])
-
-    def _frame(self, rows: Rows, index: int, lanes: Ints) -> Frame:
-        labels = self._labels(int(lanes[rows.which[index]]))
-        begin, size = int(rows.begin[index]), int(rows.size[index])
-        return Frame(
-            agent_id=labels.agent_id,
-            connection_id=labels.connection_id,
-            exchange_id=f"{labels.connection_id}-{rows.ordinal[index]}",
-            seq=int(rows.seq[index]),
-            direction="response" if rows.is_response[index] else "request",
-            ts=int(rows.ts[index]),
-            ts_end=int(rows.ts_end[index]),
-            client_ip=labels.client[0],
-            client_port=labels.client[1],
-            server_ip=labels.server[0],
-            server_port=labels.server[1],
-            protocol=labels.protocol,
-            api_key=int(rows.api_key[index]),
-            api_version=int(rows.api_version[index]),
-            correlation_id=int(rows.correlation_id[index]),
-            reply_to=None,
-            size=size,
-            frame=rows.data[begin : begin + size].tobytes(),
-            flags=int(rows.flags[index]),
-            flow_id=labels.flow_id,
-            payload_policy=labels.payload_policy,
-        )
+            harvest.table = table_of(rows.at(passed), labels)
 
     def _lane(self, lane: int) -> _Lane:
         found = self._lanes[lane]
