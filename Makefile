@@ -28,7 +28,7 @@ $(STAMPS)/venv: pipeline/setup/venv.sh
 
 $(STAMPS)/packages: requirements.lock $(STAMPS)/venv
 	@echo "Installing Python packages …"
-	@$(UV) pip install --quiet --python $(PYTHON_IN) --require-hashes -r requirements.lock
+	@$(UV) pip install --quiet --compile-bytecode --python $(PYTHON_IN) --require-hashes -r requirements.lock
 	@touch $@
 
 $(STAMPS)/project: pyproject.toml $(STAMPS)/packages
@@ -70,7 +70,7 @@ airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .ve
 $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
 	@echo "Installing Airflow …"
 	@[ -x $(AIRFLOW_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON_IN) $(AIRFLOW_VENV)
-	@$(UV) pip install --quiet --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
+	@$(UV) pip install --quiet --compile-bytecode --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
 bench: setup ## Measure throughput on the sample captures

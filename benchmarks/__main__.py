@@ -1,15 +1,16 @@
-"""Speed beside peers: ``python -m benchmarks [capture [FILE] | decode | records | spark | variant]``; else all."""
+"""Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS (``capture`` may name a FILE); else all."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, records, spark, variant
+from benchmarks import capture, decode, live, records, spark, variant
 
 PARTS = {
     "capture": capture.main,
     "decode": decode.main,
+    "live": live.main,
     "records": records.main,
     "spark": spark.main,
     "variant": variant.main,
