@@ -14,7 +14,7 @@ from decoder.redact import redact
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector
-from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.packet import Aside, CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
 from pipeline.capture.sources import read_packets
@@ -80,7 +80,7 @@ def frames_of(
         agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us)
         for path in map(str, pieces):
             try:
-                for packet in read_packets(path, on_secrets=decryption.found_secrets if decryption else None):
+                for packet in read_packets(path, on_aside=agent.note):
                     yield from agent.take(packet)
                     if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
                         on_progress(agent.stats)
@@ -129,6 +129,15 @@ class Agent:
         self._held: OrderedDict[str, Frame] = OrderedDict()
         self._held_bytes = 0
         self._ts = 0
+        self._dropped: dict[int, int] = {}
+
+    def note(self, aside: Aside) -> None:
+        """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
+        if aside.has_secrets and self._decryption is not None:
+            self._decryption.found_secrets()
+        if aside.dropped is not None:
+            self._dropped[aside.interface] = aside.dropped
+            self.stats.kernel_dropped = sum(self._dropped.values())
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """Take the next packet."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.capture.packet import (
     MAX_PACKET_BYTES,
+    Aside,
     ByteSource,
     CaptureError,
     Damage,
@@ -74,12 +75,12 @@ def block_of(packets: Sequence[Packet]) -> Block:
     )
 
 
-def read_blocks(path: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Block]:
+def read_blocks(path: str, on_aside: Callable[[Aside], None] | None = None) -> Iterator[Block]:
     """As :func:`pipeline.capture.sources.read_packets`, many packets at a time; for files."""
     count = 0
     with opened(path) as source:
         try:
-            for block in _blocks(source, path, on_secrets):
+            for block in _blocks(source, path, on_aside):
                 count += len(block)
                 yield block
         except Damage as damage:
@@ -88,7 +89,7 @@ def read_blocks(path: str, on_secrets: Callable[[], None] | None = None) -> Iter
             raise CaptureError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _blocks(source: ByteSource, path: str, on_secrets: Callable[[], None] | None) -> Iterator[Block]:
+def _blocks(source: ByteSource, path: str, on_aside: Callable[[Aside], None] | None) -> Iterator[Block]:
     magic = source.upto(4)
     if magic in MAGICS:
         yield from _pcap_blocks(source, magic)
@@ -96,7 +97,7 @@ def _blocks(source: ByteSource, path: str, on_secrets: Callable[[], None] | None
     packets: list[Packet] = []
     room = FIRST_BLOCK_PACKETS
     try:
-        for packet in cut_packets(source, path, on_secrets, magic):
+        for packet in cut_packets(source, path, on_aside, magic):
             packets.append(packet)
             if len(packets) == room:
                 yield block_of(packets)

@@ -157,7 +157,7 @@ class _Follower:
         skip, count = done.packets if done is not None else 0, 0
         size, missed = file.size, False
         try:
-            for packet in read_packets(file.path):
+            for packet in read_packets(file.path, on_aside=self._run.agent.note):
                 count += 1
                 if count > skip:
                     self._run.take(packet)

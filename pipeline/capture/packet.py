@@ -30,6 +30,20 @@ class Packet(NamedTuple):
     original_length: int
 
 
+class Aside(NamedTuple):
+    """What a pcapng file holds beside packets.
+
+    Attributes:
+        has_secrets: keys to decrypt packets with.
+        interface: which one the next is told of.
+        dropped: packets that the kernel had no room for, or that the interface lost, since the capture began.
+    """
+
+    has_secrets: bool = False
+    interface: int = 0
+    dropped: int | None = None
+
+
 class CaptureError(UserError):
     """Raised when a file cannot be read as a capture.
 

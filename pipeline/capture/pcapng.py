@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipeline.capture.packet import MAX_PACKET_BYTES, ByteSource, Damage, Packet
+from pipeline.capture.packet import MAX_PACKET_BYTES, Aside, ByteSource, Damage, Packet
 
 MAX_BLOCK_BYTES = MAX_PACKET_BYTES + 64 * 1024
 """The largest block: a packet with its options. Other blocks (name resolution, decryption secrets) are smaller."""
@@ -22,11 +22,14 @@ _SECTION_HEADER = 0x0A0D0D0A
 _INTERFACE = 1
 _OLD_PACKET = 2
 _SIMPLE_PACKET = 3
+_STATISTICS = 5
 _ENHANCED_PACKET = 6
 _DECRYPTION_SECRETS = 10
 _BYTE_ORDERS = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 _OPTION_TSRESOL = 9
 _OPTION_TSOFFSET = 14
+_OPTIONS_DROPPED = (5, 7)
+"""isb_ifdrop and isb_osdrop: by the interface, by the operating system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,10 @@ class _Interface:
         return ticks * 1_000_000 // self.ticks_per_second + self.offset_us
 
 
-def read_pcapng(source: ByteSource, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
+def read_pcapng(source: ByteSource, on_aside: Callable[[Aside], None] | None = None) -> Iterator[Packet]:
     """All packets of a pcapng file whose first four bytes (the section header's type) have been read.
 
-    ``on_secrets`` is called at each block of decryption secrets; what it holds is not kept.
+    ``on_aside`` is told of each block of decryption secrets (what it holds is not kept), and of interface statistics.
 
     A simple packet block has no timestamp: its packet gets that of the packet before it (0 if there is none).
 
@@ -73,8 +76,10 @@ def read_pcapng(source: ByteSource, on_secrets: Callable[[], None] | None = None
                 packet = _packet(kind, body, order, interfaces, start, last_ts)
                 last_ts = packet.ts_us
                 yield packet
-            elif kind == _DECRYPTION_SECRETS and on_secrets is not None:
-                on_secrets()
+            elif kind == _DECRYPTION_SECRETS and on_aside is not None:
+                on_aside(Aside(has_secrets=True))
+            elif kind == _STATISTICS and on_aside is not None and (aside := _statistics(body, order)) is not None:
+                on_aside(aside)
         start = source.offset
         head = source.upto(4)
         if not head:
@@ -118,19 +123,32 @@ def _interface(body: bytes, order: str, start: int) -> _Interface:
         raise Damage("damaged (a short interface block)", start)
     linktype, _, snaplen = struct.unpack_from(order + "HHI", body)
     ticks, offset = 1_000_000, 0
-    at = 8
-    while at + 4 <= len(body):
-        code, size = struct.unpack_from(order + "HH", body, at)
-        value = body[at + 4 : at + 4 + size]
-        if code == 0:
-            break
-        if code == _OPTION_TSRESOL and size == 1 and value:
+    for code, value in _options(body, 8, order):
+        if code == _OPTION_TSRESOL and len(value) == 1:
             exponent = value[0] & 0x7F
             ticks = 2**exponent if value[0] & 0x80 else 10**exponent
         elif code == _OPTION_TSOFFSET and len(value) == 8:
             offset = struct.unpack(order + "q", value)[0]
-        at += 4 + (size + 3) // 4 * 4
     return _Interface(linktype, snaplen, ticks, offset * 1_000_000)
+
+
+def _statistics(body: bytes, order: str) -> Aside | None:
+    """What was dropped, if it is told: interface, time (8 bytes), options."""
+    counts = [
+        struct.unpack(order + "Q", value)[0]
+        for code, value in _options(body, 12, order)
+        if code in _OPTIONS_DROPPED and len(value) == 8
+    ]
+    return Aside(interface=struct.unpack_from(order + "I", body)[0], dropped=sum(counts)) if counts else None
+
+
+def _options(body: bytes, at: int, order: str) -> Iterator[tuple[int, bytes]]:
+    while at + 4 <= len(body):
+        code, size = struct.unpack_from(order + "HH", body, at)
+        if code == 0:
+            return
+        yield code, body[at + 4 : at + 4 + size]
+        at += 4 + (size + 3) // 4 * 4
 
 
 def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], start: int, last_ts: int) -> Packet:

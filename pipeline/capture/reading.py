@@ -95,7 +95,7 @@ def read_capture(
     for pieces in [[file.path] for file in extents] if tls_keylog else captures(extents):
         try:
             with decryption_of(pieces, tls_keylog) as decryption:
-                total.add(_read_pieces(pieces, run(decryption=decryption), decryption, allow_truncated))
+                total.add(_read_pieces(pieces, run(decryption=decryption), allow_truncated))
         except CaptureError as error:
             on_error(error)
     return total
@@ -117,14 +117,12 @@ def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[Ca
             on_error(error)
 
 
-def _read_pieces(
-    pieces: Sequence[str], run: CaptureRun, decryption: Decryption | None, allow_truncated: bool
-) -> CaptureStats:
+def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) -> CaptureStats:
     read = _read_by_blocks if _are_large(pieces) else _read_one_by_one
     with run:
         for number, path in enumerate(pieces, 1):
             try:
-                read(path, run, decryption.found_secrets if decryption else None)
+                read(path, run)
             except DamagedCaptureError:
                 if not allow_truncated:
                     raise
@@ -139,17 +137,17 @@ def _are_large(pieces: Sequence[str]) -> bool:
     return sum(Path(path).stat().st_size for path in pieces) >= LARGE_BYTES
 
 
-def _read_by_blocks(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
+def _read_by_blocks(path: str, run: CaptureRun) -> None:
     from pipeline.capture.block import read_blocks  # noqa: PLC0415
 
     agent = run.hurry()
-    for block in read_blocks(path, on_secrets):
+    for block in read_blocks(path, agent.note):
         run.add(agent.take_block(block))
         run.tell()
 
 
-def _read_one_by_one(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
-    for packet in read_packets(path, on_secrets=on_secrets):
+def _read_one_by_one(path: str, run: CaptureRun) -> None:
+    for packet in read_packets(path, on_aside=run.agent.note):
         run.take(packet)
 
 
@@ -162,7 +160,7 @@ def _read_standard_input(
 
     with run:
         try:
-            for packet in read_packets(STDIN, on_wait):
+            for packet in read_packets(STDIN, on_wait, run.agent.note):
                 run.take(packet)
         except DamagedCaptureError as error:
             if not (allow_truncated or stop.asked()):

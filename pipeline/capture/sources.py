@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import zstandard
 
 from pipeline.capture import pcap
-from pipeline.capture.packet import ByteSource, CaptureError, Damage, DamagedCaptureError, Packet
+from pipeline.capture.packet import Aside, ByteSource, CaptureError, Damage, DamagedCaptureError, Packet
 from pipeline.capture.pcapng import PCAPNG_MAGIC, read_pcapng
 from pipeline.capture.pipe import Pipe, Prefixed
 
@@ -88,7 +88,7 @@ def captures(extents: Iterable[Extent]) -> list[list[str]]:
 
 
 def read_packets(
-    path: str, on_wait: Callable[[], bool] = lambda: True, on_secrets: Callable[[], None] | None = None
+    path: str, on_wait: Callable[[], bool] = lambda: True, on_aside: Callable[[Aside], None] | None = None
 ) -> Generator[Packet, None, None]:
     """All packets of a capture file in file order.
 
@@ -96,14 +96,14 @@ def read_packets(
         path: pcap or pcapng, plain, gzip or zstd; ``-`` is standard input, whose packets come as soon as they are
             complete.
         on_wait: see pipeline.capture.pipe.Pipe; for standard input only.
-        on_secrets: called where a pcapng file holds keys to decrypt its packets.
+        on_aside: told what a pcapng file holds beside packets.
 
     Raises:
         CaptureError: the file is missing, unreadable, empty or no capture.
         DamagedCaptureError: after the last good packet, if the file is truncated or damaged behind it.
     """
     with _open(path, on_wait) as raw:
-        yield from read_stream(raw, path, on_secrets)
+        yield from read_stream(raw, path, on_aside)
 
 
 @contextmanager
@@ -113,11 +113,11 @@ def opened(path: str) -> Iterator[ByteSource]:
         yield ByteSource(_decompressed(raw))
 
 
-def read_stream(raw: io.RawIOBase, name: str, on_secrets: Callable[[], None] | None = None) -> Iterator[Packet]:
+def read_stream(raw: io.RawIOBase, name: str, on_aside: Callable[[Aside], None] | None = None) -> Iterator[Packet]:
     """All packets of a stream; ``name`` is for messages. Raises as :func:`read_packets`."""
     count = 0
     try:
-        for packet in cut_packets(ByteSource(_decompressed(raw)), name, on_secrets):
+        for packet in cut_packets(ByteSource(_decompressed(raw)), name, on_aside):
             count += 1
             yield packet
     except Damage as damage:
@@ -146,7 +146,7 @@ def _files(path: str) -> list[str]:
 
 
 def cut_packets(
-    source: ByteSource, name: str, on_secrets: Callable[[], None] | None = None, magic: bytes | None = None
+    source: ByteSource, name: str, on_aside: Callable[[Aside], None] | None = None, magic: bytes | None = None
 ) -> Iterator[Packet]:
     """The packets of decompressed bytes, of which the first four (``magic``) may have been read already.
 
@@ -160,7 +160,7 @@ def cut_packets(
             name, "is empty; a capture has at least a file header (was tcpdump stopped before it wrote?)"
         )
     if magic == PCAPNG_MAGIC:
-        return read_pcapng(source, on_secrets)
+        return read_pcapng(source, on_aside)
     if magic in pcap.MAGICS:
         return pcap.read_pcap(source, magic)
     raise CaptureError(

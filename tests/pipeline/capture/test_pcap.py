@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from pipeline.capture.agent import Agent
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.sources import JOIN_US, OVERLAP_US, Extent, capture_files, captures, read_packets
+from pipeline.capture.stats import CaptureStats
 from tests.pipeline.capture.wire import T0, block, enhanced, interface, pcap, pcapng, section
 
 PACKETS = [Packet(T0 + i * 1001, 1, bytes([i]) * (20 + i), 20 + i + (i % 2) * 100) for i in range(5)]
@@ -109,6 +111,24 @@ class TestPcapng:
         content = section() + interface(1) + names + block(6, head + padded + comment + flags_and_drops) + statistics
         content += secrets + description + enhanced(p, number=1, ticks=T0 * 1000)
         assert read(tmp_path, content) == [p, p]
+
+    @pytest.mark.parametrize("order", ["<", ">"])
+    def test_what_was_dropped_by_interface_and_system(self, tmp_path, order):
+        """Counts of an interface grow; of one that tells nothing nothing is known."""
+
+        def statistics(number: int, **counts: int) -> bytes:
+            codes = {"received": 4, "by_interface": 5, "by_system": 7}
+            options = [struct.pack(order + "HHQ", codes[name], 8, count) for name, count in counts.items()]
+            return block(5, struct.pack(order + "III", number, 0, 0) + b"".join(options), order)
+
+        agent = Agent("a", "full", CaptureStats())
+        path = tmp_path / "x.pcapng"
+        begin = section(order) + interface(1, order) * 2 + enhanced(PACKETS[0], order)
+        path.write_bytes(begin + statistics(0, received=9))
+        assert [len(list(read_packets(str(path), on_aside=agent.note))), agent.stats.kernel_dropped] == [1, None]
+        more = statistics(0, by_interface=2, by_system=3), statistics(1, by_system=10), statistics(0, by_system=7)
+        path.write_bytes(begin + b"".join(more))
+        assert [len(list(read_packets(str(path), on_aside=agent.note))), agent.stats.kernel_dropped] == [1, 17]
 
     def test_sections_with_interfaces_of_their_own_time(self, tmp_path):
         """The same number names another interface, with other units, in each section; byte orders mixed."""
