@@ -59,11 +59,12 @@ class Codec:
             trace: called with a FieldSpan for each value read, of Kafka.
 
         Returns:
-            Of MongoDB see decoder.mongodb.messages. Of Kafka the message: ``header`` and ``body`` as Kafka's ``*JsonConverter`` classes write them (bytes as base64,
-            uuids in Kafka's base64url form, fields absent in that version left out); instead of records
-            ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown tagged fields (KIP-482) as
-            ``unknownTaggedFields``. On an error they hold what was read up to it. ``embedded`` holds the messages
-            inside bytes fields, which ``trace`` does not go into and whose errors leave the status as it is.
+            The message. Of MongoDB: see decoder.mongodb.messages. Of Kafka: ``header`` and ``body`` as its
+            ``*JsonConverter`` classes write them (bytes as base64, uuids in Kafka's base64url form, fields absent in
+            that version left out); instead of records ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown
+            tagged fields (KIP-482) as ``unknownTaggedFields``. On an error they hold what was read up to it.
+            ``embedded`` holds the messages inside bytes fields, which ``trace`` does not go into and whose errors leave
+            the status as it is.
 
         Raises:
             ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.

@@ -57,8 +57,8 @@ class ErrorCode(str, Enum):
     TOO_MANY_RECORDS = "too_many_records"
     """The frame holds more batches, records or record headers than decoder.limits allows; the rest is not read."""
     UNKNOWN_CODEC = "unknown_codec"
-    """A record batch compressed in a way that its format does not have (5 to 7; zstd before v2), or a MongoDB message by
-    a compressor that is not known."""
+    """A record batch compressed in a way that its format does not have (5 to 7; zstd before v2); a MongoDB message by a
+    compressor that is not known."""
     DECOMPRESSION_FAILED = "decompression_failed"
     """Compressed records, or a compressed MongoDB message, that are damaged, cut off, or followed by bytes that do not
     belong to them."""

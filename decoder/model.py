@@ -36,7 +36,7 @@ class FrameFlags(IntFlag):
     AFTER_GAP = 4
     """The first frame after bytes were lost in this direction."""
     CRC_CHECKED = 8
-    """The checksums in this frame (of its record batches; of a MongoDB message) were verified before the payload policy was
+    """The checksums in this frame (of record batches; of a MongoDB message) were verified before the payload policy was
     applied."""
     CRC_MISMATCH = 16
     """At least one of them did not match (only together with CRC_CHECKED)."""
@@ -63,7 +63,7 @@ class FrameFlags(IntFlag):
     CREDENTIALS = 16384
     """A response to a command with credentials (MongoDB's saslStart …): nothing of its body may be stored."""
     FOLLOWING_RESPONSE = 32768
-    """A further response where a request has several (MongoDB's exhaust): ``reply_to`` is the response before it, and it
+    """A further response where a request has several (MongoDB's exhaust): ``reply_to`` is the response before it. It
     has an exchange of its own, without a request."""
 
 

@@ -19,7 +19,7 @@ LENGTH_BYTES = 4
 """Of the length that a frame begins with."""
 
 MAX_SEARCH_BYTES = 8 * 1024 * 1024
-"""Bytes kept while looking; the oldest give way. A stream that is of another protocol (by now) must not fill the memory."""
+"""Bytes kept while looking; the oldest give way. A stream of another protocol must not fill the memory."""
 
 MAX_READ_BYTES = 8 * MAX_SEARCH_BYTES
 MAX_READ_RATIO = 16

@@ -90,52 +90,67 @@ def document_end(data: bytes, start: int, end: int) -> int:
 
 
 def walk(data: bytes, start: int, end: int, budget: Budget | None = None) -> Iterator[Element]:
-    """All values of the document from ``start`` to ``end``, in their order; of a document first itself, then its values.
+    """All values of the document from ``start`` to ``end``, in their order; documents before the values in them.
 
     Raises:
         DecodeError: where it is not a document any more, or too deep, or too large.
     """
     budget = budget or Budget()
-    at = start + 4
     if document_end(data, start, end) != end:
         raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a document ends before the bytes that are its")
-    ends = [end]
+    at, ends = start + 4, [end]
     while ends:
-        kind, last = data[at], ends[-1] - 1
-        if not kind:
+        last = ends[-1] - 1
+        if not data[at]:
             if at != last:
                 raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a document ends before its length says")
             ends.pop()
             at += 1
             continue
-        key_end = data.find(0, at + 1, last)
-        if key_end < 0:
-            raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a key does not end")
+        element, inner = _element(data, at, last, len(ends))
         budget.values -= 1
         if budget.values < 0:
             raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
-        value = key_end + 1
-        size = _FIXED.get(kind)
-        inner = 0
-        if size is None:
-            value_end, inner = _variable(data, kind, value, last)
-        else:
-            value_end = value + size
-            if value_end > last:
-                detail = f"a value of {size} bytes, {last - value} are left"
-                raise DecodeError(ErrorCode.LENGTH_OVERRUN, value, detail)
-            if kind == BOOLEAN and data[value] > 1:
-                raise DecodeError(ErrorCode.INVALID_DOCUMENT, value, f"a boolean of {data[value]}")
-        yield Element(kind, at + 1, key_end, value, value_end, len(ends))
-        if not inner:
-            at = value_end
-            continue
-        if len(ends) >= limits.MAX_BSON_DEPTH:
-            raise DecodeError(ErrorCode.TOO_DEEP, value, f"documents nest deeper than {limits.MAX_BSON_DEPTH} levels")
-        ends.append(document_end(data, inner, value_end))
-        if ends[-1] != value_end:
-            raise DecodeError(ErrorCode.INVALID_DOCUMENT, inner, "a scope does not fill its code")
-        at = inner + 4
+        yield element
+        at = element.end
+        if inner:
+            if len(ends) >= limits.MAX_BSON_DEPTH:
+                detail = f"documents nest deeper than {limits.MAX_BSON_DEPTH} levels"
+                raise DecodeError(ErrorCode.TOO_DEEP, inner, detail)
+            if document_end(data, inner, element.end) != element.end:
+                raise DecodeError(ErrorCode.INVALID_DOCUMENT, inner, "a scope does not fill its code")
+            ends.append(element.end)
+            at = inner + 4
+
+
+def fields(data: bytes, start: int, end: int) -> Iterator[Element]:
+    """The values of a document without those of the documents in it, as far as they can be read. Never raises."""
+    at = start + 4
+    try:
+        while at < end and data[at]:
+            element, _ = _element(data, at, end, 1)
+            yield element
+            at = element.end
+    except DecodeError:
+        return
+
+
+def _element(data: bytes, at: int, last: int, depth: int) -> tuple[Element, int]:
+    """The value at ``at`` in a document whose last byte is at ``last``, and where the document begins that it holds."""
+    kind = data[at]
+    key_end = data.find(0, at + 1, last)
+    if key_end < 0:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a key does not end")
+    value = key_end + 1
+    size = _FIXED.get(kind)
+    if size is None:
+        end, inner = _variable(data, kind, value, last)
+        return Element(kind, at + 1, key_end, value, end, depth), inner
+    if value + size > last:
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, value, f"a value of {size} bytes, {last - value} are left")
+    if kind == BOOLEAN and data[value] > 1:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, value, f"a boolean of {data[value]}")
+    return Element(kind, at + 1, key_end, value, value + size, depth), 0
 
 
 def _variable(data: bytes, kind: int, start: int, last: int) -> tuple[int, int]:

@@ -154,20 +154,18 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
     """
     if len(data) > limits.MAX_MONGODB_MESSAGE_BYTES + COMPRESSED_AT:
         detail = f"the message is larger than {limits.MAX_MONGODB_MESSAGE_BYTES} bytes"
-        return _failed(DecodeError(ErrorCode.FRAME_TOO_LARGE, 0, detail), None)
+        return _failed(DecodeError(ErrorCode.FRAME_TOO_LARGE, 0, detail), 0)
     try:
         opened = open_message(data)
-    except DecodeError as error:
-        return _failed(error, flags)
+    except DecodeError as no_header:
+        return _failed(no_header, flags)
     reading = _Reading(opened, flags)
-    if flags & FrameFlags.BODY_REMOVED and opened.error is not None:
-        body: dict[str, Any] = {}
-        detail = "the body did not decode where it was captured, and was not stored"
-        reading.error = DecodeError(ErrorCode.BODY_REMOVED, HEADER_BYTES, detail)
-    else:
-        body = reading.read()
+    body = reading.read()
     if opened.error is not None:
         reading.note(opened.error)
+    if flags & FrameFlags.BODY_REMOVED and reading.error is not None:
+        detail = "what did not decode where it was captured was not stored"
+        reading.error = DecodeError(ErrorCode.BODY_REMOVED, reading.error.offset, detail)
     if opened.error is not None and opened.error.code is ErrorCode.UNKNOWN_API:
         body = {"raw": base64.b64encode(memoryview(data)[HEADER_BYTES:]).decode()}
     status, error = _status(reading, flags, len(data))
@@ -184,9 +182,9 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
     )
 
 
-def _failed(error: DecodeError, flags: int | None) -> Message:
+def _failed(error: DecodeError, flags: int) -> Message:
     status: Status = "malformed"
-    if flags and flags & FrameFlags.TRUNCATED:
+    if flags & FrameFlags.TRUNCATED:
         status = "truncated"
         error = DecodeError(
             ErrorCode.FRAME_TRUNCATED, error.offset, "the capture holds only the beginning of the frame"
