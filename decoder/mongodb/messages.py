@@ -27,6 +27,15 @@ from decoder.mongodb.wire import (
 
 HANDSHAKES = ("hello", "isMaster", "ismaster")
 
+_STILL_TOLD = (
+    ErrorCode.NESTED_COMPRESSION,
+    ErrorCode.UNKNOWN_CODEC,
+    ErrorCode.DECOMPRESSION_LIMIT,
+    ErrorCode.NEGATIVE_LENGTH,
+    ErrorCode.UNKNOWN_FLAG,
+)
+"""Errors that what is left of a message still shows."""
+
 CHANGED = FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED
 """Flags of frames whose checksum is not that of the wire."""
 
@@ -163,7 +172,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
     body = reading.read()
     if opened.error is not None:
         reading.note(opened.error)
-    if flags & FrameFlags.BODY_REMOVED and reading.error is not None:
+    if flags & FrameFlags.BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:
         detail = "what did not decode where it was captured was not stored"
         reading.error = DecodeError(ErrorCode.BODY_REMOVED, reading.error.offset, detail)
     if opened.error is not None and opened.error.code is ErrorCode.UNKNOWN_API:

@@ -10,14 +10,13 @@ from decoder import limits
 from decoder.errors import DecodeError
 from decoder.model import Direction
 from decoder.mongodb.compression import COMPRESSORS
-from decoder.mongodb.documents import INT64, MIN_DOCUMENT_BYTES, STRING, fields
+from decoder.mongodb.documents import DOCUMENT, INT64, MIN_DOCUMENT_BYTES, STRING, fields
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.secrets import is_secret_collection, is_sensitive_command
 from decoder.mongodb.wire import (
     EXHAUST_ALLOWED,
     HEADER_BYTES,
     MORE_TO_COME,
-    OP_COMMAND,
     OP_COMPRESSED,
     OP_MSG,
     OP_QUERY,
@@ -40,6 +39,8 @@ LOOK_BYTES = 512
 _MAX_NAME_BYTES = 256
 """Database and collection together have at most 255 bytes."""
 
+_WRAPPERS = (b"$query", b"query")
+"""Of commands that were sent as queries with options."""
 _BSON_TYPES = frozenset([*range(1, 20), 0x7F, 0xFF])
 _MSG = struct.Struct("<IB")
 _SIZE = struct.Struct("<i")
@@ -63,13 +64,11 @@ class RequestPeek:
     """What pairing and redaction need to know of a request.
 
     Attributes:
-        command: the command's name, if it is one and can be read.
         is_silent: whether the server does not answer it; None if that cannot be read.
         is_exhaust: whether the server may answer several times; None if that cannot be read.
-        is_secret: whether it, and its answer, hold credentials.
+        is_secret: see :func:`holds_credentials`.
     """
 
-    command: str | None
     is_silent: bool | None
     is_exhaust: bool | None
     is_secret: bool
@@ -80,7 +79,7 @@ def peek_request(data: bytes) -> RequestPeek:
     try:
         opened = open_message(data)
     except DecodeError:
-        return RequestPeek(None, None, None, False)
+        return RequestPeek(None, None, False)
     silent = exhaust = None
     outline = opened.outline
     read = outline.fields if outline is not None else {}
@@ -90,9 +89,7 @@ def peek_request(data: bytes) -> RequestPeek:
         silent, exhaust = False, bool(read["flags"] & QUERY_EXHAUST)
     elif outline is not None and opened.opcode != OP_MSG:
         silent, exhaust = opened.opcode in SILENT_OPCODES, False
-    command, collection = command_of(opened)
-    secret = is_secret_collection(collection) or (command is not None and is_sensitive_command(command))
-    return RequestPeek(command, silent, exhaust, secret)
+    return RequestPeek(silent, exhaust, holds_credentials(opened))
 
 
 def has_more_to_come(data: bytes) -> bool:
@@ -107,25 +104,41 @@ def has_more_to_come(data: bytes) -> bool:
     return bool(read.get("flagBits", 0) & MORE_TO_COME)
 
 
-def command_of(opened: Opened) -> tuple[str | None, str | None]:
-    """A message's command and collection (perhaps with its database in front), as far as they can be read."""
+def commands_of(opened: Opened) -> list[tuple[str | None, str | None]]:
+    """A request's commands (one, if all is well), each with its collection, as far as they can be read.
+
+    The collection may have its database in front.
+    """
     if opened.outline is None:
-        return None, None
+        return []
     read = opened.outline.fields
-    command: str | None = read.get("commandName") if opened.opcode == OP_COMMAND else None
-    collection: str | None = read.get("fullCollectionName")
-    place = next((place for place in opened.outline.places if place.role == "command"), None)
-    if place is None:
-        return command, collection
-    for number, element in enumerate(fields(opened.data, place.start, place.end)):
-        key = opened.data[element.key_start : element.key_end]
-        if number == 0 and command is None:
+    name, collection = read.get("commandName"), read.get("fullCollectionName")
+    places = [place for place in opened.outline.places if place.role == "command"]
+    found = [_command_in(opened.data, place.start, place.end) for place in places]
+    return [(name or command, own or collection) for command, own in found or [(None, None)]]
+
+
+def _command_in(data: bytes, start: int, end: int) -> tuple[str | None, str | None]:
+    command = collection = None
+    for number, element in enumerate(fields(data, start, end)):
+        key = data[element.key_start : element.key_end]
+        if number == 0:
+            if element.kind == DOCUMENT and key in _WRAPPERS:
+                return _command_in(data, element.start, element.end)
             command = key.decode(errors="replace")
         if element.kind == STRING and (number == 0 or key == b"collection"):
-            collection = opened.data[element.start + 4 : element.end - 1].decode(errors="replace")
+            collection = data[element.start + 4 : element.end - 1].decode(errors="replace")
         if number == 0 and element.kind != INT64:  # a cursor id: getMore names its collection further on
             break
     return command, collection
+
+
+def holds_credentials(opened: Opened) -> bool:
+    """Whether a request, and its answer, hold credentials."""
+    return any(
+        is_secret_collection(collection) or (command is not None and is_sensitive_command(command))
+        for command, collection in commands_of(opened)
+    )
 
 
 def possible_header(data: bytes | bytearray, at: int, direction: Direction) -> Header | None:

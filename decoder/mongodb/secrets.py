@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 SENSITIVE_COMMANDS = frozenset(
     {
         "authenticate",
@@ -18,15 +20,18 @@ SENSITIVE_COMMANDS = frozenset(
 """In lower case. The list of the drivers' command logging and monitoring specification ("Security"): neither the
 commands nor their replies are told."""
 
-SECRET_FIELDS = frozenset(
-    {b"speculativeAuthenticate", b"speculativeauthenticate", b"credentials", b"pwd", b"passwordDigest", b"password"}
-)
-"""Fields that hold credentials wherever a command or its reply has them: in the handshake (hello), in usersInfo's
-reply, in commands that come under another name than the list knows."""
+SECRET_FIELDS: Mapping[int, frozenset[bytes]] = {
+    1: frozenset({b"speculativeAuthenticate", b"pwd"}),
+    3: frozenset({b"credentials"}),
+}
+"""Fields of commands and their replies that hold credentials, by depth: of hello; of usersInfo's reply
+(``users.0.credentials``)."""
 
-REPLY_SECRET_FIELDS = frozenset({b"payload", b"nonce"})
-"""The same in a reply's own document: what saslStart, saslContinue and getnonce answer, should their request not have
-been seen."""
+REPLY_SECRET_FIELDS: Mapping[int, frozenset[bytes]] = {
+    **SECRET_FIELDS,
+    1: SECRET_FIELDS[1] | {b"payload", b"nonce"},
+}
+"""The same in replies, with what saslStart, saslContinue and getnonce answer: their request may not have been seen."""
 
 SECRET_COLLECTIONS = frozenset({"system.users", "system.keys"})
 """Of any database: SCRAM keys of the users, and the cluster's signing keys."""
