@@ -17,6 +17,7 @@ from decoder.mongodb.peek import commands_of
 from decoder.mongodb.rules import (
     COMMAND,
     COMMAND_WITH_STATEMENTS,
+    COMMANDS_ON_A_COLLECTION,
     HELLO_REPLY,
     NUMBER,
     OLD_REPLY,
@@ -30,13 +31,14 @@ from decoder.mongodb.secrets import (
     is_secret_collection,
     is_sensitive_command,
 )
-from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, OP_MSG, Place
+from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
 
 _MAY_BE_ANOTHERS = (
     FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT | FrameFlags.ORPHAN_RESPONSE
 )
 """Where bytes were lost, or came with two contents, a response may have been paired with another's request."""
 
+_WITHOUT_CREDENTIALS = frozenset({name.decode() for name in COMMANDS_ON_A_COLLECTION} | {"getMore", "bulkWrite"})
 _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
 
@@ -102,7 +104,11 @@ class _Cleaning:
         self._is_credential = bool(frame.flags & FrameFlags.CREDENTIALS) or any(
             command is not None and is_sensitive_command(command) for command, _ in commands
         )
-        self._is_known = not self._is_request or opened.opcode != OP_MSG or any(command for command, _ in commands)
+        # A message that cannot be read to its end may hold a credential there, unless its command has none.
+        self._is_open = self._is_request and all(
+            command in _WITHOUT_CREDENTIALS if command is not None else collection is not None
+            for command, collection in commands
+        )
         self._policy = self._policy_of([collection for _, collection in commands])
         self._data = bytearray(opened.data)
         self._masker = Masker(self._data, opened.data, self._policy, field_hash)
@@ -231,7 +237,7 @@ class _Cleaning:
 
     def _cut(self, start: int, end: int) -> None:
         """Overwrite what does not decode, unless it may all be stored."""
-        if start >= end or (self._policy == "full" and not self._is_credential and self._is_known):
+        if start >= end or (self._policy == "full" and self._is_open):
             return
         self._data[start:end] = bytes(end - start)
         self._flags |= FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED
