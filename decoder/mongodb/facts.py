@@ -12,6 +12,7 @@ from typing import Any
 from decoder.model import FrameFlags
 from decoder.mongodb.errors import error_name
 from decoder.mongodb.messages import HANDSHAKES, command_document
+from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.wire import is_command_collection
 
 Json = dict[str, Any]
@@ -132,12 +133,11 @@ def _asked(half: Half) -> Json:
     if name is None or ("query" in body and not is_command_collection(str(body.get("fullCollectionName")))):
         facts = _asked_by_opcode(half)
     else:
-        own = document[name]
         database, _, _ = str(body.get("fullCollectionName", "")).partition(".")
         facts = {
             "command": _text(body.get("commandName")) or name,
             "database": _text(document.get("$db")) or _text(body.get("database")) or database or None,
-            "collection": _text(document.get("collection")) if _number(own) is not None else _text(own),
+            "collection": _collection(name, document),
             "cursor_id": _cursor_asked(name, document),
             "documents_in": _documents_in(body, document),
             "read_concern": _text(_object(document.get("readConcern")).get("level")),
@@ -238,6 +238,13 @@ def _command(body: Json) -> Json:
             wrapped: Json = document[wrapper]
             return wrapped
     return document
+
+
+def _collection(name: str, document: Json) -> str | None:
+    """Of a command that is not known its value may be anything."""
+    if name.encode() in COMMANDS_ON_A_COLLECTION:
+        return _text(document[name])
+    return _text(document.get("collection")) if name == "getMore" else None
 
 
 def _cursor_asked(name: str, document: Json) -> int | None:

@@ -19,7 +19,8 @@ from decoder.mongodb.rules import (
     COMMAND_WITH_STATEMENTS,
     COMMANDS_ON_A_COLLECTION,
     HELLO_REPLY,
-    NUMBER,
+    OLD_ERROR,
+    OLD_ERROR_KEYS,
     OLD_REPLY,
     REPLY,
     STATEMENTS,
@@ -225,7 +226,7 @@ class _Cleaning:
             return {}
         if self._is_hello(start, end):
             return HELLO_REPLY
-        return {**OLD_REPLY, b"code": NUMBER} if b"errmsg" in self._keys(start, end) else OLD_REPLY
+        return OLD_ERROR if self._keys(start, end) >= OLD_ERROR_KEYS else OLD_REPLY
 
     def _is_hello(self, start: int, end: int) -> bool:
         """Whether a document is the reply to hello, which an OP_REPLY does not tell."""

@@ -102,3 +102,6 @@ REPLY: Rules = {
 
 OLD_REPLY: Rules = _numbers("ok")
 """Of an OP_REPLY, which may hold a user's documents as well as a command's reply."""
+OLD_ERROR: Rules = {**OLD_REPLY, **_numbers("code"), **_names("codeName")}
+OLD_ERROR_KEYS = frozenset({b"ok", b"errmsg", b"code"})
+"""The same of a document with these keys: hardly any but the reply to a command that failed has all of them."""

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from decoder import Codec, Frame
+from decoder.field_hash import FieldHash
 from decoder.model import FrameFlags, PayloadPolicy
 from decoder.mongodb.facts import CommandFacts, Half, command_facts
 from pipeline.capture.agent import frames_of
 
 CODEC = Codec()
+UNKNOWN = "noSuchCommand"
+"""A command that no server has: nobody knows what its value means."""
 UNTOLD = {"hello", "ismaster", "isMaster"}
 """Commands of pymongo's that its monitoring does not tell."""
 
@@ -39,8 +42,11 @@ def half_of(frame: Frame | None) -> Half | None:
     return Half(message.header, message.body, frame.flags)
 
 
+HASH = FieldHash(b"a key of this deployment")
+
+
 def frames(path: Path, policy: PayloadPolicy = "full") -> list[Frame]:
-    return [item for item in frames_of(path, payload_policy=policy) if isinstance(item, Frame)]
+    return [item for item in frames_of(path, payload_policy=policy, field_hash=HASH) if isinstance(item, Frame)]
 
 
 def exchanges(found: Iterable[Frame]) -> list[Exchange]:
@@ -67,7 +73,7 @@ def told(event: dict[str, Any]) -> dict[str, Any]:
     statements = [command[key] for key in ("documents", "updates", "deletes") if key in command]
     errors = reply.get("writeErrors", [])
     failed = reply if not reply["ok"] else errors[0] if errors else {}
-    collection = command.get("collection") if name == "getMore" else command[name]
+    collection = command.get("collection") if name == "getMore" else command[name] if name != UNKNOWN else None
     return {
         "command": name,
         "database": event["database"],
