@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import struct
 from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from decoder.kafka.evidence import Reads, reads_as_telling
 from decoder.kafka.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
@@ -76,10 +79,11 @@ class Seen(NamedTuple):
     is_ordered: bool
     apis: frozenset[tuple[int, int]]
 
-    def with_requests(self, ids: Sequence[int], apis: Iterable[tuple[int, int]]) -> Seen:
+    def with_requests(self, ids: np.ndarray[Any, np.dtype[np.int64]], apis: Iterable[tuple[int, int]]) -> Seen:
         """After requests with these ids, in order, and of these apis."""
-        before = itertools.chain(ids[:1] if self.last_request is None else [self.last_request], ids)
-        ordered = self.is_ordered and all(_is_near(int(last), int(one)) for last, one in zip(before, ids, strict=False))
+        first = int(ids[0]) if self.last_request is None else self.last_request
+        steps = np.diff(ids, prepend=first) + MAX_STEP_BACK  # as in _is_near
+        ordered = self.is_ordered and bool(np.all(steps % (1 << 32) < MAX_STEP))
         known = {api for api in apis if api[0] <= MAX_KNOWN_API and api[1] <= MAX_KNOWN_VERSION}
         more = known - self.apis if len(self.apis) < MAX_APIS else known & self.apis
         return Seen(int(ids[-1]), self.last_response, ordered, self.apis | more if more else self.apis)
@@ -125,7 +129,7 @@ class KafkaPairer:
         self._is_ordered = True
         self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
         self._apis: dict[tuple[int, int], None] = {}
-        self._client_ids: set[bytes | None] = set()
+        self._client_ids: set[str] = set()  # their digests
         self._after_handshake = False
         if state is not None:
             self._resume(state)
@@ -209,7 +213,7 @@ class KafkaPairer:
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See decoder.kafka.evidence.Evidence."""
-        return client_id in self._client_ids if self._client_ids else None
+        return _digest(client_id) in self._client_ids if self._client_ids else None
 
     def may_be_next(self, correlation_id: int) -> bool:
         """See decoder.kafka.evidence.Evidence. Some clients number requests when they make them, not when they send."""
@@ -280,7 +284,7 @@ class KafkaPairer:
         return Seen(self._last_id, self.last_answer, self._is_ordered, frozenset(self._apis))
 
     def state(self) -> Mapping[str, Any]:
-        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic, and are learned again."""
+        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are told."""
         return {
             "exchanges": self._exchanges,
             "outstanding": _newest(self._outstanding),
@@ -290,6 +294,7 @@ class KafkaPairer:
             "last_ids": [self._last_id, self.last_answer],
             "apis": [list(api) for api in self._apis],
             "missed": [list(run) for run in self._missed],
+            "client_ids": sorted(self._client_ids),
             "doubts": [getattr(self, name) for name in _DOUBTS],
         }
 
@@ -304,6 +309,7 @@ class KafkaPairer:
         for key, version in state["apis"]:
             self._use(int(key), int(version))
         self._missed.extend((int(first), int(count)) for first, count in state["missed"])
+        self._client_ids.update(map(str, state["client_ids"]))
         for name, value in zip(_DOUBTS, state["doubts"], strict=True):
             setattr(self, name, bool(value))
 
@@ -326,7 +332,7 @@ class KafkaPairer:
         self._last_id = peek.correlation_id
         is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
         if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
-            self._client_ids.add(peek.client_id)
+            self._client_ids.add(_digest(peek.client_id))
         if peek.known:
             self._use(peek.api_key, peek.api_version)
 
@@ -385,6 +391,10 @@ class KafkaPairer:
                     _less(self._passed_ids, correlation_id)
                     return self._passed_over.pop(ordinal)
         return None
+
+
+def _digest(client_id: bytes | None) -> str:
+    return hashlib.blake2b(client_id, digest_size=8).hexdigest() if client_id is not None else ""
 
 
 def _less(counter: Counter[int | None], key: int | None) -> None:

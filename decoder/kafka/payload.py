@@ -22,8 +22,8 @@ Range = tuple[int, int]
 _CLOSED = Budget(size=0)
 """Checksums are told without opening compressed messages."""
 
-_CODEC, _CONTROL = 0x07, 0x20
-_MARKER_KEY_BYTES, _MARKER_REST_BYTES = 4, 8
+CODEC, CONTROL = 0x07, 0x20
+MARKER_KEY_BYTES, MARKER_REST_BYTES = 4, 8
 """Of the record that ends a transaction: its key, and what follows that (length, 6 bytes, no headers)."""
 _UINT32 = struct.Struct(">I")
 
@@ -102,7 +102,7 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
     if batch.status == "corrupt" or not is_header:  # the magic shows why
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if batch.magic == 2 and end - start >= V2_HEADER:
-        is_control = data[start + 22] & _CONTROL
+        is_control = data[start + 22] & CONTROL
         return _control_payload(data, batch) if is_control and is_valid else [(start + V2_HEADER, end)]
     if batch.magic == 2 or batch.status != "ok":
         return [(start + MAGIC_AT + 1, end)]
@@ -116,9 +116,9 @@ def _control_payload(data: bytes, batch: BatchSpan) -> list[Range]:
         key_start, key_end = next(payload_ranges(data, start, batch.end, min(header.count, 1), Budget()))
     except (DecodeError, StopIteration):  # no record at all: a batch emptied by compaction
         return [(start, batch.end)]
-    if key_end - key_start != _MARKER_KEY_BYTES or header.codec != NONE:
+    if key_end - key_start != MARKER_KEY_BYTES or header.codec != NONE:
         return [(start, batch.end)]
-    return [(key_end, batch.end)] if batch.end - key_end > _MARKER_REST_BYTES else []
+    return [(key_end, batch.end)] if batch.end - key_end > MARKER_REST_BYTES else []
 
 
 def _old_payload(data: bytes, batch: BatchSpan) -> list[Range]:
@@ -138,9 +138,9 @@ def _hash_fields(
     """Put hashes in the place of the payload of a batch whose checksum matches; the checksum that then does, or 0."""
     attributes = original[batch.start + (22 if batch.magic == 2 else 17)]
     fields: Iterable[Range] = payload
-    if batch.magic == 2 and attributes & _CONTROL:
+    if batch.magic == 2 and attributes & CONTROL:
         return 0
-    if batch.magic == 2 and not attributes & _CODEC:
+    if batch.magic == 2 and not attributes & CODEC:
         start, count = batch.start + V2_HEADER, read_header(original, batch.start).count
         data[start : batch.end] = original[start : batch.end]
         fields = payload_ranges(original, start, batch.end, count, Budget())
@@ -150,7 +150,7 @@ def _hash_fields(
     except DecodeError:  # whoever computed the checksum wrote something else than records
         _overwrite(data, payload)
         return 0
-    return 0 if attributes & _CODEC else _crc(data, batch)
+    return 0 if attributes & CODEC else _crc(data, batch)
 
 
 def _crc(data: bytearray, batch: BatchSpan) -> int:

@@ -22,7 +22,7 @@ _TOPIC_NAMES = ("topic", "name", "topicId")
 _SECRET_APIS = frozenset(key for key, _ in SECRET_FIELDS)
 
 _MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
-"""Where bytes were lost, or came with two contents, a response may have been taken for the answer to another request."""
+"""Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:

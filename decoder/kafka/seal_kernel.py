@@ -1,8 +1,7 @@
 """How does the payload policy reach many frames at once? What redaction does with records, compiled.
 
-Only for whole messages of known layout whose batches are of format 2, of records and with a good checksum, and not of
-topics that may be Kafka's own if the records stay: everything else is given back to :mod:`decoder.kafka.redaction`,
-which decides.
+Only for whole messages of known layout whose batches are of format 2 and with a good checksum, and not of topics that
+may be Kafka's own if the records stay: everything else is given back to :mod:`decoder.kafka.redaction`, which decides.
 """
 
 # ruff: noqa: C901, PLR0911, PLR0912
@@ -17,6 +16,7 @@ from decoder.kafka import kernel
 from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.kernel_crc import crc32c
 from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, PAIR, signed, unsigned, varint
+from decoder.kafka.payload import CODEC, CONTROL, MARKER_KEY_BYTES, MARKER_REST_BYTES
 from decoder.kafka.program import WIDTH, Op
 from decoder.kafka.records import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 from decoder.model import FrameFlags
@@ -38,6 +38,7 @@ _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
 _MAX_BATCHES = limits.MAX_BATCHES_PER_FIELD
 _LOG_OVERHEAD, _MAGIC_AT, _V2_HEADER = LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 _MAX_FIELDS = MAX_FIELDS
+_CODEC, _CONTROL, _MARKER_KEY, _MARKER_REST = CODEC, CONTROL, MARKER_KEY_BYTES, MARKER_REST_BYTES
 _CHECKED, _REMOVED = int(FrameFlags.CRC_CHECKED), int(FrameFlags.PAYLOAD_REMOVED)
 
 
@@ -135,12 +136,27 @@ def find_records(code, pc, data, pos, end, is_kept, spans, count):
 
 
 @compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+def _is_marker(data, pos, end):
+    """Whether the body of a control batch is one record with a key and value as small as those of a marker."""
+    size, pos = varint(data, pos, end)
+    if pos < 0 or size != 2 * (end - pos) or pos >= end:
+        return False
+    pos += 1  # attributes
+    for _ in range(2):  # timestamp and offset
+        _, pos = varint(data, pos, end)
+        if pos < 0:
+            return False
+    size, pos = varint(data, pos, end)
+    return pos > 0 and size == 2 * _MARKER_KEY and 0 <= end - pos - _MARKER_KEY <= _MARKER_REST
+
+
+@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
 def _are_sound(data, pos, end):
-    """Whether a records field holds whole batches of records of format 2, with good checksums, and nothing else."""
+    """Whether a records field holds whole batches of format 2, of records or markers, with good checksums, only."""
     batches = 0
     while pos < end:
         left = end - pos
-        if left < _V2_HEADER or data[pos + _MAGIC_AT] != 2 or data[pos + 22] & 0x20 or batches == _MAX_BATCHES:
+        if left < _V2_HEADER or data[pos + _MAGIC_AT] != 2 or batches == _MAX_BATCHES:
             return False
         size = signed(data, pos + 8, 4)
         if size < _V2_HEADER - _LOG_OVERHEAD or size > left - _LOG_OVERHEAD:
@@ -148,6 +164,10 @@ def _are_sound(data, pos, end):
         stop = pos + _LOG_OVERHEAD + size
         if crc32c(data, pos + 21, stop) != unsigned(data, pos + 17, 4):
             return False
+        if data[pos + 22] & _CONTROL:
+            is_plain = data[pos + 22] & _CODEC == 0 and signed(data, pos + 57, 4) > 0
+            if not is_plain or not _is_marker(data, pos + _V2_HEADER, stop):
+                return False
         pos = stop
         batches += 1
     return True
@@ -155,13 +175,14 @@ def _are_sound(data, pos, end):
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
 def _overwrite(data, pos, end):
-    """Zeros behind each batch header; whether there was anything."""
+    """Zeros behind each header of a batch of records; whether there was anything."""
     found = 0
     while pos < end:
         stop = pos + _LOG_OVERHEAD + signed(data, pos + 8, 4)
-        for at in range(np.uint64(pos + _V2_HEADER), np.uint64(stop)):
-            data[at] = 0
-            found = 1
+        if data[pos + 22] & _CONTROL == 0:
+            for at in range(np.uint64(pos + _V2_HEADER), np.uint64(stop)):
+                data[at] = 0
+                found = 1
         pos = stop
     return found
 

@@ -120,6 +120,7 @@ class Agent:
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
         self._field_hash = field_hash
+        self._idle_us = idle_us
         self._dissector = Dissector()
         self._tracker = Tracker(idle_us, stats.notices)
         self._sessions: dict[Connection, Session] = {}

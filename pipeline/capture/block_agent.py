@@ -6,48 +6,47 @@ It loads compiled code, which takes seconds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from decoder.field_hash import FieldHash
-from decoder.model import Frame, Gap, PayloadPolicy
+from decoder.model import Frame, Gap
 from decoder.redact import redact
 from pipeline.capture.agent import MAX_BUFFERED_BYTES, Agent
-from pipeline.capture.block import Block
+from pipeline.capture.block import Block, block_of
 from pipeline.capture.connection import Connection
-from pipeline.capture.decryption import Decryption
 from pipeline.capture.lanes import Lanes
 from pipeline.capture.link import Segment
+from pipeline.capture.packet import Packet
 from pipeline.capture.packet_kernel import SEGMENT, Segments
-from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp import IDLE_US
+from pipeline.capture.state import AgentState
 
 
 class BlockAgent(Agent):
-    """See the module; all packets must come by :meth:`take_block`."""
+    """See the module."""
 
-    def __init__(
-        self,
-        agent_id: str,
-        policy: PayloadPolicy,
-        stats: CaptureStats,
-        field_hash: FieldHash | None = None,
-        decryption: Decryption | None = None,
-        *,
-        idle_us: int = IDLE_US,
-    ) -> None:
-        super().__init__(agent_id, policy, stats, field_hash, decryption, idle_us=idle_us)
-        self._idle_us = idle_us
-        self._lanes = Lanes(policy, lambda frame: redact(frame, field_hash))
+    def __init__(self, agent: Agent) -> None:
+        """Go on where ``agent`` stands; it must not be used any more."""
+        vars(self).update(vars(agent))
+        field_hash = self._field_hash
+        self._lanes = Lanes(self._policy, lambda frame: redact(frame, field_hash))
+
+    def take(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """See Agent.take."""
+        self._lanes.leave_all()
+        yield from super().take(packet)
+
+    def take_packets(self, packets: Sequence[Packet]) -> Iterator[Frame | Gap | pa.Table]:
+        """As :meth:`take_block`."""
+        return self.take_block(block_of(packets))
 
     def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
         """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
         if self._decryption is not None and self._decryption.active:  # it goes by packets
             self._lanes.leave_all()
             for number in range(len(block)):
-                yield from self.take(block.packet(number))
+                yield from super().take(block.packet(number))
             return
         if len(block):
             self._lanes.leave_silent(int(block.ts.max()) - self._idle_us)
@@ -109,7 +108,17 @@ class BlockAgent(Agent):
                 found[number] = segment
         return found
 
+    def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
+        """See Agent.wait."""
+        self._lanes.leave_silent(self._ts + microseconds - self._idle_us)
+        yield from super().wait(microseconds)
+
+    def state(self) -> AgentState:
+        """See Agent.state."""
+        self._lanes.leave_all()
+        return super().state()
+
     def finish(self) -> Iterator[Frame | Gap]:
         """See Agent.finish."""
-        self._lanes.leave_all()
+        self._lanes.leave_all(at_end=True)
         yield from super().finish()

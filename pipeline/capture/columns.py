@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from decoder.model import Frame
 from pipeline.arrow import arrow_schema
 from pipeline.capture.lane_kernel import gather, put_exchange_ids
 from pipeline.capture.session import Labels
@@ -46,6 +47,47 @@ class Rows:
     api_version: Ints
     correlation_id: Ints
     flags: Ints
+
+    def at(self, numbers: Ints) -> Rows:
+        """Some of the rows."""
+        return Rows(self.data, *(getattr(self, name)[numbers] for name in _COLUMNS))
+
+
+_COLUMNS = [name for name in Rows.__dataclass_fields__ if name != "data"]
+
+
+def frames_of(rows: Rows, labels: Sequence[Labels]) -> list[Frame]:
+    """The rows one by one; ``labels`` are those of each connection."""
+    found = []
+    for (
+        begin, size, which, is_response, seq, ts, ts_end, ordinal, api_key, api_version, correlation_id, flags,
+    ) in zip(*(getattr(rows, name).tolist() for name in _COLUMNS), strict=True):  # fmt: skip
+        label = labels[which]
+        frame = Frame(
+            agent_id=label.agent_id,
+            connection_id=label.connection_id,
+            exchange_id=f"{label.connection_id}-{ordinal}",
+            seq=seq,
+            direction="response" if is_response else "request",
+            ts=ts,
+            ts_end=ts_end,
+            client_ip=label.client[0],
+            client_port=label.client[1],
+            server_ip=label.server[0],
+            server_port=label.server[1],
+            protocol=label.protocol,
+            api_key=api_key,
+            api_version=api_version,
+            correlation_id=correlation_id,
+            reply_to=None,
+            size=size,
+            frame=rows.data[begin : begin + size].tobytes(),
+            flags=flags,
+            flow_id=label.flow_id,
+            payload_policy=label.payload_policy,
+        )
+        found.append(frame)
+    return found
 
 
 def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:

@@ -177,6 +177,7 @@ class _Follower:
         self._checkpoint()
 
     def _checkpoint(self) -> None:
+        self._run.catch_up()
         agent = self._run.agent
         self._run.add(agent.release())
         self._run.publish()

@@ -7,6 +7,7 @@ packet by packet, to the end of the block.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,8 @@ import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
 from decoder.model import Frame, PayloadPolicy
-from pipeline.capture.block import Block
-from pipeline.capture.columns import Rows, table_of
+from pipeline.capture.block import BLOCK_PACKETS, Block
+from pipeline.capture.columns import Rows, frames_of, table_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.link import Endpoint, Segment
@@ -30,6 +31,9 @@ Marks = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_FLOWS = 1 << 18
 """Flows whose numbers are remembered. A port scan must not fill the memory: all are forgotten then."""
+
+PAST_PACKETS = BLOCK_PACKETS
+"""Packets of earlier blocks that are kept at least, to compare them with copies that come later."""
 
 _FIRST_ROOM = 1024
 
@@ -127,8 +131,26 @@ class _Lane:
     flow: int
     flip: int
     """1 if the connection's direction 0 is that of the flow's higher end."""
+    entered: int
+    """Ordinal of the first block that it may have packets in."""
     begun: list[tuple[bytes, int, int]] = field(default_factory=lambda: [(b"", 0, 0), (b"", 0, 0)])
     """Of each side the begin of a frame, and when its first and last byte came."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """An earlier block: its ordinal, and the packets whose bytes went by lanes, by lane and in their order."""
+
+    ordinal: int
+    block: Block
+    segments: Segments
+    packets: Ints
+    lanes: Ints
+
+    def of(self, lane: int) -> Ints:
+        """The packets of a lane."""
+        begin, end = np.searchsorted(self.lanes, [lane, lane + 1])
+        return self.packets[begin:end]
 
 
 class Lanes:
@@ -145,6 +167,8 @@ class Lanes:
         self._reached = np.zeros((0, 2), np.int64)
         self._acked = np.zeros((0, 2), np.int64)
         self._client = np.zeros(0, np.int64)
+        self._blocks = 0
+        self._past: deque[_Past] = deque()
 
     def take(self, block: Block, others: Iterable[tuple[int, int]], segments: Segments) -> Harvest:
         """Read what of a block belongs to the lanes.
@@ -165,7 +189,8 @@ class Lanes:
         use, latest = np.zeros(len(block), np.uint8), np.full((count, 2), -1, np.int64)
         follow(block.data, segments, self._lane_of, reached, acked, latest, stops, use)
         harvest = Harvest()
-        lane_of = self._lane_of[segments.flow]
+        lane_of = np.full(len(block), -1, np.int64)
+        lane_of[use != 0] = self._lane_of[segments.flow[use != 0]]
         taken = np.flatnonzero(use == TAKEN)
         is_odd = np.zeros(count, np.uint8)
         if len(taken):
@@ -178,11 +203,9 @@ class Lanes:
         lanes, behind = np.unique(lane_of[used[::-1]], return_index=True)
         latest_of = dict(zip((len(used) - 1 - behind).tolist(), lanes.tolist(), strict=True))
         harvest.touched = [(self._lane(latest_of[n]).connection, int(block.ts[used[n]])) for n in sorted(latest_of)]
+        self._keep(block, segments, taken[good[lane_of[taken]]], lane_of)
         for lane in np.flatnonzero((stops < len(block)) | ~good).tolist():
-            gone = self._lanes[lane]
             self.leave(lane)
-            if gone is not None and good[lane]:
-                self._remember(gone, block, segments, taken[lane_of[taken] == lane])
         is_left = np.ones(len(block), bool)
         is_left[used] = False
         harvest.rest = np.flatnonzero(is_left)
@@ -221,7 +244,9 @@ class Lanes:
             self._acked = np.concatenate((self._acked, np.zeros((more, 2), np.int64)))
             self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
         flip = int(connection.a > connection.b)
-        self._lanes[lane] = _Lane(connection, session, flow, flip, [start.begun[flip], start.begun[1 - flip]])
+        self._lanes[lane] = _Lane(
+            connection, session, flow, flip, self._blocks, [start.begun[flip], start.begun[1 - flip]]
+        )
         for direction, (reached, acked) in enumerate(tcp):
             self._reached[lane, direction ^ flip] = reached
             self._acked[lane, direction ^ flip] = acked
@@ -239,22 +264,41 @@ class Lanes:
         ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
         gone.connection.go_on(ends)
         gone.session.go_on([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
+        self._remember(lane, gone)
 
-    def leave_all(self) -> None:
-        """Give all connections back."""
+    def leave_all(self, *, at_end: bool = False) -> None:
+        """Give all connections back; ``at_end``: no more packets come."""
+        if at_end:
+            self._past.clear()
         for lane in range(len(self._lanes)):
             self.leave(lane)
 
-    def _remember(self, lane: _Lane, block: Block, segments: Segments, packets: Ints) -> None:
+    def _keep(self, block: Block, segments: Segments, packets: Ints, lane_of: Ints) -> None:
+        """Keep what went by lanes for a while."""
+        order = np.argsort(lane_of[packets], kind="stable")
+        self._past.append(_Past(self._blocks, block, segments, packets[order], lane_of[packets[order]]))
+        self._blocks += 1
+        while sum(len(past.block) for past in self._past) - len(self._past[0].block) >= PAST_PACKETS:
+            self._past.popleft()
+
+    def _remember(self, lane: int, gone: _Lane) -> None:
         """Tell the tracker the newest bytes that went by a lane: copies that come may differ."""
-        for number in packets[-2 * RECENT_SEGMENTS :].tolist():
-            segment = self.flows.segment(block, segments, number)
-            half = lane.connection.halves[int(segments.side[number]) ^ lane.flip]
-            half.remember(half.position(segment.seq), segment.payload)
+        for past in self._past:
+            if past.ordinal < gone.entered:
+                continue
+            packets, segments = past.of(lane), past.segments
+            for side in (0, 1):
+                numbers = packets[segments.side[packets] == side][-RECENT_SEGMENTS:]
+                half = gone.connection.halves[side ^ gone.flip]
+                starts = segments.start[numbers]
+                places = zip(starts.tolist(), (starts + segments.size[numbers]).tolist(), strict=True)
+                for seq, (start, end) in zip(segments.seq[numbers].tolist(), places, strict=True):
+                    half.remember(half.position(seq), past.block.data[start:end].tobytes())
 
     def _make_room(self) -> None:
         if self.flows.count > MAX_FLOWS:
             self.leave_all()
+            self._past.clear()
             self.flows = Flows()
         if len(self._lane_of) <= self.flows.count:
             more = max(len(self._lane_of), self.flows.count + 1)
@@ -328,43 +372,16 @@ class Lanes:
             streams.data, frames.begin, frames.size, number_of, is_response.astype(np.int64), frames.seq, frames.ts,
             frames.ts_end, frames.ordinal, frames.api_key, frames.api_version, frames.correlation_id, frames.flags,
         )  # fmt: skip
-        for index in to_redact.tolist():
+        labels = [self._labels(int(lane)) for lane in lanes]
+        for index, frame in zip(to_redact.tolist(), frames_of(rows.at(to_redact), labels), strict=True):
             begin = int(rows.begin[index])
-            redacted = self._redact(self._frame(rows, index, lanes))
+            redacted = self._redact(frame)
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
-        harvest.held = [self._frame(rows, index, lanes) for index in np.flatnonzero(is_held).tolist()]
+        harvest.held = frames_of(rows.at(np.flatnonzero(is_held)), labels)
         passed = np.flatnonzero(~is_held)
         if len(passed):
-            columns = (getattr(rows, name)[passed] for name in Rows.__dataclass_fields__ if name != "data")
-            harvest.table = table_of(Rows(rows.data, *columns), [self._labels(int(lane)) for lane in lanes])
-
-    def _frame(self, rows: Rows, index: int, lanes: Ints) -> Frame:
-        labels = self._labels(int(lanes[rows.which[index]]))
-        begin, size = int(rows.begin[index]), int(rows.size[index])
-        return Frame(
-            agent_id=labels.agent_id,
-            connection_id=labels.connection_id,
-            exchange_id=f"{labels.connection_id}-{rows.ordinal[index]}",
-            seq=int(rows.seq[index]),
-            direction="response" if rows.is_response[index] else "request",
-            ts=int(rows.ts[index]),
-            ts_end=int(rows.ts_end[index]),
-            client_ip=labels.client[0],
-            client_port=labels.client[1],
-            server_ip=labels.server[0],
-            server_port=labels.server[1],
-            protocol=labels.protocol,
-            api_key=int(rows.api_key[index]),
-            api_version=int(rows.api_version[index]),
-            correlation_id=int(rows.correlation_id[index]),
-            reply_to=None,
-            size=size,
-            frame=rows.data[begin : begin + size].tobytes(),
-            flags=int(rows.flags[index]),
-            flow_id=labels.flow_id,
-            payload_policy=labels.payload_policy,
-        )
+            harvest.table = table_of(rows.at(passed), labels)
 
     def _lane(self, lane: int) -> _Lane:
         found = self._lanes[lane]

@@ -128,6 +128,7 @@ def capture_live(
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,
     )
+    run.hurry()  # before the first packet, since it takes a while
     with run, _started(command) as program:
 
         def on_wait() -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import cast
 
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
-from pipeline.capture.agent import DEFAULT_AGENT_ID, Agent, decryption_of
+from pipeline.capture.agent import DEFAULT_AGENT_ID, decryption_of
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
@@ -71,7 +70,6 @@ def read_capture(
     def run(
         publish_every_s: float | None = None,
         decryption: Decryption | None = None,
-        agent_type: type[Agent] = Agent,
     ) -> CaptureRun:
         return CaptureRun(
             store,
@@ -79,7 +77,6 @@ def read_capture(
             payload_policy,
             field_hash,
             decryption,
-            agent_type,
             idle_us=idle_us,
             publish_every_s=publish_every_s,
             store_timeout_s=store_timeout_s,
@@ -98,11 +95,7 @@ def read_capture(
     for pieces in [[file.path] for file in extents] if tls_keylog else captures(extents):
         try:
             with decryption_of(pieces, tls_keylog) as decryption:
-                total.add(
-                    _read_pieces(
-                        pieces, run(decryption=decryption, agent_type=_agent_type(pieces)), decryption, allow_truncated
-                    )
-                )
+                total.add(_read_pieces(pieces, run(decryption=decryption), decryption, allow_truncated))
         except CaptureError as error:
             on_error(error)
     return total
@@ -127,10 +120,11 @@ def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[Ca
 def _read_pieces(
     pieces: Sequence[str], run: CaptureRun, decryption: Decryption | None, allow_truncated: bool
 ) -> CaptureStats:
+    read = _read_by_blocks if _are_large(pieces) else _read_one_by_one
     with run:
         for number, path in enumerate(pieces, 1):
             try:
-                _read_file(path, run, decryption.found_secrets if decryption else None)
+                read(path, run, decryption.found_secrets if decryption else None)
             except DamagedCaptureError:
                 if not allow_truncated:
                     raise
@@ -141,27 +135,22 @@ def _read_pieces(
         return run.stats
 
 
-def _agent_type(pieces: Sequence[str]) -> type[Agent]:
-    """Which agent for these files? That for large captures loads compiled code first, which takes seconds."""
-    if sum(Path(path).stat().st_size for path in pieces) < LARGE_BYTES:
-        return Agent
-    from pipeline.capture.block_agent import BlockAgent  # noqa: PLC0415
-
-    return BlockAgent
+def _are_large(pieces: Sequence[str]) -> bool:
+    return sum(Path(path).stat().st_size for path in pieces) >= LARGE_BYTES
 
 
-def _read_file(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
-    if type(run.agent) is Agent:
-        for packet in read_packets(path, on_secrets=on_secrets):
-            run.take(packet)
-        return
+def _read_by_blocks(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
     from pipeline.capture.block import read_blocks  # noqa: PLC0415
-    from pipeline.capture.block_agent import BlockAgent  # noqa: PLC0415
 
-    agent = cast(BlockAgent, run.agent)
+    agent = run.hurry()
     for block in read_blocks(path, on_secrets):
         run.add(agent.take_block(block))
         run.tell()
+
+
+def _read_one_by_one(path: str, run: CaptureRun, on_secrets: Callable[[], None] | None) -> None:
+    for packet in read_packets(path, on_secrets=on_secrets):
+        run.take(packet)
 
 
 def _read_standard_input(

@@ -183,10 +183,16 @@ class HalfStream:
         return pieces
 
     def give_up_hole(self, ts: int) -> list[Piece]:
-        """Report the first hole as lost, and what follows it."""
+        """Report the first hole as lost, and what follows it.
+
+        One number acknowledged behind the last byte, that nothing came for, is a FIN that was not captured.
+        """
         if self.next is None or not self.has_hole():
             return []
         known = self._known_end()
+        if known == self.next + 1 and not self._pending and self.fin is None:
+            self.fin = self.next
+            return []
         if self._pending and known <= self.next and len(self._pending) == 1 and self._is_far(self._pending[0].start):
             self._pending.clear()
             self.pending_bytes = 0

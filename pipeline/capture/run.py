@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,11 +20,20 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.stores import Store
 from pipeline.capture.tcp import IDLE_US
 
+if TYPE_CHECKING:
+    from pipeline.capture.block_agent import BlockAgent
+
 PUBLISH_EVERY_S = 5.0
 """Default of how long frames of an endless capture wait until they can be seen."""
 
 PIPE_DELAY_S = 5.0
 """How long packets may be under way to us. The time of a capture goes on by itself when none has come for longer."""
+
+MANY_PACKETS = 20_000
+"""From so many packets on it is worth to load compiled code."""
+
+BLOCK_PACKETS = 4096
+"""Packets taken together at most, then; they wait for each other no longer than nothing else comes."""
 
 _LOOK_EVERY = 256
 """Packets between two looks at the clock."""
@@ -51,7 +61,6 @@ class CaptureRun:
         payload_policy: PayloadPolicy,
         field_hash: FieldHash | None = None,
         decryption: Decryption | None = None,
-        agent_type: type[Agent] = Agent,
         *,
         idle_us: int = IDLE_US,
         publish_every_s: float | None = None,
@@ -59,11 +68,13 @@ class CaptureRun:
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self.agent = agent_type(agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us)
+        self.agent: Agent = Agent(agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us)
         self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
         self._newest = time.monotonic()
         self._until_look = _LOOK_EVERY
+        self._by_blocks: BlockAgent | None = None
+        self._packets: list[Packet] = []
 
     def __enter__(self) -> CaptureRun:
         self._writer.__enter__()
@@ -80,15 +91,37 @@ class CaptureRun:
         Raises:
             LandingError: the landing zone cannot be written.
         """
-        self.add(self.agent.take(packet))
+        if self._by_blocks is None:
+            self.add(self.agent.take(packet))
+            if self.stats.packets == MANY_PACKETS:
+                self.hurry()
+        else:
+            self._packets.append(packet)
+            if len(self._packets) == BLOCK_PACKETS:
+                self.catch_up()
         self._until_look -= 1
         if not self._until_look:
             self._until_look = _LOOK_EVERY
             self._newest = time.monotonic()
             self.tell()
 
+    def hurry(self) -> BlockAgent:
+        """Go on by the block: load compiled code, which takes seconds."""
+        if self._by_blocks is None:
+            from pipeline.capture.block_agent import BlockAgent  # noqa: PLC0415
+
+            self.agent = self._by_blocks = BlockAgent(self.agent)
+        return self._by_blocks
+
+    def catch_up(self) -> None:
+        """Read the packets that were taken but wait for others. Raises as :meth:`take`."""
+        if self._packets and self._by_blocks is not None:
+            packets, self._packets = self._packets, []
+            self.add(self._by_blocks.take_packets(packets))
+
     def wait(self) -> None:
         """No packet is there now: let time go on. Raises as :meth:`take`."""
+        self.catch_up()
         now = time.monotonic()
         if self._until_look < _LOOK_EVERY:  # packets have come since the clock was looked at
             self._until_look, self._newest = _LOOK_EVERY, now
@@ -111,12 +144,14 @@ class CaptureRun:
                 self._writer.add(item)
 
     def publish(self) -> None:
-        """Make all that was written visible. Raises as :meth:`take`."""
+        """Make all that was taken visible, as far as the agent can tell by now. Raises as :meth:`take`."""
+        self.catch_up()
         published = self._writer.publish()
         self.stats.files += published.new
         self.stats.files_present += published.present
 
     def finish(self) -> None:
         """The capture ends here: publish all of it. Raises as :meth:`take`."""
+        self.catch_up()
         self.add(self.agent.finish())
         self.publish()

@@ -11,6 +11,8 @@ import pyarrow as pa
 from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.tls import TlsPeers
 
+_TRUNCATED = int(FrameFlags.TRUNCATED)
+
 MAX_TLS_PEERS = 1000
 """Pairs of an encrypting client and server that are listed. A crowd of them must not fill the memory."""
 
@@ -77,7 +79,7 @@ class CaptureStats:
             self.bytes_lost += item.bytes_lost
             return
         self.frames[item.protocol] += 1
-        if item.flags & FrameFlags.TRUNCATED:
+        if item.flags & _TRUNCATED:
             self.truncated += 1
             return
         counter = self.requests if item.direction == "request" else self.responses

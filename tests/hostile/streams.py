@@ -27,11 +27,16 @@ class Stream:
             cut before it by a snap length. (The agent does not look for cut off bytes in later copies.)
         low, high: first and last position (exclusive) that any packet speaks of: its data, captured or not, its
             acknowledgements, its FIN or RST.
+        sent: as ``high``, by the data alone.
+        told: as ``high``, by acknowledgements and a RST that came before its FIN did.
+        fin: where its FIN stands, if there is one.
     """
 
     ts: np.ndarray
     low: int | None = None
     high: int = 0
+    sent: int = 0
+    told: int = 0
     fin: int | None = None
 
     def tell(self, start: int, end: int) -> None:
@@ -39,11 +44,18 @@ class Stream:
         self.high = max(self.high, end)
 
     @property
-    def span(self) -> int:
-        """Bytes that an account of this stream must add up to."""
+    def spans(self) -> set[int]:
+        """Bytes that an account of this stream must add up to.
+
+        A FIN counts as a byte in what acknowledges it; where it comes too late or never, that one byte may be either.
+        """
         if self.low is None:
-            return 0
-        return (self.high if self.fin is None else min(self.high, self.fin)) - self.low
+            return {0}
+        if self.fin is not None:
+            end = min(self.high, self.fin)
+            return {end - self.low, end + (self.told > end) - self.low}
+        last = max(self.low, self.high - (self.told > self.sent))
+        return {self.high - self.low, last - self.low}
 
 
 def bases(packets: Iterable[Packet]) -> dict[Way, int]:
@@ -70,9 +82,15 @@ def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int
         start = _near(segment.seq + bool(segment.flags & SYN) - base[way])
         if segment.flags & (SYN | FIN | RST) or segment.length:
             stream.tell(start, start + segment.length)
+            if segment.flags & RST and stream.fin is None:
+                stream.told = max(stream.told, start)
+            if not segment.flags & RST:
+                stream.sent = max(stream.sent, start + segment.length)
         if segment.flags & ACK:
             told = _near(segment.ack - base[back])
             found[back].tell(told, told)
+            if found[back].fin is None:
+                found[back].told = max(found[back].told, told)
         if segment.flags & FIN:
             stream.fin = start + segment.length
         for ts, begin, end in (

@@ -111,7 +111,7 @@ def test_a_process_killed_anywhere(tmp_path, kind, lost):
         left[len(visible)] += 1
         read_capture([path], landing)
         assert contents(landing) == undisturbed
-    assert len(left) > 3, "the points are spread over the work"
+    assert len(left) > 1, "the points are spread over the work"
 
 
 def test_a_process_killed_while_it_uploads(s3: S3):
