@@ -60,4 +60,7 @@ MAX_BSON_DEPTH = 200
 (maxBSONDepth)."""
 
 MAX_BSON_VALUES = 2_000_000
-"""Of a MongoDB message: 16 MiB of fields of 3 bytes would be 5 million Python objects."""
+"""Of a MongoDB message, documents included: 48 MB of fields of 3 bytes would be 16 million Python objects."""
+
+MAX_MONGODB_SECTIONS = 1000
+"""Of an OP_MSG: 48 MB of sections of 6 bytes would be 8 million of them. Drivers send three at most."""

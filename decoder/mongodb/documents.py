@@ -43,12 +43,18 @@ _PLAIN = (str, bool, int, type(None))
 
 
 class Budget:
-    """How many values the documents of one message may still have."""
+    """How many documents, with the values in them, one message may still have."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self.values = limits.MAX_BSON_VALUES
+        self._left = limits.MAX_BSON_VALUES
+
+    def take(self, at: int) -> None:
+        """Count a value that stands at ``at``; raises DecodeError if it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
 
 
 class Element(NamedTuple):
@@ -108,9 +114,7 @@ def walk(data: bytes, start: int, end: int, budget: Budget | None = None) -> Ite
             at += 1
             continue
         element, inner = _element(data, at, last, len(ends))
-        budget.values -= 1
-        if budget.values < 0:
-            raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
+        budget.take(at)
         yield element
         at = element.end
         if inner:

@@ -126,6 +126,7 @@ class _Reading:
         try:
             while at < place.end or not (place.is_list or values):
                 end = document_end(data, at, place.end)
+                self.budget.take(at)
                 values.append(as_json(data, at, end, self.budget))
                 at = end
         except DecodeError as error:

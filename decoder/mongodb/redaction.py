@@ -179,6 +179,7 @@ class _Cleaning:
             ends = []
             while at < place.end:
                 end = document_end(self._original, at, place.end)
+                self._budget.take(at)
                 for _ in walk(self._original, at, end, self._budget):
                     pass
                 ends.append(end)

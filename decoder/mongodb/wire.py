@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.model import Direction
 from decoder.mongodb.documents import document_end
@@ -91,6 +92,15 @@ class Place:
     is_list: bool = False
 
 
+class FieldPlace(NamedTuple):
+    """A field of a body that is no document: its name, value and bytes."""
+
+    name: str
+    value: int | str
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class Outline:
     """A message's body without its documents.
@@ -98,6 +108,7 @@ class Outline:
     Attributes:
         fields: JSON of the body, documents missing.
         places: where those are, in the order of the bytes.
+        named: where the fields are that are not documents.
         end: where the outline ends, or could be read no further.
         error: why it could not.
         checksum: the offset of the checksum, if there is one.
@@ -105,6 +116,7 @@ class Outline:
 
     fields: dict[str, Any] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
+    named: list[FieldPlace] = field(default_factory=list)
     end: int = HEADER_BYTES
     error: DecodeError | None = None
     checksum: int | None = None
@@ -130,6 +142,7 @@ class _Reader:
         self.outline.end += layout.size
         value = int(layout.unpack_from(self.data, start)[0])
         self.outline.fields[name] = value
+        self.outline.named.append(FieldPlace(name, value, start, self.at))
         return value
 
     def skip(self, name: str) -> None:
@@ -138,8 +151,10 @@ class _Reader:
         del self.outline.fields[name]
 
     def text(self, name: str) -> str:
-        value, self.outline.end = _cstring(self.data, self.at, self.end, name)
+        start = self.at
+        value, self.outline.end = _cstring(self.data, start, self.end, name)
         self.outline.fields[name] = value
+        self.outline.named.append(FieldPlace(name, value, start, self.at))
         return value
 
     def document(self, role: str, name: str) -> None:
@@ -203,8 +218,12 @@ def _message(reader: _Reader) -> None:
     seen: set[str | int] = set()
     while reader.at < reader.end:
         start = reader.at
+        if len(sections) == limits.MAX_MONGODB_SECTIONS:
+            detail = f"more than {limits.MAX_MONGODB_SECTIONS} sections"
+            raise DecodeError(ErrorCode.TOO_MANY_VALUES, start, detail)
         sections.append({"kind": reader.data[start]})
         reader.outline.end += 1
+        reader.outline.named.append(FieldPlace("kind", reader.data[start], start, reader.at))
         mark = _section(reader, sections[-1], start)
         if mark in seen and repeated is None:
             what = f"a second section {mark!r}" if mark else "a second section of kind 0"
@@ -239,6 +258,8 @@ def _section(reader: _Reader, section: dict[str, Any], start: int) -> str | int:
         raise DecodeError(ErrorCode.LENGTH_OVERRUN, body, detail)
     identifier, first = _cstring(reader.data, body + 4, body + size, "the identifier of a section")
     section["identifier"] = identifier
+    reader.outline.named.append(FieldPlace("size", size, body, body + 4))
+    reader.outline.named.append(FieldPlace("identifier", identifier, body + 4, first))
     places.append(Place("sequence", first, body + size, section, "documents", is_list=True))
     reader.outline.end = body + size
     return identifier
@@ -297,7 +318,10 @@ def _kill_cursors(reader: _Reader) -> None:
     if not 0 <= count <= left // _INT64.size:
         detail = f"{count} cursor ids need 8 bytes each, {left} are left"
         raise DecodeError(ErrorCode.LENGTH_OVERRUN, start - 4, detail)
+    if count > limits.MAX_BSON_VALUES:
+        raise DecodeError(ErrorCode.TOO_MANY_VALUES, start - 4, f"{count} cursor ids")
     reader.outline.end += count * _INT64.size
+    reader.outline.named.append(FieldPlace("cursorIDs", count, start, reader.at))
     reader.outline.fields["cursorIDs"] = list(struct.unpack_from(f"<{count}q", reader.data, start))
 
 

@@ -6,6 +6,7 @@ import bson
 import pytest
 
 from decoder import Codec, limits
+from decoder.explain import explain
 from decoder.model import FrameFlags
 from tests.decoder.mongodb.build import (
     COMPRESSORS,
@@ -250,6 +251,37 @@ def test_every_beginning_of_a_message_has_a_status():
             assert 0 <= cut.error_offset <= length
 
 
+class TestBounds:
+    """48 MB of the smallest parts there are."""
+
+    def test_documents(self, monkeypatch):
+        monkeypatch.setattr(limits, "MAX_BSON_VALUES", 100)
+        empty = bson.encode({})
+        for data in (
+            command(INSERT, sequence("documents", *[empty] * 100)),
+            message(2002, bytes(4) + b"a.b\0" + empty * 101),
+        ):
+            found = decode(data)
+            assert (found.status, found.error_code) == ("partial", "too_many_values")
+
+    def test_sections(self, monkeypatch):
+        monkeypatch.setattr(limits, "MAX_MONGODB_SECTIONS", 10)
+        assert decode(sections(body_section(FIND), *(sequence(str(n)) for n in range(9)))).status == "ok"
+        found = decode(sections(body_section(FIND), *(sequence(str(n)) for n in range(10))))
+        assert (found.status, found.error_code) == ("partial", "too_many_values")
+
+    def test_cursors(self, monkeypatch):
+        monkeypatch.setattr(limits, "MAX_BSON_VALUES", 10)
+        found = decode(message(2007, bytes(4) + struct.pack("<i11q", 11, *range(11))))
+        assert (found.status, found.error_code) == ("malformed", "too_many_values")
+
+    @pytest.mark.parametrize("part", [bson.encode({}), sequence("a"), sequence("a", {}), b"\1", b"\0"])
+    def test_any_of_them_ends(self, part):
+        filled = part * (200_000 // len(part))
+        for data in (message(2013, bytes(4) + filled), message(2002, bytes(4) + b"a.b\0" + filled)):
+            assert decode(data).status in ("malformed", "partial", "ok")
+
+
 def test_a_message_above_the_limit_is_not_looked_at(monkeypatch):
     monkeypatch.setattr(limits, "MAX_MONGODB_MESSAGE_BYTES", 10)
     assert decode(command(FIND)).error_code == "frame_too_large"
@@ -264,3 +296,28 @@ def test_a_handshake_tells_the_application(name):
 
 def test_records_are_kafkas():
     assert CODEC.records(command(FIND), protocol="mongodb").partitions == []
+
+
+@pytest.mark.parametrize("name", ["OP_MSG", "noop", *legacy()])
+def test_explain_tells_every_byte(name):
+    """Each is in the header, in a field, or in a document, whose parts nest in it; reserved zeros are not."""
+    plain = checksummed(sections(ORDERS, body_section(INSERT)))
+    data = {"OP_MSG": plain, "noop": compressed(plain, "noop"), **legacy()}[name]
+    explanation = explain(data, "response" if "REPLY" in name else "request", protocol="mongodb")
+    assert explanation.message.status == "ok"
+    told = bytearray(len(data))
+    for line in explanation.lines:
+        told[line.start : line.end] = b"\1" * (line.end - line.start)
+    assert all(told[at] or data[at] == 0 for at in range(len(data)))
+    assert [line.name for line in explanation.lines[:4]] == ["messageLength", "requestID", "responseTo", "opCode"]
+    assert sorted(explanation.lines, key=lambda line: line.start) == list(explanation.lines)
+
+
+def test_explain_shows_values_and_the_place_of_an_error():
+    lines = {line.name: line for line in explain(command(FIND), protocol="mongodb").lines}
+    assert (lines["customer"].type, lines["customer"].value, lines["customer"].depth) == ("string", '"alice"', 2)
+    assert command(FIND)[lines["customer"].start : lines["customer"].end].startswith(b"\2customer\0")
+    for data in (command(FIND)[:-3], compressed(command(FIND), "zlib", size=5), b"\1", sections(b"\7")):
+        explanation = explain(data, protocol="mongodb")
+        assert explanation.lines[-1].is_error
+        assert explanation.lines[-1].start == explanation.message.error_offset
