@@ -29,6 +29,7 @@ from decoder.mongodb.documents import (
     STRING,
     SYMBOL,
     TIMESTAMP,
+    Budget,
     Element,
     walk,
 )
@@ -58,12 +59,18 @@ class Masker:
     """
 
     def __init__(
-        self, data: bytearray, original: bytes, policy: PayloadPolicy, field_hash: FieldHash | None = None
+        self,
+        data: bytearray,
+        original: bytes,
+        policy: PayloadPolicy,
+        budget: Budget,
+        field_hash: FieldHash | None = None,
     ) -> None:
         self.data = data
         self.has_changed = False
         self.has_secrets = False
         self._original = original
+        self._budget = budget
         self._policy: PayloadPolicy = policy
         self._hash = field_hash if policy == "hash" else None
 
@@ -79,14 +86,17 @@ class Masker:
         """Overwrite what is payload or secret in a document.
 
         Args:
-            start, end: the document, which is whole and valid (decoder.mongodb.documents.walk).
+            start, end: the document.
             rules: what stays, whatever the policy.
             is_command: whether its first value may name a collection.
             secret: keys whose values are credentials, by depth.
+
+        Raises:
+            DecodeError: as decoder.mongodb.documents.walk; some of it was overwritten then.
         """
         known: list[Rules | Types | None] = [rules]
         done_until = start
-        for number, element in enumerate(walk(self._original, start, end)):
+        for number, element in enumerate(walk(self._original, start, end, self._budget)):
             if element.start < done_until:
                 continue
             del known[element.depth :]
@@ -119,7 +129,7 @@ class Masker:
     def erase_command(self, start: int, end: int, keep: frozenset[bytes]) -> None:
         """Overwrite all values of a document that is a credential, but the text of those to be kept."""
         self.has_secrets = True
-        for element in walk(self._original, start, end):
+        for element in walk(self._original, start, end, self._budget):
             key = self._original[element.key_start : element.key_end]
             if element.depth == 1 and not (key in keep and element.kind == STRING):
                 self._erase_value(element)

@@ -112,8 +112,8 @@ class _Cleaning:
         )
         self._policy = self._policy_of([collection for _, collection in commands])
         self._data = bytearray(opened.data)
-        self._masker = Masker(self._data, opened.data, self._policy, field_hash)
         self._budget = Budget()
+        self._masker = Masker(self._data, opened.data, self._policy, self._budget, field_hash)
         self._flags = int(frame.flags)
 
     def run(self) -> _Cleaned:
@@ -174,39 +174,54 @@ class _Cleaning:
 
     def _clean_place(self, place: Place) -> None:
         """All documents of a place; from one that is broken on, nothing of it stays."""
+        if place.is_list and self._is_erased() and not self._is_hello_alone(place):
+            self._erase_all(place)
+            return
         at = place.start
         try:
-            ends = []
+            while at < place.end:
+                end = document_end(self._original, at, place.end)
+                self._budget.take(at)
+                self._clean_document(place, at, end)
+                at = end
+        except DecodeError:
+            self._cut(at, place.end)
+
+    def _erase_all(self, place: Place) -> None:
+        """One document in the place of all that are whole."""
+        at = place.start
+        try:
             while at < place.end:
                 end = document_end(self._original, at, place.end)
                 self._budget.take(at)
                 for _ in walk(self._original, at, end, self._budget):
                     pass
-                ends.append(end)
                 at = end
         except DecodeError:
             self._cut(at, place.end)
-        is_hello = place.role == "reply" and len(ends) == 1 and self._is_hello(place.start, at)
-        if place.is_list and self._is_erased() and (self._is_credential or not is_hello):
-            self._erase(place.start, at)
-            return
-        start = place.start
-        for end in ends:
-            self._clean_document(place, start, end)
-            start = end
+        if place.start < at:
+            (self._masker.erase_secret if self._is_credential else self._masker.erase)(place.start, at)
+
+    def _is_hello_alone(self, place: Place) -> bool:
+        """Whether the only document is the reply to a handshake, which is no user's."""
+        if self._is_credential or place.role != "reply" or place.start == place.end:
+            return False
+        try:
+            is_alone = document_end(self._original, place.start, place.end) == place.end
+        except DecodeError:
+            return False
+        return is_alone and self._is_hello(place.start, place.end)
 
     def _is_erased(self) -> bool:
         return self._is_credential or self._policy == "none"
-
-    def _erase(self, start: int, end: int) -> None:
-        if start < end:
-            (self._masker.erase_secret if self._is_credential else self._masker.erase)(start, end)
 
     def _clean_document(self, place: Place, start: int, end: int) -> None:
         if self._is_credential:
             keep = _KEPT_OF_CREDENTIALS if place.role == "command" else frozenset[bytes]()
             self._masker.erase_command(start, end, keep)
         elif self._policy == "none" and place.role in ("payload", "internal"):
+            for _ in walk(self._original, start, end, self._budget):
+                pass
             self._masker.erase(start, end)
         elif self._is_request:
             is_command = place.role == "command"
