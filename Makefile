@@ -78,6 +78,7 @@ bench: setup ## Measure throughput on the sample captures
 
 fuzz: setup ## Decode hostile frames for long (make fuzz FRAMES=10000000 SEED=1)
 	@$(PYTHON_IN) -m tests.hostile.fuzz --frames $(FRAMES) --seed $(SEED)
+	@$(PYTHON_IN) -m tests.hostile.fuzz --frames $(FRAMES) --seed $(SEED) --reader mongodb
 
 loss: setup ## Harm captures and compare what the agent makes of them (make loss SEEDS=10000)
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2

@@ -12,11 +12,12 @@ from decoder.kafka.frame_records import FrameRecords, read_frame_records
 from decoder.kafka.messages import decode_frame
 from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
+from decoder.mongodb.messages import decode_message
 
 CODEC_VERSION = "3"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
-PROTOCOLS = ("kafka",)
+PROTOCOLS = ("kafka", "mongodb")
 
 
 class Codec:
@@ -49,19 +50,21 @@ class Codec:
         """Decode one frame. Never raises on any frame: what does not fit is said in the message.
 
         Args:
-            frame: the bytes, without Kafka's length prefix.
-            protocol: ``kafka``.
+            frame: the bytes, without Kafka's length prefix; of MongoDB the whole message as on the wire.
+            protocol: ``kafka`` or ``mongodb``.
             direction: ``request`` or ``response``.
-            api_key, api_version: of the request, needed to read its response; a Kafka response does not name them.
+            api_key, api_version: of the request, needed to read its response; a Kafka response does not name them. A
+                MongoDB message names its opcode.
             flags: what the capture agent knows of the frame, bits of decoder.model.FrameFlags.
-            trace: called with a FieldSpan for each value read.
+            trace: called with a FieldSpan for each value read, of Kafka.
 
         Returns:
-            The message: ``header`` and ``body`` as Kafka's ``*JsonConverter`` classes write them (bytes as base64,
-            uuids in Kafka's base64url form, fields absent in that version left out); instead of records
-            ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown tagged fields (KIP-482) as
-            ``unknownTaggedFields``. On an error they hold what was read up to it. ``embedded`` holds the messages
-            inside bytes fields, which ``trace`` does not go into and whose errors leave the status as it is.
+            The message. Of MongoDB: see decoder.mongodb.messages. Of Kafka: ``header`` and ``body`` as its
+            ``*JsonConverter`` classes write them (bytes as base64, uuids in Kafka's base64url form, fields absent in
+            that version left out); instead of records ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown
+            tagged fields (KIP-482) as ``unknownTaggedFields``. On an error they hold what was read up to it.
+            ``embedded`` holds the messages inside bytes fields, which ``trace`` does not go into and whose errors leave
+            the status as it is.
 
         Raises:
             ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.
@@ -71,6 +74,8 @@ class Codec:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return Message({}, {}, "malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, api_key, api_version)
         try:
+            if protocol == "mongodb":
+                return decode_message(bytes(frame), direction, flags)
             message = decode_frame(self._programs, bytes(frame), direction, api_key, api_version, flags, trace)
             if message.api_key not in EMBEDDING_APIS:
                 return message
@@ -104,6 +109,8 @@ class Codec:
             ValueError: as :meth:`decode`.
         """
         _check_arguments(protocol, direction)
+        if protocol != "kafka":
+            return FrameRecords("ok", None, None, None, [])
         if len(frame) > limits.MAX_FRAME_BYTES:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return FrameRecords("malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, [])

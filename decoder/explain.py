@@ -14,6 +14,7 @@ from decoder.kafka.messages import RECORDS_REMOVED
 from decoder.kafka.program import Programs
 from decoder.kafka.records import batch_spans, summarise
 from decoder.model import Direction, Message
+from decoder.mongodb.explain import explain_message
 
 MESSAGE = "message"
 """``Line.type`` of the heading of a message inside a bytes field."""
@@ -61,10 +62,14 @@ def explain(
     api_version: int | None = None,
     flags: int = 0,
     codec: Codec | None = None,
+    *,
+    protocol: str = "kafka",
 ) -> Explanation:
     """Decode one frame (no length prefix) and say what each byte is. Arguments as for Codec.decode."""
     spans: list[FieldSpan] = []
     codec = codec or Codec()
+    if protocol == "mongodb":
+        return _explain_mongodb(codec, frame, direction, flags)
     message = codec.decode(
         frame, direction=direction, api_key=api_key, api_version=api_version, flags=flags, trace=spans.append
     )
@@ -81,6 +86,19 @@ def explain(
         lines.append(_error_line(frame, message))
     elif spans and (rest := max(span.end for span in spans)) < len(frame):
         lines.append(Line(rest, len(frame), 0, "(not decoded)", "raw", f"{len(frame) - rest} bytes", _hex(frame, rest)))
+    return Explanation(message, tuple(lines), len(frame))
+
+
+def _explain_mongodb(codec: Codec, frame: bytes, direction: Direction, flags: int) -> Explanation:
+    message = codec.decode(frame, protocol="mongodb", direction=direction, flags=flags)
+    lines = [
+        Line(
+            part.start, part.end, part.depth, part.name, part.type, _short(part.text), _hex(frame, part.start, part.end)
+        )
+        for part in explain_message(frame)
+    ]
+    if message.error_offset is not None and message.status not in ("ok", "redacted"):
+        lines.append(_error_line(frame, message))
     return Explanation(message, tuple(lines), len(frame))
 
 
@@ -189,6 +207,10 @@ def _value(span: FieldSpan) -> str:
     text = (
         "null" if span.value is None else repr(span.value) if isinstance(span.value, str) else str(span.value).lower()
     )
+    return _short(text)
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 1] + "…"
 
 

@@ -47,3 +47,20 @@ has this many only if its records have less than 25 bytes."""
 MAX_ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
 """A zstd frame names the memory that its reader must keep, up to 3.75 TiB. This is what Kafka's own reader (zstd-jni)
 allows, and what level 22 asks for."""
+
+MAX_MONGODB_MESSAGE_BYTES = 48_000_000 + 16 * 1024
+"""A MongoDB messageLength of 2^31-1 must not make the framer wait for 2 GiB. Servers take 48,000,000 bytes
+(maxMessageSizeBytes); a document in a reply may exceed its 16 MiB by 16 KiB."""
+
+MIN_MONGODB_MESSAGE_BYTES = 16
+"""The header alone. A smaller messageLength, which counts itself, would never move on."""
+
+MAX_BSON_DEPTH = 200
+"""Documents nested deeper would exhaust the stack of whoever reads them recursively. This is mongod's own limit
+(maxBSONDepth)."""
+
+MAX_BSON_VALUES = 2_000_000
+"""Of a MongoDB message, documents included: 48 MB of fields of 3 bytes would be 16 million Python objects."""
+
+MAX_MONGODB_SECTIONS = 1000
+"""Of an OP_MSG: 48 MB of sections of 6 bytes would be 8 million of them. Drivers send three at most."""

@@ -36,14 +36,15 @@ class FrameFlags(IntFlag):
     AFTER_GAP = 4
     """The first frame after bytes were lost in this direction."""
     CRC_CHECKED = 8
-    """The checksums of the record batches in this frame were verified before the payload policy was applied."""
+    """The checksums in this frame (of record batches; of a MongoDB message) were verified before the payload policy was
+    applied."""
     CRC_MISMATCH = 16
     """At least one of them did not match (only together with CRC_CHECKED)."""
     PAYLOAD_REMOVED = 32
     """The payload policy changed bytes behind a record batch header: checksums no longer match (but those that the
     policy ``hash`` computed anew)."""
     NO_RESPONSE_EXPECTED = 64
-    """A request that the server does not answer (Produce with acks=0)."""
+    """A request that the server does not answer (Produce with acks=0, OP_MSG with moreToCome, OP_INSERT …)."""
     UNANSWERED = 128
     """The connection closed before the response came."""
     ORPHAN_RESPONSE = 256
@@ -59,6 +60,11 @@ class FrameFlags(IntFlag):
     BODY_REMOVED = 8192
     """The body did not decode where it was captured, so that nobody could tell payload from the rest: it was
     overwritten."""
+    CREDENTIALS = 16384
+    """A response to a command with credentials (MongoDB's saslStart …): nothing of its body may be stored."""
+    FOLLOWING_RESPONSE = 32768
+    """A further response where a request has several (MongoDB's exhaust): ``reply_to`` is the response before it. It
+    has an exchange of its own, without a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,12 @@ from collections.abc import Callable
 from decoder.field_hash import FieldHash
 from decoder.kafka.redaction import redact_frame
 from decoder.model import Frame
+from decoder.mongodb.redaction import redact_frame as redact_mongodb_frame
 
-_REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {"kafka": redact_frame}
+_REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {
+    "kafka": redact_frame,
+    "mongodb": redact_mongodb_frame,
+}
 
 
 def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:

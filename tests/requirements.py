@@ -45,6 +45,12 @@ def require_maven() -> None:
     _require_tool("javac")
 
 
+def require_go() -> None:
+    """Go, which builds the MongoDB server of the tests."""
+    if shutil.which("go") is None:
+        _lack("Go 1.24 or later", "install it from https://go.dev/dl")
+
+
 def require_tcpdump() -> None:
     """tcpdump, and the right to capture on the loopback interface."""
     _require_tool("tcpdump")

@@ -14,9 +14,10 @@ from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.reading import Reading, read_request
-from decoder.kafka.resync import MAX_ASKED, Found, Search
+from decoder.kafka.resync import MAX_ASKED, KafkaSearch
 from decoder.model import Direction
 from decoder.protocol import Framer, FramerState, Pairer
+from decoder.resync import Found
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
@@ -95,7 +96,7 @@ class KafkaProtocol:
     def _midway(self, client: bytes) -> float:
         begin = 0
         for _ in range(MAX_CANDIDATES):
-            found = Search("request", NoEvidence()).push(client[begin:], 0, is_segment_start=not begin)
+            found = KafkaSearch("request", NoEvidence()).push(client[begin:], 0, is_segment_start=not begin)
             if found is None:
                 break
             if self._is_request(found):
@@ -114,7 +115,7 @@ class KafkaProtocol:
         """Confidence in responses none of whose requests was captured."""
         if len(server) < TELLING_BYTES:
             return 0.0
-        found = Search("response", KafkaPairer(self._reads)).push(server, 0, is_segment_start=True)
+        found = KafkaSearch("response", KafkaPairer(self._reads)).push(server, 0, is_segment_start=True)
         if found is None or not self._is_telling(found.rest[0][0]):
             return 0.0
         return MIDWAY if found.skipped else BEGUN

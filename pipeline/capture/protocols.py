@@ -7,10 +7,11 @@ from functools import cache
 
 from decoder import Codec
 from decoder.kafka.protocol import KafkaProtocol
+from decoder.mongodb.protocol import MongoProtocol
 from decoder.protocol import WireProtocol
 
 
 @cache
 def protocols() -> Sequence[WireProtocol]:
     """All protocols, the one to be preferred first."""
-    return (KafkaProtocol(Codec()),)
+    return (KafkaProtocol(Codec()), MongoProtocol())

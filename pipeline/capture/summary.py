@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
+from decoder.mongodb.wire import OPCODES
 from pipeline.capture.stats import NOTICES, CaptureStats
 
 _REASONS = {
@@ -54,20 +55,22 @@ def print_summary(stats: CaptureStats) -> None:
         style = "bold red" if stats.kernel_dropped else ""
         console.print(Text(f"  dropped by the kernel: {stats.kernel_dropped:,} packets", style))
     if not stats.connections:
-        console.print(Text("No Kafka connection found: nothing landed.", "yellow"))
+        console.print(Text("No Kafka or MongoDB connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
     console.print(Text(f"{len(stats.files):,} landing files written{present}"))
 
 
 def _print_messages(console: Console, stats: CaptureStats) -> None:
     """How many of each api and version."""
-    table = Table("api", "version", "requests", "responses", title="Kafka messages", title_justify="left")
+    table = Table("api", "version", "requests", "responses", title="Messages", title_justify="left")
     for column in table.columns[1:]:
         column.justify = "right"
     names = api_names()
     for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
         key, version = api
-        name = "(request not seen, or SASL token)" if key is None else names.get(key, f"unknown api {key}")
+        # a Kafka api comes with its version, a MongoDB opcode without
+        known = OPCODES if version is None else names
+        name = "(request not seen, or SASL token)" if key is None else known.get(key, f"unknown api {key}")
         shown = "" if version is None else str(version)
         table.add_row(name, shown, f"{stats.requests[api]:,}", f"{stats.responses[api]:,}")
     if table.row_count:

@@ -42,7 +42,7 @@ def decode(
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
 ) -> None:
-    """Print every Kafka message of a capture, requests and responses in the order of time.
+    """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
 
     With --records the records that Produce, Fetch and ShareFetch carry, each with the number of its message ("frame"):
     topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
@@ -81,8 +81,8 @@ def decode(
         console.print(_line(item), soft_wrap=True)
     if not count:
         raise UserError(
-            "no Kafka message found. Is the traffic encrypted (TLS), or the capture cut before the connections began? "
-            "`wirelake capture read` counts what was not recognised."
+            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
+            "connections began? `wirelake capture read` counts what was not recognised."
         )
 
 

@@ -43,6 +43,7 @@ class _Subject:
     api_key: int | None
     api_version: int | None
     flags: int = 0
+    protocol: str = "kafka"
     base: int = 0
     declared: int | None = None
     remarks: tuple[str, ...] = ()
@@ -88,7 +89,13 @@ def explain(
     else:
         raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
     explanation = explain_frame(
-        subject.frame, subject.direction, subject.api_key, subject.api_version, subject.flags, codec
+        subject.frame,
+        subject.direction,
+        subject.api_key,
+        subject.api_version,
+        subject.flags,
+        codec,
+        protocol=subject.protocol,
     )
     if as_json:
         for line in as_objects(explanation):
@@ -125,7 +132,7 @@ def _pasted(text: str, direction: str, api_key: int | None, api_version: int | N
     if split.remark:
         remarks.append(split.remark)
     base = paste.skipped + (0 if split.declared is None else SIZE)
-    return _Subject(split.frame, side, api_key, api_version, 0, base, split.declared, tuple(remarks))
+    return _Subject(split.frame, side, api_key, api_version, 0, "kafka", base, split.declared, tuple(remarks))
 
 
 def _how_to_name(data: bytes, api_key: int | None, codec: Codec) -> str:
@@ -150,14 +157,14 @@ def _captured(path: str, number: int, tls_keylog: str | None) -> _Subject:
     count = 0
     for count, item in enumerate(ordered_frames([path], allow_truncated=True, tls_keylog=tls_keylog), start=1):
         if count == number:
-            return _Subject(item.frame, item.direction, item.api_key, item.api_version, item.flags)
+            return _Subject(item.frame, item.direction, item.api_key, item.api_version, item.flags, item.protocol)
     raise UserError(f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them")
 
 
 def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
     console = Console()
     message = explanation.message
-    name = message.api_name or "unknown api"
+    name = message.api_name or ("unknown api" if subject.protocol == "kafka" else "MongoDB")
     version = "" if message.api_version is None else f" v{message.api_version}"
     behind = ", behind a length prefix" if subject.declared is not None else ""
     console.print(
@@ -175,6 +182,8 @@ def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
     console.print()
     say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
     show_bytes(subject.frame, at, subject.base, console)
+    if subject.protocol != "kafka":
+        return
     for advice in advise(
         explanation,
         subject.frame,

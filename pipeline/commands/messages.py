@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -23,6 +23,7 @@ class Decoded:
 
     Attributes:
         number: ordinal in the order of time, from 1.
+        message: of a response that does not tell its api, with that of its request.
         latency_us: of a response: last byte of the request to first byte of the response.
     """
 
@@ -65,7 +66,7 @@ def decoded_messages(
 ) -> Iterator[Decoded]:
     """All messages of some captures. See :func:`ordered_frames` for order and errors."""
     codec = Codec()
-    sent: dict[str, int] = {}
+    sent: dict[str, tuple[int, str | None]] = {}
     frames = ordered_frames(
         paths, allow_truncated=allow_truncated, payload_policy=payload_policy, tls_keylog=tls_keylog
     )
@@ -81,9 +82,11 @@ def decoded_messages(
         latency = None
         if frame.exchange_id is not None:
             if frame.direction == "request":
-                sent[frame.exchange_id] = frame.ts_end
-            elif (sent_at := sent.pop(frame.exchange_id, None)) is not None:
-                latency = max(0, frame.ts - sent_at)
+                sent[frame.exchange_id] = frame.ts_end, message.api_name
+            elif (request := sent.pop(frame.exchange_id, None)) is not None:
+                latency = max(0, frame.ts - request[0])
+                if message.api_name is None:
+                    message = replace(message, api_name=request[1])
         yield Decoded(number, frame, message, latency)
 
 
@@ -109,6 +112,7 @@ def as_object(decoded: Decoded) -> dict[str, Any]:
         "api_name": message.api_name,
         "api_version": message.api_version,
         "correlation_id": frame.correlation_id,
+        **({"reply_to": frame.reply_to} if frame.reply_to is not None else {}),
         "client_id": message.client_id,
         "size": frame.size,
         "status": message.status,

@@ -29,7 +29,7 @@ def test_any_bytes_like_object_will_do(wrap):
 
 
 def test_a_mistake_of_the_caller_is_an_exception():
-    with pytest.raises(ValueError, match="unknown protocol 'amqp'; known: kafka"):
+    with pytest.raises(ValueError, match="unknown protocol 'amqp'; known: kafka, mongodb"):
         CODEC.decode(b"", protocol="amqp")
     with pytest.raises(ValueError, match="'request' or 'response', not 'reply'"):
         CODEC.decode(b"", direction="reply")

@@ -16,8 +16,9 @@ from typing import Any
 
 from decoder import Message
 from tests.hostile.invariants import check
-from tests.hostile.mutate import Hostile, Mutator
+from tests.hostile.mutate import Hostile
 from tests.hostile.readers import READERS, Reader
+from tests.hostile.readers import mutator as mutator_for
 
 WARM_UP = 10_000
 """Frames before memory counts: caches of the readers and of the samples fill."""
@@ -74,7 +75,7 @@ def work(job: Job, report: Any) -> None:
 
 def run(job: Job, report: Any) -> None:
     """Decode and check all frames of a job. Exit code 1 and a file in ``job.faults`` at the first violation."""
-    mutator = Mutator(job.seed)
+    mutator = mutator_for(job.readers, job.seed)
     readers = [READERS[name] for name in job.readers]
     at_once = max(reader.at_once for reader in readers)
     mutator.frame(0)  # makes the samples

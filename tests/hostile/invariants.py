@@ -39,6 +39,7 @@ def check(message: Message, size: int) -> None:
         assert message.error_code in CODES, message.error_detail
         assert 0 <= message.error_offset <= max(size, 2)  # an unknown version stands at byte 2
         assert message.error_detail
+    size = max(size, message.header.get("uncompressedSize", 0))
     json.dumps([message.header, message.body, message.record_batches, message.embedded], allow_nan=True)
     assert nodes(message.body) <= 4 * size + 32
     assert sum(map(nodes, message.embedded)) <= 8 * size

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from decoder import Message
 from tests.decoder.kafka.kernel import Asked, messages
+from tests.hostile import mongodb
 from tests.hostile.invariants import CODEC
-from tests.hostile.mutate import Hostile
+from tests.hostile.mutate import Hostile, Mutator
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +43,11 @@ def _batch(frames: Sequence[Hostile]) -> list[Message]:
     return messages([Asked(f.data, f.direction, f.api_key, f.api_version, f.flags) for f in frames])
 
 
-READERS = {"plain": Reader(_plain, at_once=1), "batch": Reader(_batch, at_once=1000)}
+KAFKA = {"plain": Reader(_plain, at_once=1), "batch": Reader(_batch, at_once=1000)}
+MONGODB = {"mongodb": Reader(mongodb.read_all, at_once=1)}
+READERS = {**KAFKA, **MONGODB}
+
+
+def mutator(names: Sequence[str], seed: int) -> Mutator | mongodb.MongodbMutator:
+    """What makes the frames for these readers."""
+    return mongodb.MongodbMutator(seed) if set(names) <= MONGODB.keys() else Mutator(seed)

@@ -414,7 +414,7 @@ def zeros(source: random.Random) -> Conversation:
 PROGRAMS = (http_1, xml_rpc, smtp, http_2, grpc)
 """Spoken by real programs and libraries."""
 
-SPECIFIED = (ssh, postgresql, mysql, redis, mongodb, zookeeper, thrift, hadoop_rpc, pulsar, rocketmq, java_utf, onc_rpc,
+SPECIFIED = (ssh, postgresql, mysql, redis, zookeeper, thrift, hadoop_rpc, pulsar, rocketmq, java_utf, onc_rpc,
              smb, amqp, cassandra, ldap, mqtt, dns, length_and_noise, length_and_small_numbers, length_and_zeros, noise,
              zeros)  # fmt: skip
 """Written by their specifications."""

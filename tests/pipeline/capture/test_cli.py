@@ -86,7 +86,7 @@ def test_a_capture_without_kafka_says_so(tmp_path):
     path = Flow().open().send(0, b"GET / HTTP/1.1\r\n\r\n").close().write(tmp_path / "http.pcap")
     result = run(path, "--landing", tmp_path / "landing")
     assert result.exit_code == 0
-    assert "No Kafka connection found" in result.stdout
+    assert "No Kafka or MongoDB connection found" in result.stdout
 
 
 class TestPayload:

@@ -15,10 +15,11 @@ from pipeline.capture.agent import Agent
 from pipeline.capture.packet import Packet
 from pipeline.capture.state import AgentState
 from pipeline.capture.stats import CaptureStats
-from tests.pipeline.capture.test_agent import LARGE, RECORDED, SMALL, packets_of
+from tests.pipeline.capture.test_agent import CAPTURES, LARGE, RECORDED, SMALL, packets_of
 from tests.pipeline.capture.wire import Flow, prefixed, request, response
 
 FORMAT = TypeAdapter(AgentState)
+MONGODB = sorted((CAPTURES / "mongodb").glob("*.pcap"))
 
 Rows = dict[tuple, Frame | Gap]
 
@@ -74,16 +75,17 @@ def expected(path) -> dict:
     return without_unanswered(in_one_go(packets_of(path)))
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [*RECORDED, *MONGODB], ids=lambda p: p.stem)
 def test_interrupted_now_and_then(path):
     packets = packets_of(path)
     cuts = sorted(random.Random(path.stem).sample(range(1, len(packets)), 8))
     assert without_unanswered(interrupted(packets, cuts)) == expected(path)
 
 
-def test_interrupted_before_every_packet():
-    packets = packets_of(SMALL)
-    assert without_unanswered(interrupted(packets, list(range(0, len(packets), 3)))) == expected(SMALL)
+@pytest.mark.parametrize("path", [SMALL, *MONGODB], ids=lambda p: p.stem)
+def test_interrupted_before_every_packet(path):
+    packets = packets_of(path)
+    assert without_unanswered(interrupted(packets, list(range(0, len(packets), 3)))) == expected(path)
 
 
 @pytest.mark.parametrize("seed", range(6))

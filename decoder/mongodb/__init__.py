@@ -1,0 +1,1 @@
+"""MongoDB: framing, pairing, messages, documents, redaction. A sibling of decoder.kafka."""

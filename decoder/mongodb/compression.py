@@ -1,0 +1,155 @@
+"""What message stands in an OP_COMPRESSED? Bounded decompression (mongodb/specifications, ``OP_COMPRESSED.md``).
+
+The compressed message has no header of its own: its opcode stands in front of the compressed bytes, the ids in the
+header outside. Not one byte more comes out than was declared, and nothing is allocated before the declared size is
+within the limits.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import cramjam
+import zstandard
+
+from decoder import limits
+from decoder.errors import DecodeError, ErrorCode
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, Header, read_header, write_header
+
+NOOP, SNAPPY, ZLIB, ZSTD = range(4)
+COMPRESSORS = {NOOP: "noop", SNAPPY: "snappy", ZLIB: "zlib", ZSTD: "zstd"}
+
+STORED = 0x80
+"""Added to the compressor's id where the agent had to change the message: it stands there uncompressed. Compressed
+anew it would look as if a sender had chosen these bytes, and could have more of them than a bomb is allowed."""
+
+COMPRESSED_AT = HEADER_BYTES + 9
+"""Behind opcode, size and compressor."""
+
+_FIELDS = struct.Struct("<iiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What an OP_COMPRESSED says of its content.
+
+    Attributes:
+        opcode: of the message inside.
+        size: bytes of it, without a header.
+        compressor_id: as on the wire, STORED included.
+    """
+
+    opcode: int
+    size: int
+    compressor_id: int
+
+    @property
+    def compressor(self) -> str | None:
+        """The compressor's name; None if it is not known."""
+        return COMPRESSORS.get(self.compressor_id & ~STORED)
+
+
+def read_compression(data: bytes, end: int) -> Compression:
+    """The fields of an OP_COMPRESSED that ends at ``end``.
+
+    Raises:
+        DecodeError: they are not all there.
+    """
+    if end < COMPRESSED_AT:
+        detail = f"OP_COMPRESSED needs 9 bytes, {end - HEADER_BYTES} are left"
+        raise DecodeError(ErrorCode.BUFFER_UNDERFLOW, HEADER_BYTES, detail)
+    return Compression(*_FIELDS.unpack_from(data, HEADER_BYTES))
+
+
+def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
+    """The message inside, with a header as if it had been sent by itself.
+
+    Raises:
+        DecodeError: nested_compression, unknown_codec, decompression_limit, decompression_failed or uncompressed_size.
+    """
+    if compression.opcode == OP_COMPRESSED:
+        raise DecodeError(ErrorCode.NESTED_COMPRESSION, HEADER_BYTES, "OP_COMPRESSED within OP_COMPRESSED")
+    if compression.compressor is None:
+        detail = f"compressor {compression.compressor_id} is not known"
+        raise DecodeError(ErrorCode.UNKNOWN_CODEC, COMPRESSED_AT - 1, detail)
+    _check_size(compression, end - COMPRESSED_AT)
+    content = _decompress(data[COMPRESSED_AT:end], compression)
+    if len(content) != compression.size:
+        raise _wrong_size(compression, f"{len(content)} bytes came out")
+    header = read_header(data)
+    return write_header(Header(HEADER_BYTES + len(content), *header[1:3], compression.opcode)) + content
+
+
+def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
+    """An OP_COMPRESSED with this message in it, uncompressed, that tells by what the original was compressed."""
+    size = len(message) - HEADER_BYTES
+    header = read_header(original)._replace(length=COMPRESSED_AT + size)
+    fields = _FIELDS.pack(compression.opcode, size, compression.compressor_id | STORED)
+    return write_header(header) + fields + message[HEADER_BYTES:]
+
+
+def _check_size(compression: Compression, compressed: int) -> None:
+    if compression.size < 0:
+        raise DecodeError(ErrorCode.NEGATIVE_LENGTH, HEADER_BYTES + 4, f"uncompressedSize is {compression.size}")
+    allowed = limits.MAX_MONGODB_MESSAGE_BYTES - HEADER_BYTES
+    if not compression.compressor_id & STORED:
+        allowed = min(allowed, max(limits.DECOMPRESSION_FLOOR, limits.MAX_DECOMPRESSION_RATIO * compressed))
+    if compression.size > allowed:
+        detail = f"{compressed} bytes claim to become {compression.size}; {allowed} are allowed"
+        raise DecodeError(ErrorCode.DECOMPRESSION_LIMIT, HEADER_BYTES + 4, detail)
+
+
+def _wrong_size(compression: Compression, found: str) -> DecodeError:
+    detail = f"uncompressedSize is {compression.size}, {found}"
+    return DecodeError(ErrorCode.UNCOMPRESSED_SIZE, HEADER_BYTES + 4, detail)
+
+
+def _decompress(data: bytes, compression: Compression) -> bytes:
+    size = compression.size
+    try:
+        match compression.compressor_id:
+            case 1:
+                return _snappy(data, compression)
+            case 2:
+                return _zlib(data, size)
+            case 3:
+                return _zstd(data, size)
+            case _:
+                return data
+    except (zlib.error, zstandard.ZstdError, cramjam.DecompressionError) as error:
+        raise DecodeError(ErrorCode.DECOMPRESSION_FAILED, COMPRESSED_AT, str(error)) from error
+
+
+def _snappy(data: bytes, compression: Compression) -> bytes:
+    """One raw block, which begins with the size that it becomes."""
+    declared = cramjam.snappy.decompress_raw_len(data)
+    if declared != compression.size:
+        raise _wrong_size(compression, f"snappy's own is {declared}")
+    result = bytearray(declared)
+    written = cramjam.snappy.decompress_raw_into(data, memoryview(result))
+    return bytes(result[:written])
+
+
+def _zlib(data: bytes, size: int) -> bytes:
+    inflater = zlib.decompressobj()
+    result = inflater.decompress(data, size + 1)
+    if len(result) <= size and not inflater.eof:
+        raise DecodeError(ErrorCode.DECOMPRESSION_FAILED, COMPRESSED_AT, "the zlib data is cut off")
+    if inflater.eof and inflater.unused_data:
+        detail = f"{len(inflater.unused_data)} bytes follow the zlib data"
+        raise DecodeError(ErrorCode.DECOMPRESSION_FAILED, COMPRESSED_AT, detail)
+    return result
+
+
+def _zstd(data: bytes, size: int) -> bytes:
+    reader = zstandard.ZstdDecompressor(max_window_size=limits.MAX_ZSTD_WINDOW_BYTES).stream_reader(
+        data, read_across_frames=False
+    )
+    pieces: list[bytes] = []
+    left = size + 1
+    while left and (piece := reader.read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,265 @@
+"""What does a BSON document hold? Walked without recursion, checked, and as relaxed extended JSON.
+
+pymongo's ``bson`` reads the values, but only after :func:`walk` has been through the whole document: every length is
+within the bytes that are there, no nesting is too deep, and there are not too many values (bsonspec.org, version 1.1).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import bson
+from bson import json_util
+from bson.codec_options import CodecOptions, DatetimeConversion
+
+from decoder import limits
+from decoder.errors import DecodeError, ErrorCode
+
+DOUBLE, STRING, DOCUMENT, ARRAY, BINARY, UNDEFINED, OBJECT_ID, BOOLEAN, DATE, NULL = range(1, 11)
+REGEX, DB_POINTER, CODE, SYMBOL, SCOPED_CODE, INT32, TIMESTAMP, INT64, DECIMAL128 = range(11, 20)
+MAX_KEY, MIN_KEY = 0x7F, 0xFF
+
+MIN_DOCUMENT_BYTES = 5
+"""The length, and the zero at the end."""
+OLD_BINARY = 2
+"""A subtype of BINARY whose content begins with its own length."""
+
+_FIXED = {
+    DOUBLE: 8, UNDEFINED: 0, OBJECT_ID: 12, BOOLEAN: 1, DATE: 8, NULL: 0, INT32: 4, TIMESTAMP: 8, INT64: 8,
+    DECIMAL128: 16, MAX_KEY: 0, MIN_KEY: 0,
+}  # fmt: skip
+_INT32 = struct.Struct("<i")
+_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
+    tz_aware=True, unicode_decode_error_handler="strict", datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+_RELAXED = json_util.RELAXED_JSON_OPTIONS.with_options(
+    tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+_PLAIN = (str, bool, int, type(None))
+"""Exactly these: bson's Code is a str, too."""
+
+
+class Budget:
+    """How many documents, with the values in them, one message may still have."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = limits.MAX_BSON_VALUES
+
+    def take(self, at: int) -> None:
+        """Count a value that stands at ``at``; raises DecodeError if it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
+
+
+class Element(NamedTuple):
+    """A value in a document, or in one inside it.
+
+    Attributes:
+        kind: its BSON type.
+        key_start, key_end: its key, without the zero behind it.
+        start, end: its bytes.
+        depth: 1 in the document itself, one more in each that it holds.
+    """
+
+    kind: int
+    key_start: int
+    key_end: int
+    start: int
+    end: int
+    depth: int
+
+
+def document_end(data: bytes, start: int, end: int) -> int:
+    """Where the document at ``start`` ends by its own length; ``end`` is the most that it may have.
+
+    Raises:
+        DecodeError: that is no document.
+    """
+    if end - start < MIN_DOCUMENT_BYTES:
+        detail = f"a document has at least {MIN_DOCUMENT_BYTES} bytes, {end - start} are left"
+        raise DecodeError(ErrorCode.BUFFER_UNDERFLOW, start, detail)
+    size = int(_INT32.unpack_from(data, start)[0])
+    if size < MIN_DOCUMENT_BYTES:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, f"a document declares {size} bytes")
+    if size > end - start:
+        detail = f"a document declares {size} bytes, {end - start} are left"
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, start, detail)
+    if data[start + size - 1]:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, start + size - 1, "a document does not end with a zero byte")
+    return start + size
+
+
+def walk(data: bytes, start: int, end: int, budget: Budget | None = None) -> Iterator[Element]:
+    """All values of the document from ``start`` to ``end``, in their order; documents before the values in them.
+
+    Raises:
+        DecodeError: where it is not a document any more, or too deep, or too large.
+    """
+    budget = budget or Budget()
+    if document_end(data, start, end) != end:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a document ends before the bytes that are its")
+    at, ends = start + 4, [end]
+    while ends:
+        last = ends[-1] - 1
+        if not data[at]:
+            if at != last:
+                raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a document ends before its length says")
+            ends.pop()
+            at += 1
+            continue
+        element, inner = _element(data, at, last, len(ends))
+        budget.take(at)
+        yield element
+        at = element.end
+        if inner:
+            if len(ends) >= limits.MAX_BSON_DEPTH:
+                detail = f"documents nest deeper than {limits.MAX_BSON_DEPTH} levels"
+                raise DecodeError(ErrorCode.TOO_DEEP, inner, detail)
+            if document_end(data, inner, element.end) != element.end:
+                raise DecodeError(ErrorCode.INVALID_DOCUMENT, inner, "a scope does not fill its code")
+            ends.append(element.end)
+            at = inner + 4
+
+
+def fields(data: bytes, start: int, end: int) -> Iterator[Element]:
+    """The values of a document without those of the documents in it, as far as they can be read. Never raises."""
+    at = start + 4
+    try:
+        while at < end and data[at]:
+            element, _ = _element(data, at, end, 1)
+            yield element
+            at = element.end
+    except DecodeError:
+        return
+
+
+def _element(data: bytes, at: int, last: int, depth: int) -> tuple[Element, int]:
+    """The value at ``at`` in a document whose last byte is at ``last``, and where the document begins that it holds."""
+    kind = data[at]
+    key_end = data.find(0, at + 1, last)
+    if key_end < 0:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a key does not end")
+    value = key_end + 1
+    size = _FIXED.get(kind)
+    if size is None:
+        end, inner = _variable(data, kind, value, last)
+        return Element(kind, at + 1, key_end, value, end, depth), inner
+    if value + size > last:
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, value, f"a value of {size} bytes, {last - value} are left")
+    if kind == BOOLEAN and data[value] > 1:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, value, f"a boolean of {data[value]}")
+    return Element(kind, at + 1, key_end, value, value + size, depth), 0
+
+
+def _variable(data: bytes, kind: int, start: int, last: int) -> tuple[int, int]:
+    """Where a value of variable size ends, and where the document begins that it holds (0: none)."""
+    match kind:
+        case 2 | 13 | 14:
+            return _string(data, start, last), 0
+        case 3 | 4:
+            return document_end(data, start, last), start
+        case 5:
+            return _binary(data, start, last), 0
+        case 11:
+            options = data.find(0, start, last) + 1
+            end = data.find(0, options, last) + 1
+            if not options or not end:
+                raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a regular expression does not end")
+            return end, 0
+        case 12:
+            end = _string(data, start, last) + 12
+            if end > last:
+                raise DecodeError(ErrorCode.LENGTH_OVERRUN, start, f"a DBPointer needs {end - last} bytes more")
+            return end, 0
+        case 15:
+            end = start + _length(data, start, last, least=4 + 5 + MIN_DOCUMENT_BYTES, counted=True)
+            return end, _string(data, start + 4, end)
+        case _:
+            raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, f"BSON has no type {kind:#04x}")
+
+
+def _length(data: bytes, at: int, last: int, *, least: int, counted: bool = False) -> int:
+    """A length and, checked, that so many bytes follow it (``counted``: that it counts its own 4 bytes)."""
+    if last - at < 4:
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, at, f"a length needs 4 bytes, {last - at} are left")
+    size = int(_INT32.unpack_from(data, at)[0])
+    if size < least:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, f"a length of {size}; at least {least} is legal")
+    left = last - at - (0 if counted else 4)
+    if size > left:
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, at, f"a value declares {size} bytes, {left} are left")
+    return size
+
+
+def _string(data: bytes, start: int, last: int) -> int:
+    end = start + 4 + _length(data, start, last, least=1)
+    if data[end - 1]:
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, end - 1, "a string does not end with a zero byte")
+    return end
+
+
+def _binary(data: bytes, start: int, last: int) -> int:
+    size = _length(data, start, last - 1, least=0)
+    if data[start + 4] == OLD_BINARY and (size < 4 or int(_INT32.unpack_from(data, start + 5)[0]) != size - 4):
+        raise DecodeError(ErrorCode.INVALID_DOCUMENT, start + 5, "the inner length of a binary of subtype 2 is wrong")
+    return start + 5 + size
+
+
+def as_json(data: bytes, start: int, end: int, budget: Budget | None = None) -> dict[str, Any]:
+    """The document as relaxed extended JSON (version 2 of that specification), as values for a JSON writer.
+
+    Raises:
+        DecodeError: as :func:`walk`; or a text is not UTF-8.
+    """
+    for _ in walk(data, start, end, budget):
+        pass
+    try:
+        document = bson.decode(data[start:end], _OPTIONS)
+    except UnicodeDecodeError as error:
+        raise _invalid_text(data, start, end) from error
+    except (bson.errors.InvalidBSON, ValueError, TypeError, OverflowError) as error:
+        raise _invalid_text(data, start, end) from error
+    converted: dict[str, Any] = _converted(document)
+    return converted
+
+
+def _converted(value: Any) -> Any:
+    """No deeper than limits.MAX_BSON_DEPTH."""
+    kind = type(value)
+    if kind is dict:
+        return {key: _converted(item) for key, item in value.items()}
+    if kind is list:
+        return [_converted(item) for item in value]
+    if kind in _PLAIN or (kind is float and math.isfinite(value)):
+        return value
+    return int(value) if kind is bson.Int64 else _extended(value)
+
+
+def _extended(value: Any) -> Any:
+    if isinstance(value, bson.DBRef):
+        return {key: _converted(item) for key, item in value.as_doc().items()}
+    if isinstance(value, bson.Code) and value.scope is not None:
+        return {"$code": str(value), "$scope": _converted(value.scope)}
+    return json_util.default(value, _RELAXED)
+
+
+def _invalid_text(data: bytes, start: int, end: int) -> DecodeError:
+    """Where a text is not UTF-8: all that ``walk`` has not looked at."""
+    for element in walk(data, start, end):
+        texts = [(element.key_start, element.key_end)]
+        if element.kind in (STRING, CODE, SYMBOL):
+            texts.append((element.start + 4, element.end - 1))
+        elif element.kind == REGEX:
+            texts.append((element.start, element.end))
+        for begin, stop in texts:
+            try:
+                data[begin:stop].decode()
+            except UnicodeDecodeError as error:
+                return DecodeError(ErrorCode.INVALID_UTF8, begin + error.start, "a text that is not UTF-8")
+    return DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a document that bson refuses")

@@ -1,0 +1,110 @@
+"""What does each byte of a message mean? Header, fields, and the values of documents with their keys and types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from decoder.errors import DecodeError
+from decoder.mongodb.compression import COMPRESSED_AT, NOOP, STORED
+from decoder.mongodb.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
+from decoder.mongodb.messages import Opened, open_message
+from decoder.mongodb.wire import HEADER_BYTES, OPCODES, Place
+
+_TYPES = {
+    1: "double", 2: "string", 3: "document", 4: "array", 5: "binary", 6: "undefined", 7: "objectId", 8: "bool",
+    9: "date", 10: "null", 11: "regex", 12: "dbPointer", 13: "code", 14: "symbol", 15: "scoped code", 16: "int32",
+    17: "timestamp", 18: "int64", 19: "decimal128", 0x7F: "maxKey", 0xFF: "minKey",
+}  # fmt: skip
+"""By bsonspec.org."""
+
+
+class Part(NamedTuple):
+    """Some bytes of a message and what they are; ``depth`` counts from 0."""
+
+    start: int
+    end: int
+    depth: int
+    name: str
+    type: str
+    text: str
+
+
+def explain_message(data: bytes) -> list[Part]:
+    """All parts of a message that can be read, in the order of their bytes. Never raises.
+
+    What stands compressed in it is one part.
+    """
+    try:
+        opened = open_message(data)
+    except DecodeError:
+        return []
+    parts = list(_header(opened))
+    shift = 0
+    if opened.compression is not None:
+        if len(data) > COMPRESSED_AT:
+            kind, size = opened.compression.compressor or "unknown", f"{len(data) - COMPRESSED_AT} bytes"
+            parts.append(Part(COMPRESSED_AT, len(data), 0, "compressedMessage", kind, size))
+        if opened.compression.compressor_id not in (NOOP, *(STORED | one for one in range(4))):
+            return parts
+        shift = COMPRESSED_AT - HEADER_BYTES
+    parts += [part._replace(start=part.start + shift, end=part.end + shift) for part in _body(opened)]
+    return sorted(parts, key=lambda part: (part.start, part.depth, -part.end))
+
+
+def _header(opened: Opened) -> Iterator[Part]:
+    names = ("messageLength", "requestID", "responseTo", "opCode")
+    for index, (name, value) in enumerate(zip(names, opened.header, strict=True)):
+        told = f"{value} ({OPCODES[value]})" if name == "opCode" and value in OPCODES else value
+        yield Part(4 * index, 4 * index + 4, 0, name, "int32", str(told))
+    if opened.compression is not None:
+        one = opened.compression
+        yield Part(16, 20, 0, "originalOpcode", "int32", f"{one.opcode} ({OPCODES.get(one.opcode, 'unknown')})")
+        yield Part(20, 24, 0, "uncompressedSize", "int32", str(one.size))
+        yield Part(24, 25, 0, "compressorId", "uint8", f"{one.compressor_id} ({one.compressor or 'unknown'})")
+
+
+def _body(opened: Opened) -> Iterator[Part]:
+    if opened.outline is None:
+        return
+    for name, value, start, end in opened.outline.named:
+        kind = "cstring" if isinstance(value, str) else "uint8" if end - start == 1 else f"int{8 * (end - start)}"
+        if name == "cursorIDs":
+            kind = "int64 array"
+        yield Part(start, end, 0, name, kind, repr(value))
+    for place in opened.outline.places:
+        yield from _documents(opened.data, place)
+
+
+def _documents(data: bytes, place: Place) -> Iterator[Part]:
+    """As far as they can be read."""
+    at, number = place.start, 0
+    try:
+        while at < place.end:
+            end = document_end(data, at, place.end)
+            name = f"{place.name}[{number}]" if place.is_list else place.name
+            yield Part(at, end, 0, name, "document", f"{end - at} bytes")
+            for element in walk(data, at, end):
+                yield _element(data, element)
+            at, number = end, number + 1
+    except DecodeError:
+        return
+
+
+def _element(data: bytes, element: Element) -> Part:
+    key = data[element.key_start : element.key_end].decode(errors="replace")
+    kind = _TYPES[element.kind]
+    return Part(element.key_start - 1, element.end, element.depth, key, kind, _value(data, element))
+
+
+def _value(data: bytes, element: Element) -> str:
+    """As extended JSON; of a document its size."""
+    if element.kind in (DOCUMENT, ARRAY):
+        return f"{element.end - element.start} bytes"
+    body = bytes([element.kind]) + b"\0" + data[element.start : element.end] + b"\0"
+    document = (len(body) + 4).to_bytes(4, "little") + body
+    try:
+        return json.dumps(as_json(document, 0, len(document))[""], ensure_ascii=False)
+    except DecodeError:
+        return "not UTF-8"

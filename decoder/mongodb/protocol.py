@@ -1,0 +1,111 @@
+"""MongoDB as the capture agent sees it: how to recognise it, cut it and pair it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from decoder.model import Direction
+from decoder.mongodb.framing import MongoFramer
+from decoder.mongodb.messages import command_document, decode_message
+from decoder.mongodb.pairing import MongoPairer
+from decoder.mongodb.peek import possible_header
+from decoder.mongodb.resync import MongoSearch
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
+from decoder.protocol import Framer, FramerState, Pairer
+
+SURE = 1.0
+"""The server's first message answers the client's first."""
+WHOLE = 0.95
+"""A whole message that decodes, with nothing or another one behind it."""
+BEGUN = 0.85
+"""The beginning of a message, or a response none of whose requests was captured."""
+MIDWAY = 0.6
+"""Not the first bytes of both streams, but a message was found further on."""
+
+MAX_CANDIDATES = 32
+"""Places in a stream joined midway that look like a message, and that are read to see whether they are one."""
+
+ENOUGH_BYTES = 64
+"""The beginning of a message that is so long says enough."""
+
+
+class MongoProtocol:
+    """See decoder.protocol.WireProtocol."""
+
+    name = "mongodb"
+
+    def recognise(self, client: bytes, server: bytes) -> float:
+        """See decoder.protocol.WireProtocol.recognise."""
+        if not client:
+            return self._answers(server)
+        alone = _alone(client, "request")
+        if not alone:
+            return MIDWAY if _is_found(client, "request") else 0.0
+        if len(server) < HEADER_BYTES:
+            return alone
+        answer = possible_header(server, 0, "response")
+        if answer is not None and answer.response_to == read_header(client).request_id:
+            return SURE
+        return alone if answer is not None else min(alone, MIDWAY)
+
+    def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
+        """See decoder.protocol.WireProtocol.pairer."""
+        return MongoPairer(state)
+
+    def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
+        """See decoder.protocol.WireProtocol.framer."""
+        return MongoFramer(direction, pairer if isinstance(pairer, MongoPairer) else None, state)
+
+    def _answers(self, server: bytes) -> float:
+        """Confidence in responses none of whose requests was captured."""
+        if _alone(server, "response") == WHOLE and _is_telling(server):
+            return BEGUN
+        return MIDWAY if _is_found(server, "response") else 0.0
+
+
+def _alone(data: bytes, direction: Direction) -> float:
+    """Confidence in a stream that begins with these bytes, by one direction."""
+    header = possible_header(data, 0, direction) if len(data) >= HEADER_BYTES else None
+    if header is None:
+        return 0.0
+    if len(data) < header.length:
+        return BEGUN * (len(data) >= ENOUGH_BYTES)
+    message = decode_message(data[: header.length], direction)
+    if message.status != "ok" and not (message.status == "unknown_api" or message.error_code == "unknown_codec"):
+        return 0.0
+    return WHOLE * _may_follow(data, header, direction)
+
+
+def _may_follow(data: bytes, header: Header, direction: Direction) -> bool:
+    """Whether a further message may begin where the first ends, as far as it can be seen."""
+    at = header.length
+    if len(data) < at + HEADER_BYTES:
+        return len(data) < at + 4 or int.from_bytes(data[at : at + 4], "little") >= HEADER_BYTES
+    return possible_header(data, at, direction) is not None
+
+
+def _is_telling(data: bytes) -> bool:
+    """Whether a response, which decodes, can be no other protocol's: it says whether all went well."""
+    header = read_header(data)
+    if header.opcode == OP_MSG:
+        document = command_document(decode_message(data[: header.length], "response").body)
+        return document is not None and "ok" in document
+    return header.opcode in (OP_COMPRESSED, OP_REPLY) and header.length > HEADER_BYTES + 20
+
+
+def _is_found(data: bytes, direction: Direction) -> bool:
+    """Whether messages stand in these bytes up to their end, or further on another one begins.
+
+    One alone may be what another protocol carries: then something else stands behind it.
+    """
+    begin = 0
+    for _ in range(MAX_CANDIDATES):
+        found = MongoSearch(direction, MongoPairer()).push(data[begin:], 0, is_segment_start=not begin)
+        if found is None:
+            return False
+        rest = found.rest[0][0]
+        if direction == "request" or _is_telling(rest):
+            return True
+        begin += found.skipped + 1
+    return False

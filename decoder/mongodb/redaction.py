@@ -1,0 +1,260 @@
+"""Which bytes of a MongoDB message must not be stored: credentials always, documents by policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import crc32c
+
+from decoder.errors import DecodeError
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, FrameFlags, PayloadPolicy
+from decoder.mongodb.compression import COMPRESSED_AT, stored
+from decoder.mongodb.documents import Budget, document_end, fields, walk
+from decoder.mongodb.messages import Opened, open_message
+from decoder.mongodb.payload import Masker
+from decoder.mongodb.peek import commands_of
+from decoder.mongodb.rules import (
+    COMMAND,
+    COMMAND_WITH_STATEMENTS,
+    COMMANDS_ON_A_COLLECTION,
+    HELLO_REPLY,
+    OLD_ERROR,
+    OLD_ERROR_KEYS,
+    OLD_REPLY,
+    REPLY,
+    STATEMENTS,
+    Rules,
+)
+from decoder.mongodb.secrets import (
+    REPLY_SECRET_FIELDS,
+    SECRET_FIELDS,
+    is_secret_collection,
+    is_sensitive_command,
+)
+from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
+
+_MAY_BE_ANOTHERS = (
+    FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT | FrameFlags.ORPHAN_RESPONSE
+)
+"""Where bytes were lost, or came with two contents, a response may have been paired with another's request."""
+
+_WITHOUT_CREDENTIALS = frozenset({name.decode() for name in COMMANDS_ON_A_COLLECTION} | {"getMore", "bulkWrite"})
+_KEPT_OF_CREDENTIALS = frozenset({b"$db"})
+_HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
+
+
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+    """See :func:`decoder.redact.redact`.
+
+    Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
+    which something had to be overwritten is stored uncompressed (see decoder.mongodb.compression.STORED), so that
+    its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, but under the
+    policy ``full`` if the command can be read and is no credential.
+    """
+    if frame.flags & (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED):
+        return frame  # it was cleaned before
+    try:
+        opened = open_message(frame.frame)
+    except DecodeError:
+        return _without_tail(frame, 0)
+    if opened.outline is None:
+        return _unopened(frame, opened)
+    cleaned = _Cleaning(frame, opened, field_hash).run()
+    if cleaned.flags == frame.flags and cleaned.data == opened.data:
+        return frame
+    data = cleaned.data
+    if opened.compression is not None:
+        data = frame.frame if data == opened.data else stored(frame.frame, opened.compression, data)
+    return replace(frame, frame=data, flags=int(cleaned.flags))
+
+
+def _unopened(frame: Frame, opened: Opened) -> Frame:
+    """A message of an opcode that is not known, or that cannot be decompressed."""
+    if opened.compression is not None:
+        return _without_tail(frame, COMPRESSED_AT)
+    if frame.payload_policy == "full" and not frame.flags & FrameFlags.CREDENTIALS:
+        return frame
+    return _without_tail(frame, HEADER_BYTES, FrameFlags.PAYLOAD_REMOVED)
+
+
+def _without_tail(
+    frame: Frame, start: int, removed: FrameFlags = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED
+) -> Frame:
+    if start >= len(frame.frame):
+        return frame
+    flags = frame.flags | removed
+    return replace(frame, frame=frame.frame[:start] + bytes(len(frame.frame) - start), flags=int(flags))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleaned:
+    data: bytes
+    flags: int
+
+
+class _Cleaning:
+    """One message being cleaned."""
+
+    def __init__(self, frame: Frame, opened: Opened, field_hash: FieldHash | None) -> None:
+        self._frame = frame
+        self._opened = opened
+        self._original = opened.data
+        self._is_request = frame.direction == "request"
+        commands = commands_of(opened) if self._is_request else []
+        self._is_credential = bool(frame.flags & FrameFlags.CREDENTIALS) or any(
+            command is not None and is_sensitive_command(command) for command, _ in commands
+        )
+        # A message that cannot be read to its end may hold a credential there, unless its command has none.
+        self._is_open = self._is_request and all(
+            command in _WITHOUT_CREDENTIALS if command is not None else collection is not None
+            for command, collection in commands
+        )
+        self._policy = self._policy_of([collection for _, collection in commands])
+        self._data = bytearray(opened.data)
+        self._budget = Budget()
+        self._masker = Masker(self._data, opened.data, self._policy, self._budget, field_hash)
+        self._flags = int(frame.flags)
+
+    def run(self) -> _Cleaned:
+        """The message as it may be stored, and its flags."""
+        outline = self._opened.outline
+        assert outline is not None  # noqa: S101 - who opened it has looked
+        self._note_checksum()
+        for place in outline.places:
+            self._clean_place(place)
+        self._cut(max(outline.end, HEADER_BYTES), len(self._original))
+        if self._masker.has_changed:
+            self._flags |= FrameFlags.PAYLOAD_REMOVED
+            if self._policy == "none":
+                self._flags |= FrameFlags.PAYLOAD_DROPPED
+        if self._masker.has_secrets:
+            self._flags |= FrameFlags.REDACTED
+        if outline.checksum is not None and self._data != self._original and not self._is_cut:
+            at = outline.checksum
+            self._data[at : at + CHECKSUM_BYTES] = crc32c.crc32c(memoryview(self._data)[:at]).to_bytes(4, "little")
+        return _Cleaned(bytes(self._data), self._flags)
+
+    @property
+    def _is_cut(self) -> bool:
+        return bool(self._flags & FrameFlags.BODY_REMOVED)
+
+    def _policy_of(self, collections: list[str | None]) -> PayloadPolicy:
+        """Of what may be somebody's credentials less stays than the policy ``full`` says."""
+        policy = self._frame.payload_policy
+        if policy != "full":
+            return policy
+        is_secret = any(map(is_secret_collection, [*collections, self._cursor_namespace()]))
+        may_be = not self._is_request and self._frame.flags & _MAY_BE_ANOTHERS
+        return "lengths" if is_secret or may_be else "full"
+
+    def _cursor_namespace(self) -> str | None:
+        """Of which collection a reply brings documents."""
+        if self._is_request or self._opened.outline is None:
+            return None
+        for place in self._opened.outline.places:
+            if place.role == "command":
+                for cursor in self._fields_named(place.start, place.end, b"cursor"):
+                    for start, end in self._fields_named(*cursor, b"ns"):
+                        return self._original[start + 4 : end - 1].decode(errors="replace")
+        return None
+
+    def _fields_named(self, start: int, end: int, name: bytes) -> list[tuple[int, int]]:
+        found = fields(self._original, start, end)
+        return [(e.start, e.end) for e in found if self._original[e.key_start : e.key_end] == name]
+
+    def _note_checksum(self) -> None:
+        """The verdict on the message as it was on the wire."""
+        outline = self._opened.outline
+        if outline is None or "checksum" not in outline.fields or outline.checksum is None:
+            return
+        if self._opened.compression is None:
+            is_valid = crc32c.crc32c(memoryview(self._original)[: outline.checksum]) == outline.fields["checksum"]
+            self._flags |= FrameFlags.CRC_CHECKED | (0 if is_valid else FrameFlags.CRC_MISMATCH)
+
+    def _clean_place(self, place: Place) -> None:
+        """All documents of a place; from one that is broken on, nothing of it stays."""
+        if place.is_list and self._is_erased() and not self._is_hello_alone(place):
+            self._erase_all(place)
+            return
+        at = place.start
+        try:
+            while at < place.end:
+                end = document_end(self._original, at, place.end)
+                self._budget.take(at)
+                self._clean_document(place, at, end)
+                at = end
+        except DecodeError:
+            self._cut(at, place.end)
+
+    def _erase_all(self, place: Place) -> None:
+        """One document in the place of all that are whole."""
+        at = place.start
+        try:
+            while at < place.end:
+                end = document_end(self._original, at, place.end)
+                self._budget.take(at)
+                for _ in walk(self._original, at, end, self._budget):
+                    pass
+                at = end
+        except DecodeError:
+            self._cut(at, place.end)
+        if place.start < at:
+            (self._masker.erase_secret if self._is_credential else self._masker.erase)(place.start, at)
+
+    def _is_hello_alone(self, place: Place) -> bool:
+        """Whether the only document is the reply to a handshake, which is no user's."""
+        if self._is_credential or place.role != "reply" or place.start == place.end:
+            return False
+        try:
+            is_alone = document_end(self._original, place.start, place.end) == place.end
+        except DecodeError:
+            return False
+        return is_alone and self._is_hello(place.start, place.end)
+
+    def _is_erased(self) -> bool:
+        return self._is_credential or self._policy == "none"
+
+    def _clean_document(self, place: Place, start: int, end: int) -> None:
+        if self._is_credential:
+            keep = _KEPT_OF_CREDENTIALS if place.role == "command" else frozenset[bytes]()
+            self._masker.erase_command(start, end, keep)
+        elif self._policy == "none" and place.role in ("payload", "internal"):
+            for _ in walk(self._original, start, end, self._budget):
+                pass
+            self._masker.erase(start, end)
+        elif self._is_request:
+            is_command = place.role == "command"
+            if is_command:
+                rules = COMMAND if self._policy == "none" else COMMAND_WITH_STATEMENTS
+            else:
+                rules = STATEMENTS.get(place.into.get("identifier", ""), {})
+            secret = SECRET_FIELDS if is_command else {}
+            self._masker.document(start, end, rules, is_command=is_command, secret=secret)
+        else:
+            secret = REPLY_SECRET_FIELDS if place.role == "command" or self._is_hello(start, end) else {}
+            self._masker.document(start, end, self._reply_rules(place, start, end), secret=secret)
+
+    def _reply_rules(self, place: Place, start: int, end: int) -> Rules:
+        if place.role == "command":
+            return REPLY
+        if place.role != "reply":
+            return {}
+        if self._is_hello(start, end):
+            return HELLO_REPLY
+        return OLD_ERROR if self._keys(start, end) >= OLD_ERROR_KEYS else OLD_REPLY
+
+    def _is_hello(self, start: int, end: int) -> bool:
+        """Whether a document is the reply to hello, which an OP_REPLY does not tell."""
+        keys = self._keys(start, end)
+        return b"maxBsonObjectSize" in keys and not keys.isdisjoint(_HELLO_FIELDS)
+
+    def _keys(self, start: int, end: int) -> set[bytes]:
+        return {self._original[e.key_start : e.key_end] for e in fields(self._original, start, end)}
+
+    def _cut(self, start: int, end: int) -> None:
+        """Overwrite what does not decode, unless it may all be stored."""
+        if start >= end or (self._policy == "full" and self._is_open):
+            return
+        self._data[start:end] = bytes(end - start)
+        self._flags |= FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED

@@ -1,0 +1,91 @@
+"""How to start a real server of MongoDB's protocol: FerretDB 1.24.2 on loopback, gone without trace afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tests.brokers.maven import CACHE
+from tests.brokers.process import BrokerError, Server, free_ports
+
+VERSION = "1.24.2"
+_SOURCE = Path(__file__).parent / "ferretdb_server"
+
+
+def build() -> Path:
+    """The program, built once into the checkout's cache (some minutes, with Go 1.24 or later).
+
+    Raises:
+        BrokerError: Go is missing or fails.
+    """
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCE.iterdir()))).hexdigest()[:16]
+    program = CACHE / "brokers" / f"ferretdb-{digest}"
+    if program.exists():
+        return program
+    if shutil.which("go") is None:
+        raise BrokerError("Go is missing: install Go 1.24 or later (https://go.dev/dl) and try again")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    fresh = program.with_suffix(f".{os.getpid()}")
+    done = subprocess.run(
+        ["go", "build", "-o", str(fresh), "."],
+        cwd=_SOURCE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BrokerError(f"building FerretDB failed:\n{done.stdout[-4000:]}")
+    fresh.rename(program)
+    return program
+
+
+class FerretDB:
+    """A running server: `with FerretDB() as server: … server.port`."""
+
+    version = VERSION
+
+    def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
+        """Plan a server on `host`; `port` None takes a free one."""
+        self.host = host
+        self.port = port or free_ports(1, host)[0]
+
+    def __enter__(self) -> FerretDB:
+        """Start the server and wait until it accepts connections.
+
+        Raises:
+            BrokerError: it cannot be built or does not start.
+        """
+        program = build()
+        self._temp = tempfile.TemporaryDirectory(prefix="ferretdb-")
+        home = Path(self._temp.name)
+        (home / "state").mkdir()
+        self._server = Server(f"FerretDB {VERSION}", [str(program), f"{self.host}:{self.port}"], home / "log", home)
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._server.stop()
+        self._temp.cleanup()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if not self._server.alive():
+                raise self._server.failure("ended while starting")
+            with socket.socket() as probe:
+                if probe.connect_ex((self.host, self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise self._server.failure(f"did not listen on {self.host}:{self.port} within 30 s")

@@ -1,0 +1,58 @@
+"""How were MongoDB's captures made? Plays the shop with a real server and pymongo while tcpdump records loopback.
+
+`python -m tests.captures.mongodb.record [NAME…]` writes `<name>.pcap` and `<name>.truth.json`; without names all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pymongo
+
+from tests.brokers.ferretdb import VERSION, FerretDB
+from tests.brokers.mongodb_proxy import MongodbProxy
+from tests.brokers.process import free_ports
+from tests.brokers.tcpdump import Tcpdump
+from tests.scenarios.mongodb import Truth, old_opcodes, play
+
+HERE = Path(__file__).parent
+RECORDINGS: dict[str, str | None] = {"plain": None, "proxied": None, "snappy": "snappy", "zlib": "zlib", "zstd": "zstd"}
+"""What is spoken between the client and what it takes for the server, by compressor; `plain`: with FerretDB itself."""
+
+
+def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
+    """Record one capture into `directory`; the client's port is `port`."""
+    compressor, truth = RECORDINGS[name], Truth()
+    fresh = directory / f".{name}.recording.pcap"
+    with contextlib.ExitStack() as stack:
+        stack.callback(fresh.unlink, missing_ok=True)
+        if name == "plain":
+            stack.enter_context(FerretDB("127.0.0.1", port))
+        else:
+            server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
+            stack.enter_context(MongodbProxy("127.0.0.1", port, server.port, compressor))
+        with Tcpdump(fresh, [port]) as capture:
+            play("127.0.0.1", port, truth, compressor, is_proxied=name != "plain")
+            if name == "plain":
+                old_opcodes("127.0.0.1", port, truth)
+            capture.stop()
+        fresh.rename(directory / f"{name}.pcap")
+    about = {"scenario": name, "server": f"FerretDB {VERSION}", "client": f"pymongo {pymongo.version}"}
+    truth.write(directory / f"{name}.truth.json", about)
+
+
+def main(names: list[str]) -> int:
+    """Record what is named, or all; return the exit code."""
+    unknown = [name for name in names if name not in RECORDINGS]
+    if unknown:
+        sys.stderr.write(f"unknown: {', '.join(unknown)}; choose from {', '.join(RECORDINGS)}\n")
+        return 2
+    for name in names or RECORDINGS:
+        record(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
