@@ -21,7 +21,7 @@ from tests.scenarios.truth import Truth
 
 BROKERS = {"kafka4": "127.0.0.1"}
 TOPIC, PARTITIONS = "clicks", 2
-GOOD_S, BAD_S = 6.0, 32.0
+GOOD_S, BAD_S = 6.0, 28.0
 FINDINGS = {
     ("lag_growing", "slow/clicks-0"),
     ("lag_growing", "slow/clicks-1"),

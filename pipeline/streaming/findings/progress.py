@@ -260,7 +260,8 @@ def _rewound(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
     """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
     hits: list[Trouble] = []
     falls = [p.fall for p in track.points if p.fall is not None]
-    for fall, until_us in zip(falls, [*(f.ts_us for f in falls[1:]), now_us], strict=True):
+    for n, fall in enumerate(falls):
+        until_us = falls[n + 1].ts_us if n + 1 < len(falls) else now_us
         if fall.before - fall.after < settings.behind_records:
             continue
         between = range(fall.after, fall.before)
