@@ -98,6 +98,9 @@ class FindingSettings(BaseModel):
     unanswered_times: Count = Field(default=3, description="Requests of one client that a broker left unanswered")
     tiny_batches: Count = Field(default=300, description="Batches of one client and partition within ten seconds")
     tiny_records: Annotated[float, Field(ge=1)] = Field(default=1.5, description="At most so many records in each")
+    lookback: Span = Field(
+        default=timedelta(days=1), description="How far before the first news rules look, in whole days, at least one"
+    )
     max_evidence: Count = Field(default=20, description="Exchange ids kept with a finding")
 
 

@@ -33,6 +33,8 @@ def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSetti
         F.min(F.unix_micros("ts")).alias("first_us"),
         F.max(F.unix_micros("ts")).alias("last_us"),
     )
+    if losses.isEmpty():
+        return []
     touched = (
         sources.exchanges.join(F.broadcast(losses.select("connection_id")), "connection_id", "left_semi")
         .groupBy("connection_id", address("server_ip", "server_port").alias("server"))

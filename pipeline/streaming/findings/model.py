@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 from pyspark.sql import Column, DataFrame
@@ -75,13 +75,11 @@ class Finding:
         """Stable as long as rule, cluster and subject are the same."""
         return hashlib.sha256("\0".join((self.rule, self.cluster, self.subject)).encode()).hexdigest()[:32]
 
-    def row(self) -> tuple[object, ...]:
-        """The values of ``ROW_SCHEMA``."""
-        return (
-            self.finding_id, self.rule, self.severity, self.subject, self.state, self.cluster, self.topic,
-            self.partition, self.group_id, self.first_us, self.last_us, self.summary, list(self.evidence),
-            orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode(), self.advice,
-        )  # fmt: skip
+    def row(self) -> dict[str, Any]:
+        """The values of ``ROW_SCHEMA`` by name."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        details = orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode()
+        return {**values, "finding_id": self.finding_id, "evidence": list(self.evidence), "details": details}
 
 
 ROW_SCHEMA = (
