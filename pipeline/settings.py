@@ -56,12 +56,12 @@ class FindingSettings(BaseModel):
     )
     lag_growing_seconds: Seconds = Field(default=15.0, description="The while in which lag is compared")
     stopped_seconds: Seconds = Field(
-        default=15.0, description="Silence of a group; at least five times as long as it usually is silent"
+        default=10.0, description="Silence of a group; at least five times as long as it usually is silent"
     )
     stalled_commits: Annotated[int, Field(ge=2)] = Field(default=5, description="Commits of one and the same offset")
-    stalled_seconds: Seconds = Field(default=10.0, description="For how long")
+    stalled_seconds: Seconds = Field(default=8.0, description="For how long")
     dropped_commits: Count = Field(default=5, description="Commits of other partitions of the topic without this one")
-    dropped_seconds: Seconds = Field(default=10.0, description="For how long")
+    dropped_seconds: Seconds = Field(default=6.0, description="For how long")
     episode_pause_seconds: Seconds = Field(
         default=300.0, description="What comes again after a longer pause is counted anew"
     )

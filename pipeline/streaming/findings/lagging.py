@@ -19,13 +19,10 @@ from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import burrow, progress
 from pipeline.streaming.findings.episodes import whole_number
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
-from pipeline.streaming.findings.progress import Fall, Point, Trouble, judge
+from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SPAN_US = 1_000_000
-"""Points are this far apart at least: a partition that is never silent has 86,400 a day."""
 
 _GROUP = ("cluster", "topic", "group_id")
 _FALL = "struct<before: bigint, after: bigint, ts_us: bigint, client_id: string, exchange_id: string>"
@@ -77,7 +74,7 @@ def group_points(timeline: DataFrame) -> DataFrame:
     """The points of every group that commits: by cluster, topic, group and partition."""
     in_order = Window.partitionBy(*_GROUP, "partition").orderBy("ts", "exchange_id", "ordinal")
     micros = F.unix_micros("ts")
-    span = F.floor(micros / _SPAN_US).alias("span")
+    span = F.floor(micros / SPAN_US).alias("span")
     order = F.struct("ts", "exchange_id", "ordinal")
     commits = (
         timeline.where("kind IN ('committed', 'txn_applied') AND group_id <> '' AND event_offset IS NOT NULL")

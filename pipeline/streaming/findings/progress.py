@@ -15,6 +15,8 @@ from pipeline.settings import FindingSettings
 
 LAG_GROWING, STOPPED, STALLED, REWOUND = "lag_growing", "stopped", "stalled", "rewound"
 COMMIT_REGRESSED, DROPPED = "commit_regressed", "partition_dropped_from_commits"
+SPAN_US = 1_000_000
+"""Points are this far apart at least: a partition that is never silent has 86,400 a day."""
 _KNOWN_RHYTHM = 3
 """Commits that it takes to know how often a group commits."""
 
@@ -267,7 +269,11 @@ def _rewound(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
         between = range(fall.after, fall.before)
         later = [p for p in track.points if fall.ts_us <= p.ts_us <= until_us]
         again = [
-            p for p in later if p.fetched_from in between or (p.committed in between and p.committed != fall.after)
+            p
+            for p in later
+            # What was fetched in the span of the fall itself may have been fetched before it.
+            if (p.fetched_from in between and p.ts_us > fall.ts_us + SPAN_US)
+            or (p.committed in between and p.committed != fall.after)
         ]
         if not again:
             continue

@@ -20,6 +20,10 @@ _SHARE_FETCH = 78
 WAITING_APIS = (FETCH, JOIN_GROUP, SYNC_GROUP, _SHARE_FETCH)
 """Their answers may take long in good health: they wait for records or for other members."""
 
+_FIND_COORDINATOR = 10
+_LEFT_BEHIND = (METADATA, _FIND_COORDINATOR)
+"""Clients ask this in the background, and close without waiting for the answer."""
+
 INTRODUCED = "introduced"
 """Not a rule: who got a producer id for a transactional id."""
 TOPIC_CHANGED = "topic_changed"
@@ -96,7 +100,7 @@ def symptoms(x: Exchange, slow_us: int) -> Iterator[Symptom]:
 
 def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     client = x.client_id or "?"
-    if x.status == "unanswered" and x.api_key not in WAITING_APIS and not _is_foreign(x):
+    if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *_LEFT_BEHIND) and not _is_foreign(x):
         yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
     if x.latency_us is not None and x.latency_us >= slow_us and x.api_key not in WAITING_APIS:
         yield Symptom("latency_outlier", x.server, x.api_name, value=x.latency_us)
@@ -225,7 +229,10 @@ def _consumer_group_heartbeat(x: Exchange) -> Iterator[Symptom]:
 def _membership(x: Exchange) -> Iterator[Symptom]:
     """A member that the coordinator does not count as one."""
     group = x.request.get("groupId")
-    if not group:
+    generation = x.request.get("generationIdOrMemberEpoch", x.request.get("generationId"))
+    is_outside = not x.request.get("memberId") and (generation is None or generation < 0)
+    # A tool outside the group says so: no member id, no generation.
+    if not group or is_outside:
         return
     for code in x.error_codes:
         if code in _OUT_OF_GROUP:

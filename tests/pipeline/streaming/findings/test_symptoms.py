@@ -19,19 +19,25 @@ def told(api_key: int, version: int = 0, **more: Any) -> set[tuple[str, str]]:
 
 
 GROUP = {"groupId": "g"}
+MEMBER = {"groupId": "g", "memberId": "m", "generationIdOrMemberEpoch": 3}
+LATE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": 3}
+OUTSIDE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": -1}
 
 
 @pytest.mark.parametrize(
     ("exchange", "expected"),
     [
-        ((8, 2, {"error_codes": (22,), "request": GROUP}), {("commit_rejected", "g/c"), ("zombie_member", "g/c")}),
+        ((8, 2, {"error_codes": (22,), "request": MEMBER}), {("commit_rejected", "g/c"), ("zombie_member", "g/c")}),
+        ((8, 2, {"error_codes": (25,), "request": LATE}), {("commit_rejected", "g/c"), ("zombie_member", "g/c")}),
+        ((8, 2, {"error_codes": (25,), "request": OUTSIDE}), {("commit_rejected", "g/c")}),
         ((8, 2, {"error_codes": (14, 16), "request": GROUP}), set()),
         ((8, 2, {"error_codes": (27,), "request": GROUP}), {("commit_rejected", "g/c")}),
         ((12, 0, {"error_codes": (27,), "request": GROUP}), set()),
-        ((12, 0, {"error_codes": (25,), "request": GROUP}), {("zombie_member", "g/c")}),
+        ((12, 0, {"error_codes": (25,), "request": MEMBER}), {("zombie_member", "g/c")}),
         ((11, 5, {"request": GROUP, "response": {"errorCode": 79}}), set()),
         ((11, 5, {"request": GROUP, "response": {"errorCode": 0, "generationId": 3}}), {("rebalance_storm", "g")}),
-        ((3, 9, {"status": "unanswered"}), {("unanswered_requests", "b:1/c")}),
+        ((18, 3, {"status": "unanswered"}), {("unanswered_requests", "b:1/c")}),
+        ((3, 9, {"status": "unanswered"}), set()),
         ((1, 11, {"status": "unanswered"}), set()),
         ((0, 2, {"status": "unanswered", "api_name": "Produce"}), {("unsupported_version", "c/Produce v2")}),
         ((18, 99, {"request_status": "unknown_version", "error_codes": (35,)}), set()),
