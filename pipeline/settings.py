@@ -44,6 +44,63 @@ class FindingSettings(BaseModel):
         default=10, description="Growth of the high watermark while the last stable offset stands still"
     )
     lso_stalled_seconds: Seconds = Field(default=5.0, description="How long it stands still")
+    starved_fetches: Count = Field(
+        default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
+    )
+    behind_records: Count = Field(
+        default=10,
+        description="Records that must wait for stopped, stalled, rewound and partition_dropped_from_commits",
+    )
+    lag_growing_records: Count = Field(
+        default=200, description="Growth of the least lag from the first to the last third of lag_growing_seconds"
+    )
+    lag_growing_seconds: Seconds = Field(default=15.0, description="The while in which lag is compared")
+    stopped_seconds: Seconds = Field(
+        default=10.0, description="Silence of a group; at least five times as long as it usually is silent"
+    )
+    stalled_commits: Annotated[int, Field(ge=2)] = Field(default=5, description="Commits of one and the same offset")
+    stalled_seconds: Seconds = Field(default=8.0, description="For how long")
+    dropped_commits: Count = Field(default=5, description="Commits of other partitions of the topic without this one")
+    dropped_seconds: Seconds = Field(default=6.0, description="For how long")
+    episode_pause_seconds: Seconds = Field(
+        default=300.0, description="What comes again after a longer pause is counted anew"
+    )
+    still_open_seconds: Seconds = Field(
+        default=60.0, description="What was not seen for so long before the end of the data is closed"
+    )
+    commit_rejected_times: Count = Field(default=2, description="Refused commits of one client and group")
+    commit_rejected_times_rebalancing: Count = Field(
+        default=4, description="The same, where all were refused because of a rebalance: some are normal"
+    )
+    zombie_times: Count = Field(default=3, description="Requests of a member that is none any more")
+    zombie_seconds: Seconds = Field(default=1.0, description="For how long")
+    storm_generations: Annotated[int, Field(ge=2)] = Field(default=5, description="Generations of a group")
+    storm_interval_seconds: Seconds = Field(
+        default=60.0, description="At most so long from one to the next, on average"
+    )
+    sequence_gap_times: Count = Field(default=1, description="Batches refused because of their sequence number")
+    unknown_topic_times: Count = Field(default=5, description="Requests for a topic that is not there")
+    stale_metadata_times: Count = Field(
+        default=3, description="Requests refused because of the leader or its epoch, of one client and partition"
+    )
+    churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
+    churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
+    slow_seconds: Seconds = Field(default=1.0, description="Latency of an answer that does not wait by design")
+    slow_answers: Count = Field(default=3, description="Slow answers of one broker")
+    slow_ratio: Annotated[float, Field(ge=1)] = Field(
+        default=20.0, description="Times the usual 95th percentile that the slowest must take"
+    )
+    throttled_times: Count = Field(default=3, description="Answers with a throttle time, of one client")
+    throttled_seconds: Seconds = Field(default=1.0, description="Their sum")
+    auth_failed_times: Count = Field(default=1, description="Refused logins or operations")
+    unsupported_version_times: Count = Field(default=1, description="Requests in a version that the broker refuses")
+    acks0_requests: Count = Field(default=1, description="Produce requests that ask for no answer")
+    unanswered_times: Count = Field(default=3, description="Requests of one client that a broker left unanswered")
+    tiny_batches: Count = Field(default=300, description="Batches of one client and partition within ten seconds")
+    tiny_records: Annotated[float, Field(ge=1)] = Field(default=1.5, description="At most so many records in each")
+    lookback: Span = Field(
+        default=timedelta(days=1), description="How far before the first news rules look, in whole days, at least one"
+    )
     max_evidence: Count = Field(default=20, description="Exchange ids kept with a finding")
 
 

@@ -373,6 +373,7 @@ FINDINGS = Table(
         _r("rule", "string", "Name of the rule"),
         _r("severity", "string", "info, warning or critical"),
         _r("subject", "string", "What it is about, e.g. group/topic-partition"),
+        _c("state", "string", "open if it still held at the end of the data, else closed"),
         _r("cluster", "string", "Kafka cluster"),
         _c("topic", "string", "Topic"),
         _c("partition", "int", "Partition"),

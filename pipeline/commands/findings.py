@@ -47,7 +47,7 @@ def findings(
 
 
 def read_findings(lake: Path) -> list[dict[str, Any]]:
-    """All rows of ``gold.findings``, the most severe first.
+    """All rows of ``gold.findings``, the most severe first, and of these what still holds.
 
     Raises:
         UserError: there is no such table.
@@ -60,7 +60,13 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
         ) from error
     rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: (_SEVERITIES.index(row["severity"]), row["rule"], row["subject"]))
+    return sorted(
+        rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])
+    )
+
+
+def _is_over(row: dict[str, Any]) -> bool:
+    return row.get("state") == "closed"
 
 
 def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
@@ -83,6 +89,8 @@ def _finding(row: dict[str, Any]) -> Group:
     head.append(f"{row['severity'].upper()} ", _STYLES[row["severity"]])
     head.append(f"{row['rule']}  ", "bold")
     head.append(row["subject"], "bold magenta")
+    if _is_over(row):
+        head.append("  over", "dim")
     when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
     shown = row["evidence"][:_EVIDENCE_SHOWN]
     more = len(row["evidence"]) - len(shown)

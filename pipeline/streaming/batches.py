@@ -18,7 +18,6 @@ from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.frames import Counted
-from pipeline.streaming.groups import END_TXN, GROUP_APIS
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
 from pipeline.streaming.sinks import Batch, append, overwrite
@@ -92,8 +91,7 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
         spark.readStream.format("delta").option("ignoreChanges", "true").option("maxFilesPerTrigger", _NEWS_FILES)
         .load(lake.path(OFFSET_EVENTS))
     )  # fmt: skip
-    of_groups = (F.col("protocol") == "kafka") & F.col("api_key").isin(*GROUP_APIS, END_TXN)
-    return events.select("date").unionByName(exchanges.where(of_groups).select("date"))
+    return events.select("date").unionByName(exchanges.where("protocol = 'kafka'").select("date"))
 
 
 def write_gold(days: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
@@ -103,7 +101,7 @@ def write_gold(days: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
     if row["first"] is None:
         return Counted(0, 0)
     refresh_timeline(spark, lake, load_facts(spark, lake), row["first"], settings.lag_lookback)
-    return Counted(row["rows"], refresh_findings(spark, lake, settings.findings))
+    return Counted(row["rows"], refresh_findings(spark, lake, settings.findings, row["first"]))
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:

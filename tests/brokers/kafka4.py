@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -55,9 +58,19 @@ class Kafka4:
 
     version = VERSION
 
-    def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
-        """Plan a broker on `host`; `port` None takes a free one."""
+    def __init__(
+        self, host: str = "127.0.0.1", port: int | None = None, *, cluster_id: str = _CLUSTER_ID, properties: str = ""
+    ) -> None:
+        """Plan a broker on `host`; `port` None takes a free one.
+
+        Args:
+            host: loopback address to listen on.
+            port: TCP port.
+            cluster_id: base64 of a UUID, without padding.
+            properties: lines for server.properties that win over ours; `{host}` and `{port}` stand for the address.
+        """
         self.host = host
+        self._cluster_id, self._properties = cluster_id, properties
         self._wanted_port = port
         self.port = 0
 
@@ -80,23 +93,43 @@ class Kafka4:
         self.port = self._wanted_port or port
         config, logging = home / "server.properties", home / "log4j2.properties"
         config.write_text(
-            _PROPERTIES.format(host=self.host, port=self.port, controller_port=controller_port, home=home)
+            (_PROPERTIES + self._properties).format(
+                host=self.host, port=self.port, controller_port=controller_port, home=home
+            )
         )
         logging.write_text(_LOGGING)
         java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         java += [f"-Dlog4j2.configurationFile={logging}", "-cp", f"{libs}/*"]
         try:
-            _format([*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(config)])
-            self._server = Server(f"Kafka {VERSION}", [*java, "kafka.Kafka", str(config)], home / "server.log", home)
-            try:
-                self._server.wait_until_broker(self.host, self.port)
-            except BaseException:
-                self._server.stop()
-                raise
+            _format([*java, "kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)])
+            self._command = [*java, "kafka.Kafka", str(config)]
+            self._start(home)
         except BaseException:
             self._temp.cleanup()
             raise
         return self
+
+    def _start(self, home: Path) -> None:
+        self._server = Server(f"Kafka {VERSION}", self._command, home / "server.log", home)
+        try:
+            self._server.wait_until_broker(self.host, self.port)
+        except BaseException:
+            self._server.stop()
+            raise
+
+    def restart(self) -> None:
+        """Stop the broker and start it again with its data: every leader gets a new epoch."""
+        self._server.stop()
+        self._start(Path(self._temp.name))
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep the process from running, as a long garbage collection does; the kernel still accepts connections."""
+        self._server.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._server.signal(signal.SIGCONT)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._server.stop()

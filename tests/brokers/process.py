@@ -50,6 +50,10 @@ class Server:
             time.sleep(0.1)
         raise self.failure(f"did not answer on {host}:{port} within {timeout_s:.0f} s")
 
+    def signal(self, number: int) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
     def stop(self, timeout_s: float = 20.0) -> None:
         """End the process: politely, and after `timeout_s` seconds by force."""
         if not self.alive():

@@ -1,17 +1,23 @@
 """How were the captures made? Plays scenarios with real brokers and clients while tcpdump records loopback.
 
 `python -m tests.captures.record [NAME…]` writes `<name>.pcap`, `<name>.truth.json` and `<name>.counts.json`; without
-names all scenarios. Exit code 2 when a tool is missing or a name is unknown, 1 when a recording failed.
+names all scenarios. What only the rules need goes to `incidents/`, without counts. Exit code 2 when a tool is missing
+or a name is unknown, 1 when a recording failed.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import importlib
+import inspect
 import shutil
 import socket
+import struct
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +31,9 @@ from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
+INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy")
+"""Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
+INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
 """Kafka's usual port, so that a reader needs no option; two brokers differ by their loopback address."""
 
@@ -34,26 +43,30 @@ _TOOLS = {
     "tcpdump": "apt-get install tcpdump",
     "tshark": "apt-get install tshark",
 }
-_KINDS: dict[str, type[Kafka4] | type[Kafka010]] = {"kafka4": Kafka4, "kafka010": Kafka010}
 
 
 def record(name: str, directory: Path = HERE) -> None:
     """Record one scenario into `directory`."""
+    directory.mkdir(exist_ok=True)
     scenario = importlib.import_module(f"tests.scenarios.{name}")
     truth = Truth()
     target = directory / f"{name}.pcap"
     fresh = directory / f".{name}.recording.pcap"
+    ports = [PORT, *getattr(scenario, "MORE_PORTS", ())]
     for version in getattr(scenario, "JAVA_VERSIONS", ("4.4.0",)):
         class_path(version)  # compile now, not while the scenario's clock runs
     with contextlib.ExitStack() as stack:
         stack.callback(fresh.unlink, missing_ok=True)
-        brokers: dict[str, Kafka4 | Kafka010] = {
-            kind: _KINDS[kind](host, PORT) for kind, host in scenario.BROKERS.items()
-        }
+        brokers = {kind: _broker(kind, host, name, scenario) for kind, host in scenario.BROKERS.items()}
         for broker in brokers.values():
             stack.enter_context(broker)
-        with Tcpdump(fresh, [PORT]) as capture:
-            scenario.play({kind: b.bootstrap for kind, b in brokers.items()}, truth, capture.stop)
+        with Tcpdump(fresh, ports, buffer_kib=65_536) as capture:
+            # A scenario that harms its broker asks for it.
+            more = {"brokers": brokers} if "brokers" in inspect.signature(scenario.play).parameters else {}
+            scenario.play({kind: b.bootstrap for kind, b in brokers.items()}, truth, capture.stop, **more)
+        every = getattr(scenario, "LOSE_EVERY", None)
+        if every is not None:
+            fresh.write_bytes(lose(fresh.read_bytes(), every))
         fresh.rename(target)
         about: dict[str, Any] = {
             "scenario": name,
@@ -63,8 +76,33 @@ def record(name: str, directory: Path = HERE) -> None:
                 for b in brokers.values()
             ],
         }
-    truth.write(directory / f"{name}.truth.json", about, capture.start_ms, capture.end_ms)
-    write_counts(target, [PORT])
+    without = ("produced", "consumed") if name in INCIDENTS else ()
+    truth.write(directory / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, without)
+    if name in SCENARIOS:
+        write_counts(target, [PORT])
+
+
+def _broker(kind: str, host: str, name: str, scenario: ModuleType) -> Kafka4 | Kafka010:
+    if kind == "kafka010":
+        return Kafka010(host, PORT)
+    if name not in INCIDENTS:
+        return Kafka4(host, PORT)
+    cluster_id = base64.urlsafe_b64encode(hashlib.md5(name.encode()).digest()).decode().rstrip("=")  # noqa: S324
+    return Kafka4(host, PORT, cluster_id=cluster_id, properties=getattr(scenario, "PROPERTIES", ""))
+
+
+def lose(capture: bytes, every: int) -> bytes:
+    """The pcap file `capture` without each `every`-th of its packets with data (IPv4 and TCP over Ethernet)."""
+    kept, at, seen = [capture[:24]], 24, 0
+    while at < len(capture):
+        end = at + 16 + struct.unpack_from("<I", capture, at + 8)[0]
+        packet = capture[at + 16 : end]
+        headers = 14 + (packet[14] & 15) * 4 + (packet[14 + (packet[14] & 15) * 4 + 12] >> 4) * 4
+        seen += struct.unpack_from(">H", packet, 16)[0] > headers - 14
+        if len(packet) <= headers or seen % every:
+            kept.append(capture[at:end])
+        at = end
+    return b"".join(kept)
 
 
 def main(names: list[str]) -> int:
@@ -72,21 +110,24 @@ def main(names: list[str]) -> int:
     console = Console(stderr=True)
     problems = [f"{tool} is missing: {how}" for tool, how in _TOOLS.items() if shutil.which(tool) is None]
     problems += [
-        f"unknown scenario {name!r}: choose from {', '.join(SCENARIOS)}" for name in names if name not in SCENARIOS
+        f"unknown scenario {name!r}: choose from {', '.join((*SCENARIOS, *INCIDENTS))}"
+        for name in names
+        if name not in (*SCENARIOS, *INCIDENTS)
     ]
     problems += [f"port {PORT} of {host} is in use: stop what listens there" for host in _hosts_in_use()]
     for problem in problems:
         console.print(problem, style="red", markup=False)
     if problems:
         return 2
-    for name in names or SCENARIOS:
+    for name in names or (*SCENARIOS, *INCIDENTS):
+        directory = INCIDENTS_DIR if name in INCIDENTS else HERE
         with console.status(f"recording {name} …"):
             try:
-                record(name)
+                record(name, directory)
             except Exception as error:  # whatever a client raises ends this recording, with its reason
                 console.print(f"{name}: {type(error).__name__}: {error}", style="red", markup=False)
                 return 1
-        size = (HERE / f"{name}.pcap").stat().st_size
+        size = (directory / f"{name}.pcap").stat().st_size
         console.print(f"{name}: {size / 1024:.0f} KiB", markup=False)
     return 0
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.captures.count import count_frames
-from tests.captures.record import HERE, PORT, SCENARIOS, main
+from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, PORT, SCENARIOS, lose, main
 
 
 def _truth(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((HERE / f"{name}.truth.json").read_text())
+    folder = INCIDENTS_DIR if name in INCIDENTS else HERE
+    document: dict[str, Any] = json.loads((folder / f"{name}.truth.json").read_text())
     return document
 
 
@@ -31,7 +31,7 @@ def test_counts_are_what_tshark_sees(name: str) -> None:
     assert count_frames(HERE / f"{name}.pcap", [PORT]) == counted
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [*SCENARIOS, *INCIDENTS])
 def test_every_event_belongs_to_a_client_and_to_the_time_of_the_capture(name: str) -> None:
     truth = _truth(name)
     known = {client["client_id"] for client in truth["clients"]}
@@ -85,5 +85,14 @@ def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_all_captures_together_stay_small() -> None:
-    files = [p for p in Path(HERE).iterdir() if p.suffix in {".pcap", ".json"}]
-    assert sum(p.stat().st_size for p in files) < 4_000_000
+    for folder in (HERE, INCIDENTS_DIR):
+        files = [p for p in folder.iterdir() if p.suffix in {".pcap", ".json"}]
+        assert sum(p.stat().st_size for p in files) < 4_000_000
+
+
+def test_packets_are_lost_one_in_so_many_and_only_those_with_data() -> None:
+    whole = (HERE / "version_negotiation.pcap").read_bytes()
+    assert lose(whole, 10_000_000) == whole
+    every = lose(whole, 1)
+    assert 0 < len(every) < len(whole)
+    assert lose(every, 1) == every

@@ -18,6 +18,7 @@ from tests.captures.record import record
 from tests.end_to_end.conftest import rows, timeline_of, wirelake
 from tests.end_to_end.truth import compare_commits, compare_produced
 from tests.requirements import ROOT, require_java, require_maven, require_tcpdump, require_tshark
+from tests.scenarios import rejected_commit
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -105,8 +106,9 @@ def test_messages_equal_an_independent_count(live: Live) -> None:
         assert {r["api"]: r["n"] for r in found if r["direction"] == direction} == expected
 
 
-def test_nothing_is_wrong_enough_for_a_critical_finding(live: Live) -> None:
-    assert rows(live.lake, "SELECT * FROM gold.findings WHERE severity = 'critical'") == []
+def test_the_refused_commits_are_found_and_nothing_else(live: Live) -> None:
+    found = {(r["rule"], r["subject"]) for r in rows(live.lake, "SELECT rule, subject FROM gold.findings")}
+    assert found == rejected_commit.FINDINGS
 
 
 def test_running_the_job_again_changes_nothing(live: Live) -> None:

@@ -21,6 +21,7 @@ COUNTS = {TOPIC: PARTITIONS, TRANSFERS: 1, RETURNS: PARTITIONS}
 GROUPS = {GROUP: TOPIC, "audit": TRANSFERS, "mirror": RETURNS}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COUNT = 30
+FINDINGS: set[tuple[str, str]] = set()
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

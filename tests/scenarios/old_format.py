@@ -22,6 +22,15 @@ JAVA_VERSIONS = ("0.9.0.1", "0.10.2.2")
 CODECS = ("none", "gzip", "snappy", "lz4")
 COUNT = 12
 PYTHON_VERSIONS = {"python-08": (0, 8, 2), "python-09": (0, 9), "python-10": (0, 10)}
+_UNASKED = [f"java-0.9.0.1-{codec}" for codec in CODECS]
+_UNASKED += [f"{name}-{codec}" for name in ("python-08", "python-09") for codec in ("none", "gzip")]
+_UNASKED += ["reader-0.9.0.1", "reader-python-09", "reader-python-10", "raw-v0"]
+FINDINGS = {
+    *(("old_message_format", topic) for topic in ("java-0.9.0.1", "java-0.10.2.2", "python")),
+    *(("kip896_incompatible_client", client) for client in _UNASKED),
+}
+"""The producers of Java 0.10.2.2 and python-10 ask the broker for its versions, and it has no newer ones: nothing can
+be said of them. The reader of python-10 asks, too, and uses older versions than it could."""
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

@@ -1,11 +1,14 @@
-"""How does a scenario send what no library would? Hand-encoded Kafka frames over a plain socket."""
+"""How does a scenario send what no library would? Kafka frames made here, over a plain socket."""
 
 from __future__ import annotations
 
 import socket
 import struct
 from types import TracebackType
+from typing import Any
 
+from decoder import Codec
+from tests.decoder.kafka.encode import request
 from tests.scenarios.truth import Truth
 
 API_VERSIONS = 18
@@ -59,8 +62,41 @@ class RawClient:
         """
         self._correlation += 1
         header = struct.pack(">hhi", api_key, version, self._correlation) + string(self._id)
-        frame = header + (b"\0" if flexible else b"") + body
+        self._send(header + (b"\0" if flexible else b"") + body)
+        answer = self._receive(api_key, version)
+        return None if answer is None else answer[4:]
+
+    def ask(self, api_key: int, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a request given as JSON; return the body of the answer.
+
+        Raises:
+            ConnectionError: the broker closed the connection.
+        """
+        self.tell(api_key, version, body)
+        return self.hear(api_key, version)
+
+    def tell(self, api_key: int, version: int, body: dict[str, Any]) -> None:
+        """Send a request given as JSON, without waiting for the answer."""
+        self._correlation += 1
+        self._send(request(api_key, version, body, client_id=self._id, correlation_id=self._correlation))
+
+    def hear(self, api_key: int, version: int) -> dict[str, Any]:
+        """The body of the answer to the last request.
+
+        Raises:
+            ConnectionError: the broker closed the connection.
+        """
+        answer = self._receive(api_key, version)
+        if answer is None:
+            raise ConnectionError(f"the broker closed the connection on api {api_key} v{version}")
+        message = Codec().decode(answer, direction="response", api_key=api_key, api_version=version)
+        assert message.status == "ok", message
+        return dict(message.body)
+
+    def _send(self, frame: bytes) -> None:
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def _receive(self, api_key: int, version: int) -> bytes | None:
         about = {"api_key": api_key, "api_version": version, "correlation_id": self._correlation}
         answer = self._answer()
         if answer is None:
@@ -69,7 +105,7 @@ class RawClient:
         (correlation,) = struct.unpack_from(">i", answer)
         assert correlation == self._correlation, f"answer to {correlation}, asked {self._correlation}"
         self._truth.add(self._id, "request_answered", **about, size=len(answer))
-        return answer[4:]
+        return answer
 
     def _answer(self) -> bytes | None:
         try:

@@ -15,6 +15,7 @@ BROKERS = {"kafka4": "127.0.0.1"}
 TOPIC, PARTITIONS, GROUP = "invoices", 2, "ledger"
 COUNT = 40
 ATTEMPTS = 3
+FINDINGS = {("commit_rejected", "ledger/offset-tool")}
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

@@ -20,6 +20,11 @@ BROKERS = {"kafka4": "127.0.0.1"}
 TOPIC, PARTITIONS, GROUP, STUCK = "payments", 4, "billing", 2
 STALE_COMMITS = 28
 STALE_PAUSE_S = 0.8
+FINDINGS = {
+    ("stuck_commit", "billing/payments-2"),
+    ("competing_committers", "billing/payments-2"),
+    ("commit_regressed", "billing/payments-2"),
+}
 
 
 class BatchWorkers(rd.GroupMember):

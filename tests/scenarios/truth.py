@@ -28,7 +28,7 @@ class Truth:
     An event has `ts_ms` (ms since the epoch), `client_id`, `kind`, and as known `topic`, `partition`, `offset` (as
     acknowledged; for commits the committed position), `group`, `member`, `generation`, `error`. Kinds: produced,
     consumed (`first_offset` to `offset`), commit_ok, commit_error, assigned, revoked, txn_begin, txn_open, txn_commit,
-    txn_abort, request_answered, connection_closed, closed, error.
+    txn_abort, request_answered, connection_closed, closed, error, incident (it begins).
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,16 @@ class Truth:
                 raise TimeoutError(f"no {count} events {wanted} in {timeout_s:.0f} s; last: {self.events()[-5:]}")
             time.sleep(0.05)
 
-    def write(self, path: Path, about: dict[str, Any], start_ms: int, end_ms: int) -> None:
-        """Write one JSON document, one event a line: what was logged while the capture ran (ms since the epoch)."""
+    def write(
+        self, path: Path, about: dict[str, Any], start_ms: int, end_ms: int, without: tuple[str, ...] = ()
+    ) -> None:
+        """Write one JSON document, one event a line: what was logged while the capture ran (ms since the epoch).
+
+        Events of the kinds `without` are left out.
+        """
         head = {**about, "capture_start_ms": start_ms, "capture_end_ms": end_ms}
         head |= {"clients": [asdict(c) for c in self._clients.values()], "outcome": self._outcome}
-        seen = [e for e in self.events() if start_ms <= int(e["ts_ms"]) <= end_ms]
+        seen = [e for e in self.events() if start_ms <= int(e["ts_ms"]) <= end_ms and e["kind"] not in without]
         lines = ",\n".join("    " + json.dumps(e, separators=(",", ":")) for e in seen)
         text = json.dumps(head, indent=2)
         path.write_text(text[: text.rindex("}")].rstrip() + ',\n  "events": [\n' + lines + "\n  ]\n}\n")

@@ -18,6 +18,12 @@ from tests.scenarios.truth import Truth
 BROKERS = {"kafka4": "127.0.0.1", "kafka010": "127.0.0.2"}
 TOPIC = "greetings"
 UNSUPPORTED_VERSION = 35
+FINDINGS = {
+    ("unsupported_version", "raw-new/Produce v0"),
+    ("unsupported_version", "raw-new/api 999 v0"),
+    ("kip896_incompatible_client", "raw-new"),
+    ("old_message_format", TOPIC),
+}
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

@@ -43,23 +43,29 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             F.max(F.when(F.col("returns"), F.unix_micros("ts"))).alias("last_us"),
             F.sort_array(F.collect_set(F.when(F.col("returns"), F.col("who")))).alias("returning"),
             F.sort_array(F.collect_set("who")).alias("all"),
-            F.sort_array(F.collect_list(F.when(F.col("returns"), F.struct("ts", "exchange_id")))).alias("evidence"),
+            F.sort_array(
+                F.collect_list(F.when(F.col("returns"), F.struct(F.unix_micros("ts").alias("us"), "exchange_id")))
+            ).alias("evidence"),
         )
         .where(F.col("returned") >= settings.competing_returns)
     )
-    return [_finding(row, settings) for row in hits.orderBy(*_KEY).collect()]
+    return [_finding(row, sources, settings) for row in hits.orderBy(*_KEY).collect()]
 
 
-def _finding(row: Row, settings: FindingSettings) -> Finding:
+def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
     rivals = [Who(**w.asDict()) for w in (row.returning if len(row.returning) > 1 else row.all)]
     place = f"{row.topic}-{row.partition}"
     summary = (
         f"{' and '.join(map(str, rivals))} commit {place} of group {row.group_id} by turns: {row.returned} times from "
         f"{clock(row.first_us)} to {clock(row.last_us)} UTC one came back after the other, without a rebalance between."
     )
+    state = sources.state(row.cluster, row.first_us, row.last_us, row.returned)
     return Finding(
-        rule=NAME, severity="warning", subject=f"{row.group_id}/{place}", cluster=row.cluster, topic=row.topic,
-        partition=row.partition, group_id=row.group_id, first_us=row.first_us, last_us=row.last_us, summary=summary,
+        rule=NAME, severity="warning", subject=f"{row.group_id}/{place}", state=state,
+        cluster=row.cluster, topic=row.topic, partition=row.partition, group_id=row.group_id,
+        first_us=row.first_us, last_us=row.last_us, summary=summary,
         advice=ADVICE, evidence=[e.exchange_id for e in row.evidence[-settings.max_evidence :]],
-        details={"committers": [w.details() for w in rivals], "returns": row.returned},
+        details={"committers": [w.details() for w in rivals], "returns": row.returned,
+            "enough_us": row.evidence[settings.competing_returns - 1].us,
+        },
     )  # fmt: skip

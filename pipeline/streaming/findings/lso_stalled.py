@@ -1,10 +1,11 @@
-"""Rule ``lso_stalled``: a transaction stays open, so that read_committed consumers get nothing more.
+"""Rules ``lso_stalled`` and ``read_committed_starved``: a transaction stays open, and who gets nothing for that.
 
 Meaning: consumers with isolation level read_committed read up to the last stable offset (LSO) only, which is the first
 offset of the oldest open transaction. If its producer died or hangs, they starve while producers write on (KIP-98).
 Evidence: fetch answers in which the LSO stays the same for ``lso_stalled_seconds`` while the high watermark grows by
 ``lso_stalled_records``. The batch at the LSO names the producer; its requests name transactional id and client.
-Advice: see ADVICE.
+Each consumer that stands there is a finding of its own: those who run it look for its name, not for the producer's.
+Advice: see ADVICE and STARVED_ADVICE.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ ADVICE = (
     "Look at the producer named here: if it hangs, stop it; its transaction is aborted after transaction.timeout.ms. "
     "If it is gone, start it again with the same transactional.id (which aborts its open transaction), or end it with "
     "`kafka-transactions.sh abort --topic T --partition P --start-offset FIRST_OFFSET`."
+)
+STARVED = "read_committed_starved"
+STARVED_ADVICE = (
+    "The consumer is in good health: it may not read past an open transaction. See the finding lso_stalled of the same "
+    "partition for the producer that holds it open, and end that transaction. isolation.level=read_uncommitted would "
+    "read on, and read what may be aborted."
 )
 _KEY = ("cluster", "topic", "partition")
 _INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN = 22, 24
@@ -46,7 +53,14 @@ class Producer:
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     stalls = _stalls(sources.events, settings).orderBy(*_KEY).collect()
-    return [_finding(stall, _producer(sources, stall), _starved(sources, stall), settings) for stall in stalls]
+    found: list[Finding] = []
+    for stall in stalls:
+        producer, starved = _producer(sources, stall), _starved(sources, stall)
+        found.append(_finding(stall, producer, starved, settings))
+        found += [
+            _starving(stall, reader, producer) for reader in starved if reader.fetches >= settings.starved_fetches
+        ]
+    return found
 
 
 def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
@@ -144,7 +158,12 @@ def _starved(sources: Sources, stall: Row) -> list[Row]:
     rows: list[Row] = (
         readers.join(groups, "exchange_id", "left")
         .groupBy("client_id", F.regexp_replace("client", r":\d+$", "").alias("host"), "reader_group")
-        .agg(F.count("*").alias("fetches"), F.max("exchange_id").alias("exchange_id"))
+        .agg(
+            F.count("*").alias("fetches"),
+            F.max("exchange_id").alias("exchange_id"),
+            F.min(F.unix_micros("ts")).alias("first_us"),
+            F.max(F.unix_micros("ts")).alias("last_us"),
+        )
         .orderBy("client_id", "host", "reader_group")
         .collect()
     )
@@ -168,8 +187,9 @@ def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], sett
     evidence = [producer.exchange_id] if producer else []
     evidence += [row.exchange_id for row in starved]
     return Finding(
-        rule=NAME, severity="warning" if is_over else "critical", subject=place, cluster=stall.cluster,
-        topic=stall.topic, partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
+        rule=NAME, severity="warning" if is_over else "critical", subject=place,
+        state="closed" if is_over else "open", cluster=stall.cluster, topic=stall.topic, partition=stall.partition,
+        group_id=None, first_us=stall.first_us, last_us=stall.last_us,
         summary=". ".join(part for part in parts if part) + ".", advice=ADVICE,
         evidence=evidence[: settings.max_evidence],
         details={
@@ -184,8 +204,30 @@ def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], sett
                 {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
                 for r in starved
             ],
-            "resolved": is_over,
+            "resolved": is_over, "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
         },
+    )  # fmt: skip
+
+
+def _starving(stall: Row, reader: Row, producer: Producer | None) -> Finding:
+    place = f"{stall.topic}-{stall.partition}"
+    who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
+    group = f" (group {reader.reader_group})" if reader.reader_group else ""
+    name = (producer.transactional_id or f"producer {producer.producer_id}") if producer else "an unknown producer"
+    is_over = stall.span < stall.last_span
+    summary = (
+        f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched {reader.fetches} times "
+        f"from {clock(reader.first_us)} to {clock(reader.last_us)} UTC at the last stable offset {stall.lso}, behind "
+        f"which a transaction of {name} is open. {stall.hw_last - stall.lso} offsets wait."
+        f"{' It has moved on since.' if is_over else ''}"
+    )
+    return Finding(
+        rule=STARVED, severity="warning" if is_over else "critical",
+        subject=f"{reader.reader_group or reader.client_id or '?'}/{place}", state="closed" if is_over else "open",
+        cluster=stall.cluster, topic=stall.topic, partition=stall.partition, group_id=reader.reader_group,
+        first_us=reader.first_us, last_us=reader.last_us, summary=summary, advice=STARVED_ADVICE,
+        evidence=[reader.exchange_id],
+        details={"last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "fetches": reader.fetches},
     )  # fmt: skip
 
 

@@ -4,34 +4,64 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
+from typing import Any, Literal
 
 import orjson
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+State = Literal["open", "closed"]
+SEVERITIES = ("critical", "warning", "info")
+"""The most severe first."""
+
+_LEAST_QUIET_US = 5_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The tables that rules read."""
+    """The tables that rules read.
+
+    Attributes:
+        still_open_us: see FindingSettings.still_open_seconds.
+        ends: by cluster, the time of the last exchange, µs since the epoch.
+    """
 
     exchanges: DataFrame
     events: DataFrame
     batches: DataFrame
     timeline: DataFrame
+    still_open_us: int = 60_000_000
+    ends: Mapping[str, int] = field(default_factory=dict)
+
+    def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
+        """Whether what was seen ``times`` times from ``first_us`` to ``last_us`` still held at the end of the data.
+
+        It is closed once it has kept quiet for three of its own intervals, and for five seconds at least; what came
+        once only, once it has kept quiet for ``still_open_us``.
+        """
+        interval = (last_us - first_us) // (times - 1) if times > 1 else self.still_open_us
+        quiet = min(max(3 * interval, _LEAST_QUIET_US), self.still_open_us)
+        return "open" if self.ends.get(cluster, last_us) - last_us <= quiet else "closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A diagnosis (a row of ``gold.findings``). Times are µs since the epoch, UTC."""
+    """A diagnosis (a row of ``gold.findings``). Times are µs since the epoch, UTC.
+
+    Attributes:
+        state: ``open`` if it still held at the end of the data.
+        topic, partition, group_id: None if it is about no one of them.
+    """
 
     rule: str
     severity: str
     subject: str
+    state: State
     cluster: str
-    topic: str
-    partition: int
+    topic: str | None
+    partition: int | None
     group_id: str | None
     first_us: int
     last_us: int
@@ -45,19 +75,17 @@ class Finding:
         """Stable as long as rule, cluster and subject are the same."""
         return hashlib.sha256("\0".join((self.rule, self.cluster, self.subject)).encode()).hexdigest()[:32]
 
-    def row(self) -> tuple[object, ...]:
-        """The values of ``ROW_SCHEMA``."""
-        return (
-            self.finding_id, self.rule, self.severity, self.subject, self.cluster, self.topic, self.partition,
-            self.group_id, self.first_us, self.last_us, self.summary, list(self.evidence),
-            orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode(), self.advice,
-        )  # fmt: skip
+    def row(self) -> dict[str, Any]:
+        """The values of ``ROW_SCHEMA`` by name."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        details = orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode()
+        return {**values, "finding_id": self.finding_id, "evidence": list(self.evidence), "details": details}
 
 
 ROW_SCHEMA = (
-    "finding_id string, rule string, severity string, subject string, cluster string, topic string, partition int, "
-    "group_id string, first_us bigint, last_us bigint, summary string, evidence array<string>, details string, "
-    "advice string"
+    "finding_id string, rule string, severity string, subject string, state string, cluster string, topic string, "
+    "partition int, group_id string, first_us bigint, last_us bigint, summary string, evidence array<string>, "
+    "details string, advice string"
 )
 
 

@@ -1,41 +1,148 @@
-"""Which rules run, and how do their findings get into ``gold.findings``?"""
+"""Which rules run, and how do their findings get into ``gold.findings``?
+
+Rules share queries: planning costs more than scanning. Exchanges are read twice (who uses what; symptoms), the timeline
+once for all that is about progress, record batches once; rules decide over the small rows that come back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.findings import competing_committers, lso_stalled, stuck_commit
-from pipeline.streaming.findings.model import ROW_SCHEMA, Finding, Sources
+from pipeline.streaming.facts import Facts, load_facts
+from pipeline.streaming.findings import (
+    capture_loss,
+    clients,
+    competing_committers,
+    counted,
+    lagging,
+    lso_stalled,
+    stuck_commit,
+    written,
+)
+from pipeline.streaming.findings.episodes import Episode, collect_episodes
+from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
+from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import overwrite_if_changed
-from pipeline.tables import EXCHANGES, FINDINGS, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES
+from pipeline.tables import EXCHANGES, FINDINGS, GAPS, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
 
-RULES: Final[dict[str, Callable[[Sources, FindingSettings], list[Finding]]]] = {
-    rule.NAME: rule.find for rule in (stuck_commit, competing_committers, lso_stalled)
-}
+ON_TABLES: Final[tuple[Callable[[Sources, FindingSettings], list[Finding]], ...]] = (
+    stuck_commit.find, competing_committers.find, lso_stalled.find, lagging.find, written.find,
+)  # fmt: skip
+"""Rules that query tables themselves."""
 
-
-def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings) -> list[Finding]:
-    """Apply every rule to the lake."""
-    named = F.coalesce("topic", "topic_id")
-    sources = Sources(
-        exchanges=read_table(spark, lake, EXCHANGES),
-        events=read_table(spark, lake, OFFSET_EVENTS).withColumn("topic", named),
-        batches=read_table(spark, lake, RECORD_BATCHES).withColumn("topic", named),
-        timeline=read_table(spark, lake, OFFSET_TIMELINE),
+RULES: Final = tuple(
+    sorted(
+        {stuck_commit.NAME, competing_committers.NAME, lso_stalled.NAME, lso_stalled.STARVED, capture_loss.NAME}
+        | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES}
     )
-    return [finding for find in RULES.values() for finding in find(sources, settings)]
+)
+"""The names of all rules; each has its page in ``docs/rules``."""
 
 
-def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings) -> int:
-    """Bring ``gold.findings`` up to date; what is the same already is not written. Returns how many there are."""
-    found = find_all(spark, lake, settings)
-    rows = spark.createDataFrame([finding.row() for finding in found], ROW_SCHEMA)
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the shared queries gave."""
+
+    episodes: dict[str, list[Episode]]
+    traffic: list[Traffic]
+    newest: dict[str, dict[int, int]]
+    facts: Facts
+
+
+def observe(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSettings) -> Observed:
+    """Run the shared queries."""
+    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in collect_episodes(sources.exchanges, gaps, facts, settings):
+        episodes[episode.rule].append(episode)
+    return Observed(
+        episodes, collect_traffic(sources.exchanges, facts), newest_versions(sources.exchanges, facts), facts
+    )
+
+
+def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: date) -> list[Finding]:
+    """Apply every rule to what is in the lake from the day ``since`` on."""
+    named = F.coalesce("topic", "topic_id")
+
+    def rows(table: Table) -> DataFrame:
+        return read_table(spark, lake, table).where(F.col("date") >= F.lit(since))
+
+    sources = Sources(
+        exchanges=rows(EXCHANGES),
+        events=rows(OFFSET_EVENTS).withColumn("topic", named),
+        batches=rows(RECORD_BATCHES).withColumn("topic", named),
+        timeline=rows(OFFSET_TIMELINE),
+        still_open_us=int(settings.still_open_seconds * 1_000_000),
+    )
+    gaps = rows(GAPS)
+    seen = observe(sources, gaps, load_facts(spark, lake), settings)
+    ends: dict[str, int] = {}
+    for traffic in seen.traffic:
+        ends[traffic.cluster] = max(traffic.last_us, ends.get(traffic.cluster, 0))
+    timed = replace(sources, ends=ends)
+    found = [finding for find in ON_TABLES for finding in find(timed, settings)]
+    found += counted.find(seen.episodes, timed, settings)
+    found += clients.find(seen.episodes, seen.traffic, seen.newest, seen.facts, timed, settings)
+    found += capture_loss.find(timed, gaps, seen.facts, settings)
+    return _once(found)
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Two ways to tell the same: the more severe one stays, of equals the first."""
+    best: dict[str, Finding] = {}
+    for finding in findings:
+        known = best.get(finding.finding_id)
+        if known is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(known.severity):
+            best[finding.finding_id] = finding
+    return list(best.values())
+
+
+def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings, first: date) -> int:
+    """Bring ``gold.findings`` up to date; what is the same already is not written.
+
+    Rules look at the days from ``lookback`` before the first news on, so that a refresh costs the same however long the
+    history is. What began before that stays, and is closed if it is not found again.
+
+    Args:
+        spark: the session.
+        lake: where the tables are.
+        settings: thresholds.
+        first: first day with news.
+
+    Returns:
+        How many findings there are.
+    """
+    since = first - timedelta(days=max(1, settings.lookback.days))
+    found = find_all(spark, lake, settings, since)
+    micros = {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
+    columns = [part.split()[0] for part in ROW_SCHEMA.split(", ")]
+    earlier = read_table(spark, lake, FINDINGS).where(F.col("first_ts") < F.lit(since)).withColumns(micros)
+    kept = with_earlier(found, [row.asDict() for row in earlier.select(*columns).collect()])
+    rows = spark.createDataFrame([tuple(row[name] for name in columns) for row in kept], ROW_SCHEMA)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
     overwrite_if_changed(rows.withColumns(times), lake, FINDINGS)
-    return len(found)
+    return len(kept)
+
+
+def with_earlier(found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the findings of now, with those that began before the time that was looked at.
+
+    Args:
+        found: what the rules found.
+        earlier: rows of ``ROW_SCHEMA`` that began before.
+    """
+    begun = {row["finding_id"]: row for row in earlier}
+    now = {finding.finding_id: finding.row() for finding in found}
+    for finding_id, row in now.items():
+        if finding_id in begun:
+            row["first_us"] = begun[finding_id]["first_us"]
+    over = [{**row, "state": "closed"} for finding_id, row in begun.items() if finding_id not in now]
+    return sorted([*now.values(), *over], key=lambda row: str(row["finding_id"]))

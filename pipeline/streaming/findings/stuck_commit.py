@@ -33,7 +33,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         F.col("by_fetch") >= settings.stuck_commit_repeats_while_fetching - 1
     )
     hits = repeated.where(enough).withColumn("n", F.row_number().over(best)).where("n = 1")
-    return [_finding(row, settings) for row in hits.orderBy(*_KEY).collect()]
+    return [_finding(row, sources, settings) for row in hits.orderBy(*_KEY).collect()]
 
 
 def _positions(sources: Sources) -> DataFrame:
@@ -82,14 +82,15 @@ def _repeats(commits: DataFrame) -> DataFrame:
         F.max(micros).alias("last_us"),
         F.max("furthest").alias("furthest"),
         F.max("furthest_fetch").alias("furthest_fetch"),
-        F.sort_array(F.collect_list(F.struct("ts", "exchange_id"))).alias("commits"),
+        F.sort_array(F.collect_list(F.struct(micros.alias("us"), "exchange_id"))).alias("commits"),
     )
 
 
-def _finding(row: Row, settings: FindingSettings) -> Finding:
+def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
     stuck = Who(**row.who.asDict())
     offset, place = row.committed, f"{row.topic}-{row.partition}"
     by_other = row.by_commit >= settings.stuck_commit_repeats - 1
+    least = settings.stuck_commit_repeats if by_other else settings.stuck_commit_repeats_while_fetching
     if by_other:
         other = Who(**row.furthest.who.asDict())
         real = row.furthest.committed
@@ -104,13 +105,16 @@ def _finding(row: Row, settings: FindingSettings) -> Finding:
         f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, {moved}. "
         f"After a restart the group would read {real - offset} records again."
     )
+    state = sources.state(row.cluster, row.first_us, row.last_us, row.repeats)
     return Finding(
-        rule=NAME, severity="critical", subject=f"{row.group_id}/{place}", cluster=row.cluster, topic=row.topic,
-        partition=row.partition, group_id=row.group_id, first_us=row.first_us, last_us=row.last_us, summary=summary,
+        rule=NAME, severity="critical", subject=f"{row.group_id}/{place}", state=state,
+        cluster=row.cluster, topic=row.topic, partition=row.partition, group_id=row.group_id,
+        first_us=row.first_us, last_us=row.last_us, summary=summary,
         advice=ADVICE, evidence=[c.exchange_id for c in row.commits[-settings.max_evidence :]],
         details={
             "old_offset": offset, "repeats": row.repeats, "committer": stuck.details(),
             "other_committer": other.details() if by_other else None, "reader": None if by_other else other.client_id,
             "real_position": real, "records_behind": real - offset,
+            "enough_us": row.commits[least - 1].us,
         },
     )  # fmt: skip

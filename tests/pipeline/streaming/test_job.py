@@ -24,6 +24,7 @@ from pipeline.streaming.landing import LandingError
 from pipeline.streaming.lock import job_lock
 from pipeline.tables import FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES, Table
 from tests.requirements import ROOT
+from tests.scenarios import healthy, stalled_lso, stuck_commit
 
 pytestmark = pytest.mark.spark
 
@@ -77,11 +78,7 @@ def test_every_landed_frame_is_in_bronze_once(landing: Path, whole: Path) -> Non
 
 def test_the_incidents_are_found_with_their_names_and_healthy_traffic_is_left_in_peace(whole: Path) -> None:
     found = {(r["rule"], r["subject"]): json.loads(r["details"]) for r in rows(whole, FINDINGS)}
-    assert set(found) == {
-        ("stuck_commit", "billing/payments-2"),
-        ("competing_committers", "billing/payments-2"),
-        ("lso_stalled", "orders-0"),
-    }
+    assert set(found) == healthy.FINDINGS | stuck_commit.FINDINGS | stalled_lso.FINDINGS
     stuck = found["stuck_commit", "billing/payments-2"]
     assert (stuck["committer"]["client_id"], stuck["other_committer"]["client_id"]) == ("billing-1", "billing-2")
     stalled = found["lso_stalled", "orders-0"]

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.settings import FindingSettings
+from pipeline.streaming.findings import competing_committers, lso_stalled, stuck_commit
 from pipeline.streaming.findings.model import Finding, Sources
-from pipeline.streaming.findings.runner import RULES
 from pipeline.streaming.lake import struct_type
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
 from tests.pipeline.rows import T0, row
@@ -113,7 +113,11 @@ def found(spark: SparkSession) -> dict[tuple[str, str], Finding]:
         batches=frame(RECORD_BATCHES, "batches"),
         timeline=frame(OFFSET_TIMELINE, "timeline"),
     )
-    findings = [f for rule in RULES.values() for f in rule(sources, FindingSettings())]
+    findings = [
+        f
+        for find in (stuck_commit.find, competing_committers.find, lso_stalled.find)
+        for f in find(sources, FindingSettings())
+    ]
     by_place = {(f.cluster, f.rule): f for f in findings}
     assert len(by_place) == len(findings)
     return by_place
@@ -187,7 +191,7 @@ def test_a_stall_that_is_over_is_less_severe(found: Found) -> None:
 
 def test_finding_ids_differ_by_cluster_only_where_they_must() -> None:
     def made(cluster: str, summary: str) -> Finding:
-        return Finding("r", "info", "s", cluster, "t", 0, None, 0, 0, summary, "")
+        return Finding("r", "info", "s", "open", cluster, "t", 0, None, 0, 0, summary, "")
 
     assert made("C", "one").finding_id == made("C", "two").finding_id
     assert made("C", "one").finding_id != made("D", "one").finding_id

@@ -1,0 +1,83 @@
+"""What would Burrow say? Its evaluation of one partition of a group, from accepted commits alone, as a baseline.
+
+Burrow (``core/internal/evaluator/caching.go``, ``core/protocol/evaluator.go``) keeps the last ten commits of a
+partition, each with the lag at its time, and judges this ring and how long it has been silent. It reads
+``__consumer_offsets``: refused commits, open transactions, fetch positions and who commits are unknown to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+
+INTERVALS = 10
+"""Commits in the ring, Burrow's default."""
+
+
+class BurrowState(IntEnum):
+    """Burrow's states. ERR is for groups: the worst partition, where that is worse than WARN."""
+
+    NOTFOUND = 0
+    OK = 1
+    WARN = 2
+    ERR = 3
+    STOP = 4
+    STALL = 5
+    REWIND = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An accepted commit: when (µs since the epoch), up to where, and the lag then (None: the log's end not known)."""
+
+    ts_us: int
+    offset: int
+    lag: int | None
+
+
+def evaluate_partition(  # noqa: PLR0911 - Burrow's own ladder of rules, in its order
+    commits: Sequence[Commit], ends: Sequence[int], now_us: int, allowed_lag: int = 0
+) -> BurrowState:
+    """The state of one partition.
+
+    Args:
+        commits: all accepted commits up to now, in order; the last ten count.
+        ends: the log's end as the broker told it, the last ten times it was asked.
+        now_us: the time of evaluation, µs since the epoch.
+        allowed_lag: records; a lag up to this is none.
+    """
+    ring = commits[-INTERVALS:]
+    if not ring:
+        return BurrowState.NOTFOUND
+    first, last = ring[0], ring[-1]
+    current = max(ends[-1] - last.offset, 0) if ends else 0
+    if current <= allowed_lag:
+        return BurrowState.OK
+    silent = now_us - last.ts_us > last.ts_us - first.ts_us
+    if silent and not any(end <= last.offset for end in ends):
+        return BurrowState.STOP
+    if _rewinds(ring):
+        return BurrowState.REWIND
+    if any(commit.lag is not None and commit.lag <= allowed_lag for commit in ring):
+        return BurrowState.OK
+    if len(ring) > 1 and all(commit.offset == first.offset for commit in ring):
+        return BurrowState.STALL
+    lags = [commit.lag for commit in ring if commit.lag is not None]
+    if len(lags) > 1 and not any(after < before for before, after in pairwise(lags)):
+        return BurrowState.WARN
+    return BurrowState.OK
+
+
+def _rewinds(ring: Sequence[Commit]) -> bool:
+    """Whether a commit went back, and the offset before it was not reached again in the ring."""
+    return any(
+        after.offset < before.offset and all(later.offset < before.offset for later in ring[n + 2 :])
+        for n, (before, after) in enumerate(pairwise(ring))
+    )
+
+
+def evaluate_group(partitions: Iterable[BurrowState]) -> BurrowState:
+    """The state of a group: that of its worst partition, at most ERR."""
+    return min(max(partitions, default=BurrowState.NOTFOUND), BurrowState.ERR)

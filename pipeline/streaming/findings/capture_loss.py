@@ -1,0 +1,80 @@
+"""Rule ``capture_loss``: the capture lost bytes, so that some of what the tables say cannot be trusted."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.settings import FindingSettings
+from pipeline.streaming.facts import Facts
+from pipeline.streaming.findings.model import Finding, Sources, clock
+from pipeline.streaming.offset_events import address
+
+NAME = "capture_loss"
+ADVICE = (
+    "Give the capture more room (`--buffer`, a quieter machine, a filter for the broker's port only), and look at "
+    "`bronze.gaps`. Of the connections named here do not trust counts, unanswered requests, and offsets in the time of "
+    "the loss."
+)
+
+
+def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each agent and server.
+
+    Args:
+        sources: exchanges tell to which server a connection went.
+        gaps: rows of ``bronze.gaps``.
+        facts: clusters as known now.
+        settings: how much evidence is kept.
+    """
+    losses = gaps.groupBy("connection_id", "agent_id").agg(
+        F.count("*").alias("gaps"),
+        F.sum("bytes_lost").alias("bytes_lost"),
+        F.min(F.unix_micros("ts")).alias("first_us"),
+        F.max(F.unix_micros("ts")).alias("last_us"),
+    )
+    if losses.isEmpty():
+        return []
+    touched = (
+        sources.exchanges.join(F.broadcast(losses.select("connection_id")), "connection_id", "left_semi")
+        .groupBy("connection_id", address("server_ip", "server_port").alias("server"))
+        .agg(
+            F.collect_set("client_id").alias("client_ids"),
+            F.min(F.when(F.col("status") != "paired", F.col("exchange_id"))).alias("evidence"),
+        )
+    )
+    rows = (
+        losses.join(touched, "connection_id")
+        .groupBy("agent_id", "server")
+        .agg(
+            F.sum("gaps").alias("gaps"),
+            F.sum("bytes_lost").alias("bytes_lost"),
+            F.min("first_us").alias("first_us"),
+            F.max("last_us").alias("last_us"),
+            F.sort_array(F.collect_list("connection_id")).alias("connections"),
+            F.sort_array(F.array_distinct(F.flatten(F.collect_list("client_ids")))).alias("client_ids"),
+            F.sort_array(F.collect_list("evidence")).alias("evidence"),
+        )
+        .orderBy("agent_id", "server")
+        .collect()
+    )
+    return [_finding(row, facts, sources, settings) for row in rows]
+
+
+def _finding(row: Row, facts: Facts, sources: Sources, settings: FindingSettings) -> Finding:
+    cluster = facts.cluster_at(row.server, row.last_us)
+    summary = (
+        f"The capture agent {row.agent_id} lost {row.bytes_lost} bytes in {row.gaps} places of {len(row.connections)} "
+        f"connections to {row.server}, from {clock(row.first_us)} to {clock(row.last_us)} UTC; they belong to "
+        f"{', '.join(row.client_ids[:5]) or 'clients without client_id'}. What the tables say of them is incomplete."
+    )
+    return Finding(
+        rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.server}",
+        state=sources.state(cluster, row.first_us, row.last_us, row.gaps), cluster=cluster, topic=None, partition=None,
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE,
+        evidence=row.evidence[: settings.max_evidence],
+        details={
+            "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": row.connections[: settings.max_evidence],
+            "client_ids": row.client_ids, "enough_us": row.first_us,
+        },
+    )  # fmt: skip

@@ -1,0 +1,236 @@
+"""Rules about clients, brokers and topics that take more than counting symptoms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from statistics import median
+
+from pipeline.settings import FindingSettings
+from pipeline.streaming.facts import Facts
+from pipeline.streaming.findings.counted import clients, finding, last_of_each, names, when
+from pipeline.streaming.findings.episodes import Episode
+from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
+from pipeline.streaming.findings.symptoms import (
+    API_VERSIONS,
+    FETCH,
+    INTRODUCED,
+    TOPIC_CHANGED,
+    first_version_in_kafka_4,
+    is_removed,
+)
+from pipeline.streaming.findings.traffic import Traffic
+
+NAMES = (
+    "rebalance_storm",
+    "fenced_producer",
+    "fetch_session_churn",
+    "latency_outlier",
+    "oversized_or_tiny_batches",
+    "kip896_incompatible_client",
+    "topic_recreated",
+)
+
+Episodes = Mapping[str, list[Episode]]
+
+
+def find(
+    episodes: Episodes,
+    traffic: Sequence[Traffic],
+    newest: Mapping[str, Mapping[int, int]],
+    facts: Facts,
+    sources: Sources,
+    settings: FindingSettings,
+) -> list[Finding]:
+    """Apply the rules.
+
+    Args:
+        episodes: by rule.
+        traffic: who uses which api.
+        newest: by cluster and api key the newest version that a broker of it offers.
+        facts: topic ids.
+        sources: for the state of a finding.
+        settings: thresholds.
+    """
+    return [
+        *_rebalance_storm(episodes, sources, settings),
+        *_fenced_producer(episodes, sources),
+        *_fetch_session_churn(episodes, traffic, sources, settings),
+        *_latency_outlier(episodes, traffic, sources, settings),
+        *_oversized(episodes, sources),
+        *_incompatible(traffic, newest, sources, settings),
+        *_topic_recreated(episodes, facts, sources, settings),
+    ]
+
+
+def _rebalance_storm(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Many generations of a group in a short time."""
+    advice = (
+        "Look for a member that comes and goes: one that crashes and restarts, is slower than max.poll.interval.ms, or "
+        "loses its session (session.timeout.ms, long pauses). Static membership (group.instance.id), cooperative "
+        "assignment or group.protocol=consumer (KIP-848) make what remains cheaper."
+    )
+    for episode in last_of_each(episodes.get("rebalance_storm", [])):
+        generations = len(episode.names)
+        if generations < settings.storm_generations:
+            continue
+        if episode.span_us > generations * settings.storm_interval_seconds * 1_000_000:
+            continue
+        summary = (
+            f"Group {episode.subject} went through {generations} generations in {seconds(episode.span_us)}, from "
+            f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC; meanwhile it does not read. "
+            f"{clients(episode)} joined {episode.times} times."
+        )
+        yield finding(episode, "warning", summary, advice, sources, settings.storm_generations)
+
+
+def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
+    advice = (
+        "Two producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
+        "application.id and task), or see that the old process ends before the new one starts. The fenced one must be "
+        "closed; its open transaction was aborted."
+    )
+    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
+    for episode in episodes.get(INTRODUCED, []):
+        introduced[episode.cluster, episode.subject].append(episode)
+    for episode in last_of_each(episodes.get("fenced_producer", [])):
+        known = introduced[episode.cluster, episode.subject]
+        users = sorted({client for e in known for client in e.clients})
+        rivals = f" The id was taken by {', '.join(users)}." if users else ""
+        summary = (
+            f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
+            f"a newer producer uses the same id.{rivals}"
+        )
+        evidence = (*episode.evidence, *(one for e in known for one in e.evidence))
+        yield replace(finding(episode, "critical", summary, advice, sources), evidence=evidence)
+
+
+def _fetch_session_churn(
+    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """A client whose fetches mostly open a session, instead of going on with the one that it has."""
+    advice = (
+        "The broker keeps max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more "
+        "consumers and followers than that, raise it. If only this client does it, look for one that is made anew for "
+        "each read, or a library with a fault."
+    )
+    for episode in last_of_each(episodes.get("fetch_session_churn", [])):
+        fetches = sum(
+            t.times
+            for t in traffic
+            if t.api_key == FETCH and (t.client_id or "?") == episode.subject and t.server == episode.server
+        )
+        if episode.times < max(settings.churn_sessions, settings.churn_share * fetches):
+            continue
+        summary = (
+            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches} fetches: each time all "
+            f"partitions are sent in full ({names(episode)})."
+        )
+        yield finding(episode, "warning", summary, advice, sources, settings.churn_sessions)
+
+
+def _latency_outlier(
+    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """Answers that took far longer than that broker takes for the same apis."""
+    advice = (
+        "Look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
+        "(acks=all waits for them). `gold.exchanges` by latency_us shows which clients and requests it hit."
+    )
+    for episode in last_of_each(episodes.get("latency_outlier", [])):
+        usual = [
+            t.p95_us
+            for t in traffic
+            if t.server == episode.server and t.api_name in episode.names and t.p95_us is not None
+        ]
+        typical = median(usual) if usual else 0
+        if episode.times < settings.slow_answers or episode.peak < settings.slow_ratio * typical:
+            continue
+        summary = (
+            f"{episode.server} took up to {episode.peak / 1_000_000:.1f} s to answer {names(episode)}, usually below "
+            f"{max(typical, 1000) / 1000:.0f} ms: {episode.times} answers from {clock(episode.first_us)} to "
+            f"{clock(episode.last_us)} UTC, to {clients(episode)}."
+        )
+        yield finding(episode, "warning", summary, advice, sources, settings.slow_answers)
+
+
+def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
+    advice = (
+        "Make the records smaller (compress, or put large values elsewhere and send a reference), or raise "
+        "max.message.bytes of the topic together with fetch limits of its readers. These records were not written."
+    )
+    for episode in last_of_each(episodes.get("oversized_or_tiny_batches", [])):
+        summary = (
+            f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
+            f"up to {episode.peak:.0f} bytes. The broker refused them."
+        )
+        yield finding(episode, "warning", summary, advice, sources)
+
+
+def _incompatible(
+    traffic: Sequence[Traffic], newest: Mapping[str, Mapping[int, int]], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """Clients that use versions which Kafka 4.0 dropped, although the broker would take newer ones, or unasked."""
+    advice = (
+        "Update this client's library before the brokers go to Kafka 4.0: kafka-clients 2.1 or later, librdkafka 1.0 "
+        "or later, other libraries of 2019 or later."
+    )
+    asks = {(t.server, t.client_id, t.client_ip) for t in traffic if t.api_key == API_VERSIONS}
+    old: defaultdict[tuple[str, str], list[Traffic]] = defaultdict(list)
+    for t in traffic:
+        if not is_removed(t.api_key, t.api_version):
+            continue
+        has_newer = newest.get(t.cluster, {}).get(t.api_key, 0) >= first_version_in_kafka_4(t.api_key)
+        if has_newer or (t.server, t.client_id, t.client_ip) not in asks:
+            old[t.cluster, t.client_id or "?"].append(t)
+    for (cluster, client_id), uses in sorted(old.items()):
+        apis = sorted({f"{t.api_name} v{t.api_version}" for t in uses})
+        first_us, last_us = min(t.first_us for t in uses), max(t.last_us for t in uses)
+        times = sum(t.times for t in uses)
+        hosts = sorted({t.client_ip for t in uses})
+        summary = (
+            f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which Kafka 4.0 no longer knows "
+            f"(KIP-896): {times} requests from {clock(first_us)} to {clock(last_us)} UTC."
+        )
+        yield Finding(
+            rule="kip896_incompatible_client", severity="warning", subject=client_id,
+            state=sources.state(cluster, first_us, last_us, times), cluster=cluster, topic=None, partition=None,
+            group_id=None, first_us=first_us, last_us=last_us, summary=summary, advice=advice,
+            evidence=[t.evidence for t in uses][: settings.max_evidence],
+            details={"apis": apis, "hosts": hosts, "requests": times, "enough_us": first_us},
+        )  # fmt: skip
+
+
+def _topic_recreated(
+    episodes: Episodes, facts: Facts, sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """One name, two topic ids, one after the other."""
+    advice = (
+        "Offsets that groups have committed belong to the topic that is gone: check their positions, reset them to the "
+        "beginning if in doubt. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
+    )
+    known = sorted(
+        (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
+        for (cluster, topic_id), seen in facts.topics.items()
+    )
+    for (cluster, name), lives in groupby(known, key=lambda life: (life[0], life[1])):
+        ids = list(lives)
+        if len(ids) < 2:
+            continue
+        (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
+        changes = [e for e in episodes.get(TOPIC_CHANGED, []) if e.cluster == cluster and e.subject == name]
+        by = sorted({client for e in changes for client in e.clients})
+        summary = (
+            f"Topic {name} is another one since {clock(first_us)} UTC: it was deleted and created again "
+            f"(id {old_id} was last seen at {clock(last_old_us)}, now it is {new_id})"
+            f"{', by ' + ', '.join(by) if by else ''}. Its offsets begin anew."
+        )
+        yield Finding(
+            rule="topic_recreated", severity="warning", subject=name,
+            state=sources.state(cluster, first_us, first_us, 1), cluster=cluster, topic=name, partition=None,
+            group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary, advice=advice,
+            evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
+            details={"old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us},
+        )  # fmt: skip

@@ -1,0 +1,287 @@
+"""Does a group get on? What the commits of one group on one topic tell, partition by partition, over time.
+
+Pure functions over points in time; :mod:`pipeline.streaming.findings.lagging` brings the points and words the findings.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from statistics import median
+
+from pipeline.settings import FindingSettings
+
+LAG_GROWING, STOPPED, STALLED, REWOUND = "lag_growing", "stopped", "stalled", "rewound"
+COMMIT_REGRESSED, DROPPED = "commit_regressed", "partition_dropped_from_commits"
+SPAN_US = 1_000_000
+"""Points are this far apart at least: a partition that is never silent has 86,400 a day."""
+_KNOWN_RHYTHM = 3
+"""Commits that it takes to know how often a group commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A commit below the one before it."""
+
+    ts_us: int
+    before: int
+    after: int
+    client_id: str | None
+    exchange_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is known of a partition and a group after one short span of time. ``ts_us`` is its last moment.
+
+    Attributes:
+        ts_us: µs since the epoch.
+        commits: accepted commits of the group in the span.
+        committed: the last of them, None if there was none.
+        end: high watermark; None if nobody saw it in this span.
+        fetched_from, position: the lowest offset that the group asked for in this span, and where it has fetched up to.
+        exchange_id: of the last commit.
+        fall: the deepest of the span, if commits went back.
+    """
+
+    ts_us: int
+    commits: int = 0
+    committed: int | None = None
+    end: int | None = None
+    fetched_from: int | None = None
+    position: int | None = None
+    exchange_id: str | None = None
+    fall: Fall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A span in which a group does not get on.
+
+    Attributes:
+        partition: None where it is about the whole topic.
+        enough_us: when there was enough to tell.
+        figures: numbers for the summary.
+    """
+
+    rule: str
+    partition: int | None
+    first_us: int
+    last_us: int
+    enough_us: int
+    is_open: bool
+    evidence: tuple[str, ...] = ()
+    figures: Mapping[str, int | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Track:
+    """One partition's points, and the same by what they tell."""
+
+    partition: int
+    points: Sequence[Point]
+    commits: Sequence[Point]
+    ends: Sequence[Point]
+    end_times: Sequence[int]
+
+    @classmethod
+    def of(cls, partition: int, points: Sequence[Point]) -> _Track:
+        ends = [p for p in points if p.end is not None]
+        commits = [p for p in points if p.committed is not None]
+        return cls(partition, points, commits, ends, [p.ts_us for p in ends])
+
+    def end_at(self, ts_us: int) -> int | None:
+        """The high watermark last seen up to then."""
+        at = bisect_right(self.end_times, ts_us)
+        return self.ends[at - 1].end if at else None
+
+    def lag_at(self, ts_us: int, committed: int) -> int:
+        end = self.end_at(ts_us)
+        return 0 if end is None else end - committed
+
+    def waits(self, committed: int, first_us: int, last_us: int, worth: int) -> bool:
+        """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
+        positions = [p.position for p in self.points if p.position is not None and first_us < p.ts_us <= last_us]
+        return bool(positions) and max(positions) - committed < worth
+
+
+def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings) -> list[Trouble]:
+    """All troubles of one group on one topic; of one rule and partition the last, with the time of the first.
+
+    Args:
+        partitions: points of each partition, in order of time.
+        settings: thresholds.
+    """
+    tracks = [_Track.of(partition, points) for partition, points in sorted(partitions.items())]
+    now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
+    found: list[Trouble] = list(_stopped(tracks, now_us, settings))
+    for track in tracks:
+        others = sorted(p.ts_us for t in tracks if t is not track for p in t.commits)
+        for find in (_stalled, _growing, _regressed, _rewound):
+            found += find(track, now_us, settings)
+        found += _dropped(track, others, now_us, settings)
+    return found
+
+
+def _us(seconds: float) -> int:
+    return int(seconds * 1_000_000)
+
+
+def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, bool]]:
+    """From, to, and whether it lasts: all spans between two commits, and that after the last."""
+    yield from ((before, after, False) for before, after in pairwise(times))
+    yield times[-1], now_us, True
+
+
+def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """No partition of the topic is committed any more, although there is something to read."""
+    times = sorted({p.ts_us for t in tracks for p in t.commits})
+    if len(times) < _KNOWN_RHYTHM:
+        return
+    usual = int(median(after - before for before, after in pairwise(times)))
+    patience = max(_us(settings.stopped_seconds), 5 * usual)
+    hits: list[Trouble] = []
+    for first_us, last_us, lasts in _silences(times, now_us):
+        if last_us - first_us < patience:
+            continue
+        behind = {}
+        for track in tracks:
+            last = next((p for p in reversed(track.commits) if p.ts_us <= first_us), None)
+            if (
+                last is None
+                or last.committed is None
+                or track.waits(last.committed, first_us, last_us, settings.behind_records)
+            ):
+                continue
+            lag = track.lag_at(last_us, last.committed)
+            if lag >= settings.behind_records:
+                behind[track.partition] = (lag, last.exchange_id)
+        if behind:
+            evidence = tuple(sorted({e for _, e in behind.values() if e}))
+            figures = {"partitions": len(behind), "records_behind": sum(lag for lag, _ in behind.values())}
+            hits.append(Trouble(STOPPED, None, first_us, last_us, first_us + patience, lasts, evidence, figures))
+    yield from hits[-1:]
+
+
+def _dropped(track: _Track, others: Sequence[int], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """The group goes on committing other partitions of the topic, but not this one, which has something to read."""
+    if len(track.commits) < _KNOWN_RHYTHM:
+        return
+    hits: list[Trouble] = []
+    by_time = {p.ts_us: p for p in track.commits}
+    for first_us, last_us, lasts in _silences([p.ts_us for p in track.commits], now_us):
+        between = others[bisect_right(others, first_us) : bisect_right(others, last_us)]
+        committed = by_time[first_us].committed or 0
+        if len(between) < settings.dropped_commits or between[-1] - first_us < _us(settings.dropped_seconds):
+            continue
+        lag = track.lag_at(last_us, committed)
+        if lag < settings.behind_records or track.waits(committed, first_us, last_us, settings.behind_records):
+            continue
+        enough = max(between[settings.dropped_commits - 1], first_us + _us(settings.dropped_seconds))
+        evidence = tuple(e for e in (by_time[first_us].exchange_id,) if e)
+        figures = {"committed": committed, "records_behind": lag, "other_commits": len(between)}
+        hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
+    yield from hits[-1:]
+
+
+def _stalled(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """One offset is committed again and again, records wait behind it, and the group fetches none of them."""
+    hits: list[Trouble] = []
+    for offset, group in groupby(track.commits, key=lambda p: p.committed):
+        run = list(group)
+        first_us, last_us = run[0].ts_us, run[-1].ts_us
+        times = sum(p.commits for p in run)
+        lasts = run[-1] is track.commits[-1]
+        grown = (track.end_at(last_us) or 0) - (track.end_at(first_us) or 0)
+        if offset is None or times < settings.stalled_commits or last_us - first_us < _us(settings.stalled_seconds):
+            continue
+        middle = (first_us + last_us) // 2
+        # Who fetches on in vain starves, who fetches further only fails to commit: other rules tell these.
+        if any(p.position is not None and middle < p.ts_us <= last_us for p in track.points):
+            continue
+        if min(grown, track.lag_at(last_us, offset)) < settings.behind_records:
+            continue
+        enough = first_us + _us(settings.stalled_seconds)
+        evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]
+        figures = {"offset": offset, "commits": times, "records_behind": track.lag_at(last_us, offset)}
+        hits.append(Trouble(STALLED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
+    yield from hits[-1:]
+
+
+def _growing(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows."""
+    samples = [
+        (p.ts_us, p.committed, track.lag_at(p.ts_us, p.committed)) for p in track.commits if p.committed is not None
+    ]
+    while_us = _us(settings.lag_growing_seconds)
+    start, hits = 0, []
+    for stop, (ts_us, _, _) in enumerate(samples):
+        while samples[start + 1][0] <= ts_us - while_us if start + 1 < stop else False:
+            start += 1
+        window = samples[start : stop + 1]
+        if ts_us - window[0][0] < while_us:
+            continue
+        thirds: list[list[tuple[int, int]]] = [[], [], []]
+        for at, done, lag in window:
+            thirds[min(2, 3 * (at - window[0][0]) // (ts_us - window[0][0]))].append((done, lag))
+        if not all(thirds) or not thirds[0][-1][0] < thirds[1][-1][0] < thirds[2][-1][0]:
+            continue
+        least = [min(lag for _, lag in third) for third in thirds]
+        if least[0] < least[1] < least[2] and least[2] - least[0] >= settings.lag_growing_records:
+            hits.append((window[0][0], ts_us, stop))
+    if hits:
+        first_us, last_us = hits[0][0], hits[-1][1]
+        lags = [lag for at, _, lag in samples if first_us <= at <= last_us]
+        evidence = tuple(e for e in (track.commits[stop].exchange_id for _, _, stop in hits) if e)
+        figures = {"lag_before": lags[0], "lag_after": lags[-1]}
+        lasts = last_us == samples[-1][0]
+        evidence = evidence[-settings.max_evidence :]
+        yield Trouble(LAG_GROWING, track.partition, first_us, last_us, hits[0][1], lasts, evidence, figures)
+
+
+def _regressed(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """A commit was accepted that is older than the one before it."""
+    falls = [p.fall for p in track.points if p.fall is not None]
+    if not falls:
+        return
+    deepest = max(falls, key=lambda fall: fall.before - fall.after)
+    last = falls[-1]
+    healed = any(p.ts_us > last.ts_us and (p.committed or 0) >= last.before for p in track.commits)
+    figures: dict[str, int | str | None] = {
+        "falls": len(falls), "before": deepest.before, "after": deepest.after, "client_id": deepest.client_id,
+        "at_us": deepest.ts_us,
+    }  # fmt: skip
+    evidence = tuple(fall.exchange_id for fall in falls)[-settings.max_evidence :]
+    first_us = falls[0].ts_us
+    yield Trouble(COMMIT_REGRESSED, track.partition, first_us, last.ts_us, first_us, not healed, evidence, figures)
+
+
+def _rewound(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
+    hits: list[Trouble] = []
+    falls = [p.fall for p in track.points if p.fall is not None]
+    for n, fall in enumerate(falls):
+        until_us = falls[n + 1].ts_us if n + 1 < len(falls) else now_us
+        if fall.before - fall.after < settings.behind_records:
+            continue
+        between = range(fall.after, fall.before)
+        later = [p for p in track.points if fall.ts_us <= p.ts_us <= until_us]
+        again = [
+            p
+            for p in later
+            # What was fetched in the span of the fall itself may have been fetched before it.
+            if (p.fetched_from in between and p.ts_us > fall.ts_us + SPAN_US)
+            or (p.committed in between and p.committed != fall.after)
+        ]
+        if not again:
+            continue
+        reached = next((p.ts_us for p in later if p.ts_us > fall.ts_us and (p.committed or 0) >= fall.before), None)
+        figures: dict[str, int | str | None] = {
+            "before": fall.before, "after": fall.after, "client_id": fall.client_id, "reached_us": reached,
+        }  # fmt: skip
+        last_us, is_open = reached or until_us, reached is None
+        evidence = (fall.exchange_id,)
+        hits.append(Trouble(REWOUND, track.partition, fall.ts_us, last_us, again[0].ts_us, is_open, evidence, figures))
+    yield from hits[-1:]

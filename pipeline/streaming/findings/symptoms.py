@@ -1,0 +1,280 @@
+"""What in one exchange hints at trouble? Pure functions of its bodies; whether it is trouble, the rules decide.
+
+A symptom carries the name of the rule that it is for, and the subject of a finding: rules count those of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from decoder.kafka.errors import error_name
+from decoder.kafka.offsets import At, fetch_requests, fetch_responses, produce_requests, produce_responses
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
+JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SASL_HANDSHAKE, API_VERSIONS = 11, 12, 14, 17, 18
+INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, SASL_AUTHENTICATE, CONSUMER_GROUP_HEARTBEAT = 22, 28, 36, 68
+CREATE_TOPICS, DELETE_TOPICS = 19, 20
+_SHARE_FETCH = 78
+WAITING_APIS = (FETCH, JOIN_GROUP, SYNC_GROUP, _SHARE_FETCH)
+"""Their answers may take long in good health: they wait for records or for other members."""
+
+_FIND_COORDINATOR = 10
+_LEFT_BEHIND = (METADATA, _FIND_COORDINATOR)
+"""Clients ask this in the background, and close without waiting for the answer."""
+
+INTRODUCED = "introduced"
+"""Not a rule: who got a producer id for a transactional id."""
+TOPIC_CHANGED = "topic_changed"
+"""Not a rule: who created or deleted a topic."""
+
+Json = dict[str, Any]
+
+_UNKNOWN_TOPIC, _MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE, _UNSUPPORTED_VERSION = 3, 10, 18, 35
+_CORRUPT, _OUT_OF_ORDER, _UNKNOWN_PRODUCER = 2, 45, 59
+_NOT_LEADER, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH = 6, 74, 75
+_SESSION_ERRORS = (70, 71)
+_PRODUCER_FENCED = (47, 90)
+_AUTH_ERRORS = (29, 30, 31, 33, 34, 53, 54, 58, 65)
+_OUT_OF_GROUP = (22, 25, 82, 110, 113)
+_COMMIT_REFUSED = (*_OUT_OF_GROUP, 12, 27, 28)
+_OF_PARTITION = {
+    _FENCED_LEADER_EPOCH: "fenced_leader_epoch", _UNKNOWN_LEADER_EPOCH: "stale_metadata",
+    _NOT_LEADER: "stale_metadata", _CORRUPT: "crc_mismatch", _OUT_OF_ORDER: "sequence_gap",
+    _UNKNOWN_PRODUCER: "sequence_gap",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What symptoms are read from: columns of ``silver.exchanges`` with parsed bodies."""
+
+    api_key: int
+    api_name: str
+    api_version: int | None
+    client_id: str | None
+    server: str
+    status: str
+    request_status: str | None
+    latency_us: int | None
+    error_codes: tuple[int, ...]
+    request: Json
+    response: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A hint.
+
+    Attributes:
+        rule: name of the rule that counts it.
+        subject: subject of the finding.
+        what: a word that says more, such as the name of an error.
+        value: a figure to add up: ms of throttling, µs of latency.
+    """
+
+    rule: str
+    subject: str
+    what: str = ""
+    topic: str | None = None
+    partition: int | None = None
+    group_id: str | None = None
+    value: float = 0.0
+
+
+def symptoms(x: Exchange, slow_us: int) -> Iterator[Symptom]:
+    """All symptoms of one exchange.
+
+    Args:
+        x: the exchange.
+        slow_us: an answer that takes longer, µs, is a symptom, if its api does not wait by design.
+    """
+    for find in (_answering, _auth, _versions):
+        yield from find(x, slow_us)
+    if x.api_key in _BY_API:
+        yield from _BY_API[x.api_key](x)
+    if x.api_key not in (INIT_PRODUCER_ID, SASL_AUTHENTICATE):
+        yield from _fenced(x)
+
+
+def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
+    client = x.client_id or "?"
+    if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *_LEFT_BEHIND) and not _is_foreign(x):
+        yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
+    if x.latency_us is not None and x.latency_us >= slow_us and x.api_key not in WAITING_APIS:
+        yield Symptom("latency_outlier", x.server, x.api_name, value=x.latency_us)
+    throttled_ms = x.response.get("throttleTimeMs") or 0
+    if throttled_ms > 0:
+        yield Symptom("throttled", client, x.api_name, value=throttled_ms)
+
+
+def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
+    for code in x.error_codes:
+        if code in _AUTH_ERRORS:
+            yield Symptom("auth_failed", f"{x.server}/{x.client_id or '?'}", error_name(code))
+
+
+def _versions(x: Exchange, _: int) -> Iterator[Symptom]:
+    """Refused versions. ApiVersions is how clients find out: there it is a part of the game."""
+    if x.api_key == API_VERSIONS:
+        return
+    if _UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
+        subject = f"{x.client_id or '?'}/{x.api_name} v{x.api_version}"
+        yield Symptom("unsupported_version", subject, "closed" if x.status == "unanswered" else "refused")
+
+
+def _is_foreign(x: Exchange) -> bool:
+    """Whether brokers close the connection on such a request: no release knows it, or Kafka 4.0 dropped it."""
+    return x.request_status in ("unknown_version", "unknown_api") or is_removed(x.api_key, x.api_version)
+
+
+_FIRST_VERSION_IN_KAFKA_4 = {
+    0: 3, 1: 4, 2: 1, 8: 2, 9: 1, 11: 2, 19: 2, 20: 1, 23: 2, 29: 1, 30: 1, 31: 1, 32: 1, 34: 1, 35: 1, 38: 1, 39: 1,
+    40: 1, 41: 1,
+}  # fmt: skip
+"""By api key, where Kafka 4.0 begins later than version 0 (KIP-896)."""
+
+
+def first_version_in_kafka_4(api_key: int) -> int:
+    """The oldest version of an api that Kafka 4.0 still answers (KIP-896)."""
+    return _FIRST_VERSION_IN_KAFKA_4.get(api_key, 0)
+
+
+def is_removed(api_key: int, api_version: int | None) -> bool:
+    """Whether Kafka 4.0 no longer knows this version (KIP-896)."""
+    return api_version is not None and api_version < first_version_in_kafka_4(api_key)
+
+
+def _fenced(x: Exchange) -> Iterator[Symptom]:
+    name = transactional_id(x.request)
+    for code in x.error_codes:
+        if code in _PRODUCER_FENCED:
+            yield Symptom("fenced_producer", name or x.client_id or "?", error_name(code))
+
+
+def transactional_id(request: Json) -> str | None:
+    """The transactional id in any request that has one."""
+    first: Json = next(iter(request.get("transactions") or []), {})
+    found = request.get("transactionalId") or request.get("v3AndBelowTransactionalId") or first.get("transactionalId")
+    return str(found) if found else None
+
+
+def _of_partitions(x: Exchange, answers: Iterable[tuple[At, Json]]) -> Iterator[Symptom]:
+    for at, part in answers:
+        code = part.get("errorCode", 0)
+        topic = at.topic or at.topic_id
+        if code in _OF_PARTITION:
+            subject = f"{topic}-{at.partition}/{x.client_id or '?'}"
+            yield Symptom(_OF_PARTITION[code], subject, error_name(code), topic, at.partition)
+
+
+def _produce(x: Exchange) -> Iterator[Symptom]:
+    client = x.client_id or "?"
+    answers = list(produce_responses(x.response))
+    yield from _of_partitions(x, answers)
+    for at, part in answers:
+        topic = at.topic or at.topic_id
+        if part.get("errorCode") in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):
+            size = max((p.get("recordsSizeInBytes") or 0 for a, p in produce_requests(x.request) if a == at), default=0)
+            yield Symptom(
+                "oversized_or_tiny_batches", f"{topic}/{client}", "oversized", topic, at.partition, value=size
+            )
+    if x.request.get("acks") == 0:
+        yield Symptom(
+            "acks0_producer", client, ", ".join(sorted({str(at[0]) for at, _ in produce_requests(x.request)}))
+        )
+
+
+def _fetch(x: Exchange) -> Iterator[Symptom]:
+    yield from _of_partitions(x, fetch_responses(x.response))
+    client = x.client_id or "?"
+    if x.request.get("sessionEpoch") == 0 and (x.response.get("sessionId") or 0) > 0:
+        yield Symptom("fetch_session_churn", client, "opened")
+    if x.response.get("errorCode") in _SESSION_ERRORS:
+        yield Symptom("fetch_session_churn", client, error_name(x.response["errorCode"]))
+    topics = [topic for topic, part in ((at.topic, part) for at, part in fetch_requests(x.request))]
+    if _UNKNOWN_TOPIC in x.error_codes and topics:
+        yield Symptom("unknown_topic_loop", f"{topics[0]}/{client}", x.api_name, topics[0])
+
+
+def _list_offsets(x: Exchange) -> Iterator[Symptom]:
+    for topic in x.response.get("topics") or []:
+        parts = [(At(topic.get("name"), None, p.get("partitionIndex", -1)), p) for p in topic.get("partitions") or []]
+        yield from _of_partitions(x, parts)
+
+
+def _metadata(x: Exchange) -> Iterator[Symptom]:
+    for topic in x.response.get("topics") or []:
+        if topic.get("errorCode") == _UNKNOWN_TOPIC:
+            name = topic.get("name") or topic.get("topicId")
+            yield Symptom("unknown_topic_loop", f"{name}/{x.client_id or '?'}", x.api_name, name)
+
+
+def _join_group(x: Exchange) -> Iterator[Symptom]:
+    group = x.request.get("groupId")
+    if group and x.response.get("errorCode") == 0:
+        yield Symptom("rebalance_storm", group, str(x.response.get("generationId")), group_id=group)
+    yield from _membership(x)
+
+
+def _consumer_group_heartbeat(x: Exchange) -> Iterator[Symptom]:
+    """KIP-848: an answer with an assignment is a new epoch for its member."""
+    group = x.request.get("groupId")
+    if group and x.response.get("errorCode") == 0 and x.response.get("assignment") is not None:
+        yield Symptom("rebalance_storm", group, f"epoch {x.response.get('memberEpoch')}", group_id=group)
+    yield from _membership(x)
+
+
+def _membership(x: Exchange) -> Iterator[Symptom]:
+    """A member that the coordinator does not count as one."""
+    group = x.request.get("groupId")
+    generation = x.request.get("generationIdOrMemberEpoch", x.request.get("generationId"))
+    is_outside = not x.request.get("memberId") and (generation is None or generation < 0)
+    # A tool outside the group says so: no member id, no generation.
+    if not group or is_outside:
+        return
+    for code in x.error_codes:
+        if code in _OUT_OF_GROUP:
+            yield Symptom("zombie_member", f"{group}/{x.client_id or '?'}", error_name(code), group_id=group)
+
+
+def _commit(x: Exchange) -> Iterator[Symptom]:
+    group = x.request.get("groupId")
+    yield from _membership(x)
+    for code in x.error_codes:
+        if group and code in _COMMIT_REFUSED:
+            names = [topic.get("name") for topic in x.request.get("topics") or []]
+            topic = names[0] if len(names) == 1 else None
+            yield Symptom("commit_rejected", f"{group}/{x.client_id or '?'}", error_name(code), topic, group_id=group)
+
+
+def _init_producer_id(x: Exchange) -> Iterator[Symptom]:
+    name = transactional_id(x.request)
+    if name and x.response.get("errorCode") == 0:
+        yield Symptom(INTRODUCED, name, x.client_id or "?")
+    yield from _fenced(x)
+
+
+def _topics(x: Exchange) -> Iterator[Symptom]:
+    what = "created" if x.api_key == CREATE_TOPICS else "deleted"
+    for topic in x.response.get("topics") or x.response.get("responses") or []:
+        if topic.get("errorCode") == 0 and topic.get("name"):
+            yield Symptom(TOPIC_CHANGED, topic["name"], what, topic["name"])
+
+
+_BY_API: dict[int, Callable[[Exchange], Iterator[Symptom]]] = {
+    PRODUCE: _produce,
+    FETCH: _fetch,
+    LIST_OFFSETS: _list_offsets,
+    METADATA: _metadata,
+    OFFSET_COMMIT: _commit,
+    TXN_OFFSET_COMMIT: _commit,
+    JOIN_GROUP: _join_group,
+    SYNC_GROUP: _membership,
+    HEARTBEAT: _membership,
+    CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    INIT_PRODUCER_ID: _init_producer_id,
+    CREATE_TOPICS: _topics,
+    DELETE_TOPICS: _topics,
+}

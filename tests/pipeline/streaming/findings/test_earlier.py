@@ -1,0 +1,25 @@
+"""What becomes of findings that began before the time that rules look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.streaming.findings.model import Finding
+from pipeline.streaming.findings.runner import with_earlier
+
+GONE = Finding("stopped", "critical", "g/t", "open", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
+GOES_ON = replace(GONE, rule="lag_growing", first_us=10, last_us=20)
+
+
+def test_what_is_not_found_again_stays_and_is_closed() -> None:
+    (kept,) = with_earlier([], [GONE.row()])
+    assert kept == {**GONE.row(), "state": "closed"}
+
+
+def test_what_is_found_again_keeps_its_beginning() -> None:
+    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=3, last_us=4).row()])
+    assert kept == {**GOES_ON.row(), "first_us": 3}
+
+
+def test_news_and_what_is_over_stand_together() -> None:
+    assert {row["rule"] for row in with_earlier([GOES_ON], [GONE.row()])} == {"stopped", "lag_growing"}

@@ -1,0 +1,92 @@
+"""What is progress, and what is none? Points made by hand: each trouble, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.settings import FindingSettings
+from pipeline.streaming.findings.progress import Fall, Point, Trouble, judge
+
+SETTINGS = FindingSettings()
+_S = 1_000_000
+
+
+def end(second: float, offset: int) -> Point:
+    return Point(int(second * _S), end=offset)
+
+
+def commit(second: float, offset: int, times: int = 1) -> Point:
+    return Point(int(second * _S) + 1, commits=times, committed=offset, exchange_id=f"c{second}")
+
+
+def fetch(second: float, start: int, stop: int) -> Point:
+    return Point(int(second * _S) + 2, fetched_from=start, position=stop)
+
+
+def fall(second: float, before: int, after: int) -> Point:
+    gone = Fall(int(second * _S) + 1, before, after, "tool", f"c{second}")
+    return Point(int(second * _S) + 1, commits=1, committed=after, exchange_id=f"c{second}", fall=gone)
+
+
+def log(seconds: int, rate: int = 10) -> list[Point]:
+    return [end(n, rate * n) for n in range(seconds + 1)]
+
+
+def judged(*partitions: list[Point]) -> list[Trouble]:
+    return judge({n: sorted(p, key=lambda p: p.ts_us) for n, p in enumerate(partitions)}, SETTINGS)
+
+
+GOOD = [*log(60), *(commit(n, 10 * n) for n in range(60))]
+IDLE = [end(0, 100), end(60, 100), *(commit(n, 100) for n in range(60))]
+SLOW = [*log(60, 30), *(commit(n, 10 * n) for n in range(60))]
+QUIET = [*log(60), *(commit(n, 10 * n) for n in range(20))]
+PAUSED = [*log(60), *(commit(n, 10 * min(n, 20)) for n in range(60))]
+STARVED = [*QUIET, *(fetch(n, 191, 191) for n in range(20, 60))]
+SAW = [*log(60, 30), *(commit(n, 30 * n) for n in range(0, 60, 12))]
+READS_ON = [*PAUSED, *(fetch(n, 10 * n, 10 * n + 10) for n in range(60))]
+BACK = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fetch(32, 0, 100)]
+BACK += [commit(n, 10 * n) for n in range(36, 60)]
+LATE = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 283), fetch(30.5, 300, 310)]
+LATE += [commit(n, 10 * n) for n in range(31, 60)]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [
+        ([GOOD], []),
+        ([IDLE], []),
+        ([GOOD, IDLE], []),
+        ([SLOW], [("lag_growing", 0, True)]),
+        ([QUIET], [("stopped", None, True)]),
+        ([PAUSED], [("stalled", 0, True)]),
+        ([QUIET, GOOD], [("partition_dropped_from_commits", 0, True)]),
+        ([STARVED], []),
+        ([STARVED, GOOD], []),
+        ([SAW], []),
+        ([READS_ON], []),
+        ([BACK], [("commit_regressed", 0, False), ("rewound", 0, False)]),
+        ([LATE], [("commit_regressed", 0, False)]),
+    ],
+    ids=[
+        "gets on", "nothing to read", "one partition idle", "slower than what is written", "silent",
+        "the same offset again", "one partition silent", "fetches in vain", "fetches in vain beside a good partition",
+        "commits seldom", "reads on without committing", "set back", "a late commit",
+    ],
+)  # fmt: skip
+def test_troubles(partitions: list[list[Point]], expected: list[tuple[str, int | None, bool]]) -> None:
+    assert [(t.rule, t.partition, t.is_open) for t in judged(*partitions)] == expected
+
+
+def test_a_silence_that_ended_is_closed() -> None:
+    resumed = [*QUIET, *(commit(n, 10 * n) for n in range(45, 60))]
+    (stopped,) = judged(resumed)
+    assert (stopped.rule, stopped.is_open, stopped.first_us // _S, stopped.last_us // _S) == ("stopped", False, 19, 45)
+    assert stopped.figures == {"partitions": 1, "records_behind": 260}
+
+
+def test_it_is_told_when_there_is_enough_and_not_before() -> None:
+    (stopped,) = judged(QUIET)
+    before = [p for p in QUIET if p.ts_us < stopped.enough_us]
+    after = [p for p in QUIET if p.ts_us <= stopped.enough_us + _S]
+    assert judged(before) == []
+    assert [t.rule for t in judged(after)] == ["stopped"]
