@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
-from pipeline.tables import TABLES, Column, Table
+from pipeline.tables import TABLES, Column, Table, quoted
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
@@ -121,7 +121,8 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     present = set(read_table(spark, lake, table).columns)
     for column in table.columns:
         if column.name not in present:
-            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type})")
+            comment = quoted(column.comment)
+            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type} COMMENT {comment})")
 
 
 def register(spark: SparkSession, lake: Lake) -> None:
