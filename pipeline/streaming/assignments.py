@@ -19,8 +19,8 @@ from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 
 _KEY = ("cluster", "group_id", "generation", "member_id", "place", "partition")
 _MEMBER = ("date", "cluster", "group_id", "member_id")
-_BY_THE_MEMBER = ("join", "heartbeat")
-"""Statements of the member itself; of an assignment the group's leader may have told."""
+NEWS_KINDS = ("assignment", "join")
+"""The statements that the table is made of."""
 
 
 def refresh_assignments(spark: SparkSession, lake: Lake, facts: Facts, first: date) -> None:
@@ -60,8 +60,10 @@ def _drop_provisional(spark: SparkSession, lake: Lake, facts: Facts) -> None:
 
 def assignment_rows(events: DataFrame) -> DataFrame:
     """Rows of ``silver.assignments`` from ``silver.state_events``."""
-    told = events.where("group_id IS NOT NULL AND member_id IS NOT NULL AND generation IS NOT NULL AND error_code = 0")
-    own = F.when(F.col("kind").isin(*_BY_THE_MEMBER) | (F.col("group_protocol") == "consumer"), F.col("client_id"))
+    news = events.where(F.col("kind").isin(*NEWS_KINDS))
+    told = news.where("group_id IS NOT NULL AND member_id IS NOT NULL AND generation IS NOT NULL AND error_code = 0")
+    # Of an assignment the group's leader may have told; these come from the member itself.
+    own = F.when((F.col("kind") == "join") | (F.col("group_protocol") == "consumer"), F.col("client_id"))
     named = told.withColumn("member_client", F.min(own).over(Window.partitionBy(*_MEMBER)))
     when = F.struct("ts", "exchange_id")
     once = (

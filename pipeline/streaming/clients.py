@@ -75,17 +75,28 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
         .groupBy(*who, F.concat_ws(" ", "software_name", "software_version").alias("software"))
         .agg(F.unix_micros(F.min("ts")).alias("first_us"), F.unix_micros(F.max("ts")).alias("last_us"))
     )
-    held = read_table(spark, lake, CLIENTS).withColumns(
-        {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
+    held = read_table(spark, lake, CLIENTS).select(
+        *who[1:],
+        F.col("cluster").alias("server"),
+        F.struct("software", "api_versions").alias("held"),
+        F.unix_micros("first_ts").alias("first_us"),
+        F.unix_micros("last_ts").alias("last_us"),
     )
-    before = _inventory(held.drop("first_ts", "last_ts").collect())
+    rows = asked.unionByName(software, allowMissingColumns=True).unionByName(held, allowMissingColumns=True).collect()
+    before: Inventory = {}
+    for row in rows:
+        if row.held is not None:
+            known = _put(before, (row.server, row.client_id, row.client_ip), row)
+            known.software.update(row.held.software)
+            known.versions.update(map(_parse, row.held.api_versions))
     after = _resolved(before, facts)
-    for row in asked.unionByName(software, allowMissingColumns=True).collect():
-        client = _put(after, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
-        if row.software is not None:
-            client.software.add(row.software)
-        elif row.api_version is not None:
-            client.versions.add((row.api_name, row.api_version))
+    for row in rows:
+        if row.held is None:
+            client = _put(after, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
+            if row.software is not None:
+                client.software.add(row.software)
+            elif row.api_version is not None:
+                client.versions.add((row.api_name, row.api_version))
     if after != before:
         frame = spark.createDataFrame([_row(key, client) for key, client in sorted(after.items(), key=str)], _SCHEMA)
         times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
@@ -106,15 +117,6 @@ def _resolved(inventory: Inventory, facts: Facts) -> Inventory:
         client.software |= seen.software
         client.versions |= seen.versions
     return found
-
-
-def _inventory(rows: Iterable[Row]) -> Inventory:
-    return {
-        (row.cluster, row.client_id, row.client_ip): Client(
-            row.first_us, row.last_us, set(row.software), {_parse(text) for text in row.api_versions}
-        )
-        for row in rows
-    }
 
 
 def _parse(text: str) -> tuple[str, int]:

@@ -1,8 +1,7 @@
 """What became of each transaction? Statements of silver → ``silver.transactions``.
 
-A refresh follows again those transactional ids of which something new was said, each from the beginning of the
-transaction that was under way then: what was over before stays as it is, so that the cost is that of the news, and the
-result does not depend on how the stream was cut into batches.
+A refresh follows every producer again from the time of the first news or, where a transaction was under way then, from
+its beginning: what was over before stays as it is. So the result does not depend on how the stream was cut into batches.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.transactions import FINAL, Transaction, TxnEvent, follow
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.sinks import day_of, fit
+from pipeline.streaming.sinks import day_of, fit, replace_dates
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TRANSACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ID = ("cluster", "transactional_id")
+_PRODUCER = ("cluster", "producer_id")
+"""Stands for the transactional id, which markers do not name: a producer id belongs to one as long as it lives."""
 _ORDER = {"init": 0, "add_partition": 1, "add_group": 1, "produced": 2, "end": 3, "marker": 4, "control": 4, "loss": 5}
 """Of what is said in one exchange."""
 
@@ -43,43 +42,29 @@ def refresh_transactions(spark: SparkSession, lake: Lake, since_us: int, patienc
         since_us: time of the first news, µs since the epoch.
         patience: see StreamSettings.lag_lookback; nothing said of a transaction for so long, it is left as it is.
     """
-    held = read_table(spark, lake, TRANSACTIONS)
     since = F.timestamp_micros(F.lit(since_us))
-    floor = since - F.lit(patience)
-    under_way = held.where((F.col("last_ts") >= floor) & (~F.col("state").isin(*FINAL) | (F.col("last_ts") >= since)))
-    starts = under_way.groupBy(*_ID).agg(F.min("first_ts").alias("start")).persist()
-    try:
-        began = starts.agg(F.unix_micros(F.min("start"))).collect()[0][0]
-        first = day_of(since_us if began is None else min(since_us, began))
-        events = transaction_events(spark, lake, first)
-        start = F.coalesce(F.col("start"), since)
-        told = events.join(F.broadcast(starts), list(_ID), "left").where(F.col("ts") >= start).drop("start")
-        rows = transaction_rows(told, patience).persist()
-        replaced = held.where(F.col("date") >= F.lit(first)).join(F.broadcast(starts), list(_ID), "left")
-        replaced = replaced.where(F.col("first_ts") >= start).select(*held.columns)
-        stale = replaced.join(rows.select(*TRANSACTIONS.key), list(TRANSACTIONS.key), "left_anti")
-        _merge(lake, fit(rows, TRANSACTIONS), stale.select(*held.columns), first)
-        rows.unpersist()
-    finally:
-        starts.unpersist()
+    held = read_table(spark, lake, TRANSACTIONS)
+    in_reach = held.where((F.col("date") >= F.to_date(since - F.lit(patience))) | (F.col("last_ts") >= since))
+    under_way = in_reach.where(
+        (F.col("last_ts") >= since - F.lit(patience)) & (~F.col("state").isin(*FINAL) | (F.col("last_ts") >= since))
+    )
+    begun = under_way.groupBy(*_PRODUCER).agg(F.unix_micros(F.min("first_ts")).alias("began_us")).collect()
+    first = day_of(min([since_us, *(row["began_us"] for row in begun)]))
+    starts = F.broadcast(spark.createDataFrame(begun, "cluster string, producer_id bigint, began_us bigint"))
+    start = F.timestamp_micros(F.coalesce("began_us", F.lit(since_us)))
 
+    def before(rows: DataFrame, time: str, *, is_before: bool) -> DataFrame:
+        placed = rows.join(starts, list(_PRODUCER), "left")
+        return placed.where(F.col(time) < start if is_before else F.col(time) >= start).drop("began_us")
 
-def _merge(lake: Lake, rows: DataFrame, stale: DataFrame, first: date) -> None:
-    source = rows.withColumn("is_stale", F.lit(False)).unionByName(stale.withColumn("is_stale", F.lit(True)))
-    same = " AND ".join([f"t.date >= DATE'{first}'", *(f"t.{name} = s.{name}" for name in TRANSACTIONS.key)])
-    columns = {name: f"s.{name}" for name in TRANSACTIONS.column_names}
-    changed = " OR ".join(f"NOT (t.{name} <=> s.{name})" for name in TRANSACTIONS.column_names)
-    (
-        DeltaTable.forPath(rows.sparkSession, lake.path(TRANSACTIONS)).alias("t").merge(source.alias("s"), same)
-        .whenMatchedDelete("s.is_stale")
-        .whenMatchedUpdate(changed, columns)
-        .whenNotMatchedInsert("NOT s.is_stale", columns)
-        .execute()
-    )  # fmt: skip
+    told = before(transaction_events(spark, lake, first), "ts", is_before=False)
+    kept = before(held.where(F.col("date") >= F.lit(first)), "first_ts", is_before=True)
+    rows = fit(transaction_rows(told, patience), TRANSACTIONS).unionByName(kept)
+    replace_dates(rows, lake, TRANSACTIONS, first)
 
 
 def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
-    """All that is said of transactions from the day ``first`` on, each with its transactional id."""
+    """All that is said of transactions from the day ``first`` on."""
     days = F.col("date") >= F.lit(first)
     states = read_table(spark, lake, STATE_EVENTS).where(days)
     offsets = read_table(spark, lake, OFFSET_EVENTS).where(days & F.col("transactional_id").isNotNull())
@@ -107,20 +92,17 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
         )
     )  # fmt: skip
     said = asked.unionByName(written, allowMissingColumns=True).unionByName(commits, allowMissingColumns=True)
-    known = said.where("transactional_id IS NOT NULL AND producer_id IS NOT NULL AND producer_epoch IS NOT NULL")
-    # Markers name the producer only; the pair is fixed for as long as the producer id lives.
-    named = known.select("cluster", "producer_id", "transactional_id").distinct()
-    markers = said.where("kind = 'marker'").drop("transactional_id").unionByName(controls, allowMissingColumns=True)
+    all_said = said.unionByName(controls, allowMissingColumns=True)
+    known = all_said.where("producer_id IS NOT NULL AND producer_epoch IS NOT NULL")
     lost = read_table(spark, lake, GAPS).where(days).select("connection_id", F.col("ts").alias("gap_ts"))
-    connections = known.select(*_ID, "connection_id", "producer_id", "producer_epoch").distinct()
-    losses = lost.join(connections, "connection_id").select(
-        *_ID, "connection_id", "producer_id", "producer_epoch", F.col("gap_ts").alias("ts"),
-        F.lit("").alias("exchange_id"), F.lit("loss").alias("kind"), F.lit(0).alias("error_code"),
+    if lost.isEmpty():
+        return known
+    used = known.where("connection_id IS NOT NULL").select(*_PRODUCER, "connection_id").distinct()
+    losses = lost.join(used, "connection_id").select(
+        *_PRODUCER, "connection_id", F.col("gap_ts").alias("ts"), F.lit("").alias("exchange_id"),
+        F.lit("loss").alias("kind"), F.lit(0).alias("producer_epoch"), F.lit(0).alias("error_code"),
     )  # fmt: skip
-    marked = markers.where("producer_id IS NOT NULL AND producer_epoch IS NOT NULL")
-    return known.unionByName(marked.join(named, ["cluster", "producer_id"])).unionByName(
-        losses, allowMissingColumns=True
-    )
+    return known.unionByName(losses, allowMissingColumns=True)
 
 
 def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
@@ -132,17 +114,17 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
 
         plain = rows.astype(object).where(rows.notna(), None)
         ordered = sorted(map(_event, plain.itertuples(index=False)), key=_position)
-        ids = (plain["cluster"].iloc[0], plain["transactional_id"].iloc[0])
+        named = plain["transactional_id"].dropna()  # markers alone make no transaction
+        ids = (plain["cluster"].iloc[0], None if named.empty else named.iloc[0])
         found = [_values(ids, transaction) for transaction in follow(ordered, patience_us)]
         columns = [part.split()[0] for part in _OUTPUT.split(", ")]
         followed: pd.DataFrame = pd.DataFrame(found, columns=columns, dtype=object)
         return followed
 
-    names = ("producer_id", "offset", "records")  # as text: pandas makes floats of integers where some are null
-    inputs = events.withColumns({name: F.col(name).cast("string") for name in names}).withColumn(
-        "ts_us", F.unix_micros("ts")
-    )
-    rows = inputs.drop("ts").groupBy(*_ID).applyInPandas(run, _OUTPUT)
+    # As text: pandas makes floats of integers where some are null.
+    numbers = {name: F.col(name).cast("string") for name in ("offset", "records")}
+    inputs = events.withColumns(numbers).withColumn("ts_us", F.unix_micros("ts"))
+    rows = inputs.drop("ts").groupBy(*_PRODUCER).applyInPandas(run, _OUTPUT)
     return rows.withColumns(
         {
             "first_ts": _time("first_us"), "end_ts": _time("end_us"), "last_ts": _time("last_us"),
