@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder.kafka.facts import FACT_APIS
 from decoder.kafka.state import GROUP_KINDS, TRANSACTION_KINDS
 from pipeline.settings import StreamSettings
-from pipeline.streaming.assignments import refresh_assignments
+from pipeline.streaming.assignments import NEWS_KINDS, refresh_assignments
 from pipeline.streaming.clients import refresh_clients
 from pipeline.streaming.facts import load_facts
 from pipeline.streaming.fetch_sessions import refresh_fetch_sessions
@@ -31,8 +31,8 @@ from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STAT
 _NEWS_FILES = 100_000
 """Gold reads only the times of what is new: one refresh takes in all of it."""
 
-OFFSETS, GROUPS, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
-    "offsets", "groups", "transactions", "sessions", "names", "exchanged",
+OFFSETS, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
+    "offsets", "groups", "assigned", "transactions", "sessions", "names", "exchanged",
 )  # fmt: skip
 
 
@@ -40,7 +40,8 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
     """A stream of ``about`` and ``ts`` of all new rows of silver, and of those that were renamed."""
     kind = F.col("kind")
     state = (
-        F.when(kind.isin(*GROUP_KINDS), GROUPS)
+        F.when(kind.isin(*NEWS_KINDS), ASSIGNED)
+        .when(kind.isin(*GROUP_KINDS), GROUPS)
         .when(kind.isin(*TRANSACTION_KINDS), TRANSACTIONS)
         .when(kind == "fetch_session", SESSIONS)
         .otherwise(EXCHANGED)
@@ -93,14 +94,14 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
     if (since := found.since([EXCHANGED, NAMES])) is not None:
         refresh_latency(spark, lake, since)
         refresh_clients(spark, lake, facts, since)
-    if (since := found.since([GROUPS])) is not None:
+    if (since := found.since([ASSIGNED])) is not None:
         refresh_assignments(spark, lake, facts, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
         refresh_transactions(spark, lake, since, settings.lag_lookback)
     if (since := found.since([SESSIONS])) is not None:
         refresh_fetch_sessions(spark, lake, day_of(since))
     findings = 0
-    if (since := found.since([OFFSETS, GROUPS, TRANSACTIONS, NAMES])) is not None:
+    if (since := found.since([OFFSETS, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         refresh_timeline(spark, lake, facts, day_of(since), settings.lag_lookback)
         findings = refresh_findings(spark, lake, settings.findings)
     return Counted(sum(row["rows"] for row in counted), findings)

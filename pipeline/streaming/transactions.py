@@ -1,7 +1,7 @@
 """What became of each transaction? Statements of silver → ``silver.transactions``.
 
 A refresh follows every producer again from the time of the first news or, where a transaction was under way then, from
-its beginning: what was over before stays as it is. So the result does not depend on how the stream was cut into batches.
+its beginning: what was over before stays as it is. So the result does not depend on how the stream was cut.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def refresh_transactions(spark: SparkSession, lake: Lake, since_us: int, patienc
     """
     since = F.timestamp_micros(F.lit(since_us))
     held = read_table(spark, lake, TRANSACTIONS)
-    in_reach = held.where((F.col("date") >= F.to_date(since - F.lit(patience))) | (F.col("last_ts") >= since))
-    under_way = in_reach.where(
+    under_way = held.where(
         (F.col("last_ts") >= since - F.lit(patience)) & (~F.col("state").isin(*FINAL) | (F.col("last_ts") >= since))
     )
     begun = under_way.groupBy(*_PRODUCER).agg(F.unix_micros(F.min("first_ts")).alias("began_us")).collect()
@@ -115,7 +114,7 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
         plain = rows.astype(object).where(rows.notna(), None)
         ordered = sorted(map(_event, plain.itertuples(index=False)), key=_position)
         named = plain["transactional_id"].dropna()  # markers alone make no transaction
-        ids = (plain["cluster"].iloc[0], None if named.empty else named.iloc[0])
+        ids = (plain["cluster"].iloc[0], "" if named.empty else str(named.iloc[0]))
         found = [_values(ids, transaction) for transaction in follow(ordered, patience_us)]
         columns = [part.split()[0] for part in _OUTPUT.split(", ")]
         followed: pd.DataFrame = pd.DataFrame(found, columns=columns, dtype=object)
