@@ -24,7 +24,7 @@ from tests.scenarios.java_client import class_path
 from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
-SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
+SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
 PORT = 9092
 """Kafka's usual port, so that a reader needs no option; two brokers differ by their loopback address."""
 
