@@ -110,6 +110,7 @@ def _assignments() -> list[dict[str, Any]]:
         return row(
             ASSIGNMENTS, cluster="k", group_id=group, generation=generation, member_id=member, partition=partition,
             topic=None if partition is None else "orders", group_protocol=protocol, first_ts=at(seconds),
+            last_ts=at(20 if (group, partition) == ("new", 0) else seconds),
         )  # fmt: skip
 
     classic = [(10, 1, "a", 0), (10, 1, "a", 1), (20, 2, "b", 0), (21, 2, "a", 1)]
@@ -117,12 +118,17 @@ def _assignments() -> list[dict[str, Any]]:
     return [given(*one, "classic") for one in classic] + [given(*one, "new") for one in new]
 
 
-def _leaving() -> list[dict[str, Any]]:
-    def left(seconds: float, member: str, error: int) -> dict[str, Any]:
-        told = {"kind": "leave", "cluster": "k", "group_id": "classic", "member_id": member, "error_code": error}
-        return row(STATE_EVENTS, exchange_id=f"l{seconds}", ts=at(seconds), **told)
+def _statements() -> list[dict[str, Any]]:
+    def told(seconds: float, kind: str, member: str, group: str, error: int = 0) -> dict[str, Any]:
+        protocol = "consumer" if group == "new" else "classic"
+        who = {"cluster": "k", "group_id": group, "member_id": member, "group_protocol": protocol, "error_code": error}
+        return row(STATE_EVENTS, exchange_id=f"s{seconds}", ts=at(seconds), **(who | {"kind": kind}))
 
-    return [left(5, "a", 0), left(40, "b", 25), left(50, "a", 0)]
+    leaves = [(5, "a", 0), (40, "b", 25), (50, "a", 0)]
+    new = [(10, "m"), (20, "m"), (30, "n"), (45, "n")]  # m keeps partition 0 only: told again at 20
+    return [told(at_, "leave", member, "classic", error) for at_, member, error in leaves] + [
+        told(at_, "assignment", member, "new") for at_, member in new
+    ]
 
 
 def _offset_events() -> list[dict[str, Any]]:
@@ -156,7 +162,7 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         OFFSET_TIMELINE.full_name: [*_timeline(), *_filled()],
         FETCH_SESSIONS.full_name: _sessions(),
         ASSIGNMENTS.full_name: _assignments(),
-        STATE_EVENTS.full_name: _leaving(),
+        STATE_EVENTS.full_name: _statements(),
         OFFSET_EVENTS.full_name: _offset_events(),
         RECORD_BATCHES.full_name: _batches(),
         OPEN_EXCHANGES.full_name: [

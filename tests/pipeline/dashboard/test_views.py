@@ -75,7 +75,7 @@ def test_a_partition_is_owned_until_the_group_or_the_member_goes_on(hand_made_la
         ("classic", 1, "a", at(10), at(20)),
         ("classic", 1, "a", at(21), at(50)),  # left
         ("new", 0, "m", at(10), None),
-        ("new", 1, "m", at(10), at(30)),  # given to another member before the first said so
+        ("new", 1, "m", at(10), at(20)),  # left out of what it was told next
         ("new", 1, "n", at(30), at(45)),  # told that it owns nothing any more
     ]
 
