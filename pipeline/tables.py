@@ -487,7 +487,7 @@ OFFSET_TIMELINE = Table(
         _r("ts", "timestamp", "Time of the event"),
         _r("ordinal", "int", "Orders the events of one partition, group and ts"),
         _r("exchange_id", "string", "The exchange that this row comes from"),
-        _r("kind", "string", "kind of the offset event"),
+        _r("kind", "string", "kind of the offset event; txn_applied, txn_discarded at the end of its transaction"),
         _c("client_id", "string", "Who"),
         _c("member_id", "string", "Member of the group"),
         _c("generation", "int", "Generation of the commit"),
