@@ -31,8 +31,8 @@ from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STAT
 _NEWS_FILES = 100_000
 """Gold reads only the times of what is new: one refresh takes in all of it."""
 
-OFFSETS, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
-    "offsets", "groups", "assigned", "transactions", "sessions", "names", "exchanged",
+OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
+    "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged",
 )  # fmt: skip
 
 
@@ -46,7 +46,11 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
         .when(kind == "fetch_session", SESSIONS)
         .otherwise(EXCHANGED)
     )
-    offset = F.when(F.col("transactional_id").isNotNull(), TRANSACTIONS).otherwise(OFFSETS)
+    offset = (
+        F.when(F.col("transactional_id").isNotNull(), TRANSACTIONS)
+        .when(F.col("session_id").isNotNull(), FETCHED)
+        .otherwise(OFFSETS)
+    )
     named = F.when(F.col("api_key").isin(*FACT_APIS), NAMES).otherwise(EXCHANGED)
     # A row that was renamed or replaced comes again, with all others of its file: just what must be computed anew.
     renamed = {"ignoreChanges": "true"}
@@ -98,10 +102,10 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
         refresh_assignments(spark, lake, facts, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
         refresh_transactions(spark, lake, since, settings.lag_lookback)
-    if (since := found.since([SESSIONS])) is not None:
+    if (since := found.since([SESSIONS, FETCHED])) is not None:
         refresh_fetch_sessions(spark, lake, day_of(since))
     findings = 0
-    if (since := found.since([OFFSETS, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
+    if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         refresh_timeline(spark, lake, facts, day_of(since), settings.lag_lookback)
         findings = refresh_findings(spark, lake, settings.findings)
     return Counted(sum(row["rows"] for row in counted), findings)
