@@ -184,13 +184,14 @@ class OffsetEvent:
     Attributes:
         ordinal: position of this event among those of the same exchange, partition and kind, from 0.
         kind: ``produced``, ``fetched``, ``committed``, ``commit_rejected``, ``fetched_commit``, ``listed``,
-            ``txn_committed``, ``txn_commit_rejected``, ``produce_rejected``, ``fetch_rejected``.
+            ``txn_committed``, ``txn_commit_rejected``, ``produce_rejected``, ``fetch_rejected``, ``fetch_forgotten``.
         offset: produced: base offset of the first record; fetched: the fetch offset asked for; commits: the committed
             offset (the next one to read); listed: the offset that was found.
         next_offset: produced and fetched: one past the last record of the batches seen (exclusive end).
         records: number of records in the batches seen, control batches not counted.
         high_watermark, last_stable_offset, log_start_offset: as the response says; -1 becomes None.
         producer_id, producer_epoch, transactional_id: of the transaction or producer, if any.
+        session_id, session_epoch: of a Fetch in a fetch session (KIP-227); the epoch is 0 where the session begins.
     """
 
     topic: str | None
@@ -217,3 +218,5 @@ class OffsetEvent:
     transactional_id: str | None = None
     list_timestamp: int | None = None
     metadata: str | None = None
+    session_id: int | None = None
+    session_epoch: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A Spark SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
@@ -29,7 +29,7 @@ class Table:
     """A Delta table at ``<lake>/<schema>/<name>``.
 
     Attributes:
-        key: columns that identify a row; no two rows share them.
+        key: columns that identify a row; no two rows share them; null counts as a value.
         partition_by: columns of the directory layout.
         checks: CHECK constraints by name, as SQL over the row.
     """
@@ -60,7 +60,7 @@ class Table:
     def ddl(self) -> str:
         """The schema as a Spark DDL string, with comments."""
         return ", ".join(
-            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'} COMMENT {_quoted(c.comment)}" for c in self.columns
+            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'} COMMENT {quoted(c.comment)}" for c in self.columns
         )
 
 
@@ -203,6 +203,8 @@ EXCHANGES = Table(
         _c("response_status", "string", "decode_status of the response"),
         _c("request_body", "string", "JSON of the request's body"),
         _c("response_body", "string", "JSON of the response's body"),
+        _c("request_embedded", "string", "JSON array: the messages inside bytes fields of the request"),
+        _c("response_embedded", "string", "JSON array: the messages inside bytes fields of the response"),
     ),
     key=("exchange_id",),
     partition_by=("date",),
@@ -238,7 +240,7 @@ OFFSET_EVENTS = Table(
             "kind",
             "string",
             "produced, produce_rejected, fetched, fetch_rejected, committed, commit_rejected, "
-            "fetched_commit, listed, txn_committed or txn_commit_rejected",
+            "fetched_commit, listed, txn_committed, txn_commit_rejected or fetch_forgotten (taken out of the session)",
         ),
         _r("ordinal", "int", "Position among the events of the same exchange, partition and kind"),
         _c("offset", "bigint", "produced: first offset; fetched: fetch offset; commits: next offset to read"),
@@ -260,6 +262,8 @@ OFFSET_EVENTS = Table(
         _c("transactional_id", "string", "Its transactional id, if the exchange says it"),
         _c("list_timestamp", "bigint", "listed: the timestamp asked for; -1 latest, -2 earliest"),
         _c("metadata", "string", "commits: the metadata string"),
+        _c("session_id", "int", "fetches: the fetch session (KIP-227); null outside of one"),
+        _c("session_epoch", "int", "fetches: epoch in that session; 0 begins it with its full set of partitions"),
     ),
     key=("exchange_id", "topic", "topic_id", "partition", "kind", "ordinal"),
     partition_by=("date",),
@@ -302,18 +306,160 @@ RECORD_BATCHES = Table(
     partition_by=("date",),
 )
 
+STATE_EVENTS = Table(
+    "silver",
+    "state_events",
+    "What one exchange says of groups, transactions, fetch sessions and client software",
+    (
+        _DATE,
+        _r("exchange_id", "string", "The exchange that says it"),
+        _r("connection_id", "string", "Its TCP connection"),
+        _r("ts", "timestamp", "When it was said: the response's first byte, or the request's if there is no response"),
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("server", "string", "ip:port of the broker that answered"),
+        _r("client", "string", "ip:port of the client"),
+        _c("client_id", "string", "client_id of the request"),
+        _r(
+            "kind",
+            "string",
+            "join, assignment, heartbeat, leave or group (another request in a group's name); txn_init, "
+            "txn_add_partition, txn_add_group, txn_end or txn_marker; fetch_session; software",
+        ),
+        _r("ordinal", "int", "Position among the statements of the same exchange"),
+        _c("group_id", "string", "Consumer group"),
+        _c("member_id", "string", "Member of the group that this is about"),
+        _c("generation", "int", "Generation of the group or, in the consumer protocol (KIP-848), epoch of the member"),
+        _c("group_protocol", "string", "classic or consumer (KIP-848)"),
+        _c("topic", "string", "Topic name; null while only the id is known, and in an assignment of nothing"),
+        _c("topic_id", "string", "Topic id, where the exchange carries one"),
+        _c("partition", "int", "Partition index; null in an assignment of nothing"),
+        _c("transactional_id", "string", "Transactional id"),
+        _c("producer_id", "bigint", "Its producer id"),
+        _c("producer_epoch", "int", "Its epoch; after KIP-890 each transaction has one of its own"),
+        _c("committed", "boolean", "txn_end, txn_marker: true commits, false aborts"),
+        _c("session_id", "int", "fetch_session: id of the session (KIP-227)"),
+        _c("session_epoch", "int", "fetch_session: 0 begins the session, -1 ends it, else one more than before"),
+        _c("software_name", "string", "software: the client library as it names itself (KIP-511)"),
+        _c("software_version", "string", "software: its version"),
+        _c("error_code", "int", "Kafka error code of the answer; 0 is none, null: no answer"),
+        _c("error_name", "string", "Its name"),
+    ),
+    key=("exchange_id", "ordinal"),
+    partition_by=("date",),
+)
+
+ASSIGNMENTS = Table(
+    "silver",
+    "assignments",
+    "Who was given which partition in which generation of a group; the view partition_owners tells until when",
+    (
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("group_id", "string", "Consumer group"),
+        _r("generation", "int", "Generation of the group or, in the consumer protocol, epoch of the member"),
+        _r("member_id", "string", "Member of the group"),
+        _c("topic", "string", "Topic name; null while only the id is known, and where the member was given nothing"),
+        _c("partition", "int", "Partition index; null: the member was given nothing"),
+        _c("topic_id", "string", "Topic id, where the assignment names it by that (KIP-848)"),
+        _r("group_protocol", "string", "classic (JoinGroup, SyncGroup) or consumer (KIP-848)"),
+        _r("server", "string", "ip:port of the coordinator that said it first"),
+        _c("client_id", "string", "client_id of the member; null while only the group's leader has told of it"),
+        _r("first_ts", "timestamp", "First told"),
+        _r("last_ts", "timestamp", "Last told"),
+        _r("exchange_id", "string", "The exchange that told it first"),
+    ),
+    key=("cluster", "group_id", "generation", "member_id", "topic", "topic_id", "partition"),
+    checks={"times_in_order": "last_ts >= first_ts"},
+)
+
+TRANSACTIONS = Table(
+    "silver",
+    "transactions",
+    "A transaction of a producer, from its first request to its end (KIP-98, KIP-890)",
+    (
+        _r("date", "date", "UTC day of first_ts"),
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("transactional_id", "string", "Transactional id"),
+        _r("producer_id", "bigint", "Producer id"),
+        _r("producer_epoch", "int", "Epoch of the producer in this transaction"),
+        _r("first_exchange_id", "string", "The exchange that began it"),
+        _c("client_id", "string", "client_id of the producer"),
+        _c("client", "string", "ip:port of the producer"),
+        _r(
+            "state",
+            "string",
+            "ongoing; committing, aborting: its end was accepted; committed, aborted: its markers were seen on every "
+            "partition, or the producer could go on; unknown: frames were lost before its end was seen",
+        ),
+        _r("partitions", "array<string>", "topic-partition of all that it writes to, in order of name"),
+        _r("marked_partitions", "array<string>", "Those of them whose marker was seen"),
+        _r("groups", "array<string>", "Consumer groups whose offsets it commits"),
+        _r("records", "bigint", "Records produced in it, as far as seen"),
+        _r("first_ts", "timestamp", "Its first request"),
+        _c("end_ts", "timestamp", "When its end was accepted, or else its first marker seen; null while open"),
+        _r("last_ts", "timestamp", "Last seen: a request or marker"),
+        _c("duration_us", "bigint", "first_ts to end_ts, microseconds; null while open"),
+        _c("end_exchange_id", "string", "The exchange that ended it"),
+        _r(
+            "complete", "boolean", "Whether its beginning was seen and no frames of its connections were lost meanwhile"
+        ),
+    ),
+    key=("cluster", "transactional_id", "producer_id", "producer_epoch", "first_exchange_id"),
+    partition_by=("date",),
+    checks={
+        "state_known": "state IN ('ongoing', 'committing', 'committed', 'aborting', 'aborted', 'unknown')",
+        "duration_not_negative": "duration_us IS NULL OR duration_us >= 0",
+    },
+)
+
+FETCH_SESSIONS = Table(
+    "silver",
+    "fetch_sessions",
+    "A partition in a fetch session (KIP-227) on one day, also where incremental fetches do not speak of it",
+    (
+        _r("date", "date", "UTC day of the fetches"),
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("server", "string", "ip:port of the broker that keeps the session"),
+        _r("session_id", "int", "Id of the session on that broker"),
+        _r("client", "string", "ip:port of the client, as of the last fetch"),
+        _c("client_id", "string", "client_id of the client"),
+        _c("topic", "string", "Topic name; null while only the id is known"),
+        _c("topic_id", "string", "Topic id, where fetches carry one"),
+        _r("partition", "int", "Partition index"),
+        _c("isolation_level", "string", "read_uncommitted or read_committed; null: a follower"),
+        _r("first_ts", "timestamp", "First fetch of this day that asks for the partition, said or not"),
+        _r("last_ts", "timestamp", "Last fetch of this day that asks for it, said or not"),
+        _c("fetch_offset", "bigint", "Last known offset that is fetched from or up to (exclusive end)"),
+        _r("fetches", "bigint", "Fetches between first_ts and last_ts"),
+        _r("session_epoch", "int", "Epoch of the last of them"),
+        _r("is_open", "boolean", "Whether the partition was still in the session after the last fetch seen of it"),
+        _r(
+            "complete",
+            "boolean",
+            "False: the session was joined midway or fetches of it were lost, so that partitions may be missing, "
+            "and ones that were taken out meanwhile may still be listed",
+        ),
+    ),
+    key=("server", "session_id", "topic", "topic_id", "partition", "first_ts"),
+    partition_by=("date",),
+    checks={"times_in_order": "last_ts >= first_ts"},
+)
+
 TOPICS = Table(
     "silver",
     "topics",
-    "Topic id and name as the wire said them, with the time of that",
+    "Topic id and name as the wire said them, and when the id was valid: a slowly changing dimension",
     (
         _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
         _r("topic_id", "string", "Topic id (KIP-516)"),
         _r("topic", "string", "Topic name"),
         _r("first_ts", "timestamp", "First seen"),
         _r("last_ts", "timestamp", "Last seen"),
+        _r("valid_from", "timestamp", "From when the name means this id: first_ts"),
+        _c("valid_to", "timestamp", "Until when (exclusive): a topic of the same name, made anew, was seen; null: now"),
+        _r("incarnation", "int", "0 for the first topic of this name that was seen, 1 for the next …"),
     ),
     key=("cluster", "topic_id"),
+    checks={"validity_in_order": "valid_to IS NULL OR valid_to >= valid_from"},
 )
 
 BROKERS = Table(
@@ -342,7 +488,7 @@ OFFSET_TIMELINE = Table(
         _r("ts", "timestamp", "Time of the event"),
         _r("ordinal", "int", "Orders the events of one partition, group and ts"),
         _r("exchange_id", "string", "The exchange that this row comes from"),
-        _r("kind", "string", "kind of the offset event"),
+        _r("kind", "string", "kind of the offset event; txn_applied, txn_discarded at the end of its transaction"),
         _c("client_id", "string", "Who"),
         _c("member_id", "string", "Member of the group"),
         _c("generation", "int", "Generation of the commit"),
@@ -358,10 +504,66 @@ OFFSET_TIMELINE = Table(
         _c("lag", "bigint", "high_watermark - committed_offset, never below 0; null while either is unknown"),
         _c("lag_read_committed", "bigint", "last_stable_offset - committed_offset, never below 0"),
         _c("lag_seconds", "double", "Age of the oldest uncommitted record, from produced events; null if not known"),
+        _c("pending_offset", "bigint", "Offset of the group inside a transaction that has not ended; else null"),
+        _c(
+            "incarnation",
+            "int",
+            "Which topic of this name, as in silver.topics: one made anew begins with nothing known",
+        ),
     ),
     key=("cluster", "topic", "partition", "group_id", "ts", "ordinal"),
     partition_by=("date",),
-    checks={"lag_not_negative": "lag IS NULL OR lag >= 0"},
+    checks={
+        "lag_not_negative": "lag IS NULL OR lag >= 0",
+        "lag_read_committed_not_negative": "lag_read_committed IS NULL OR lag_read_committed >= 0",
+    },
+)
+
+API_LATENCY = Table(
+    "gold",
+    "api_latency",
+    "How a Kafka api was answered, minute by minute",
+    (
+        _DATE,
+        _r("minute", "timestamp", "Begin of the minute, UTC, by the exchange's ts"),
+        _r("server", "string", "ip:port of the broker"),
+        _c("api_key", "int", "Kafka api key; null if not known"),
+        _c("api_name", "string", "Name of the api"),
+        _c("api_version", "int", "Version of the request"),
+        _c("client_id", "string", "client_id of the requests"),
+        _r("exchanges", "bigint", "Exchanges"),
+        _r("errors", "bigint", "Those with an error code other than 0 anywhere in the answer"),
+        _r("unanswered", "bigint", "Those without the answer that was due"),
+        _r("request_bytes", "bigint", "Bytes of the request frames"),
+        _r("response_bytes", "bigint", "Bytes of the response frames"),
+        _c("p50_us", "bigint", "Latency in microseconds, 50th percentile by nearest rank; null without answers"),
+        _c("p95_us", "bigint", "95th percentile"),
+        _c("p99_us", "bigint", "99th percentile"),
+        _c("max_us", "bigint", "Longest"),
+    ),
+    key=("minute", "server", "api_key", "api_name", "api_version", "client_id"),
+    partition_by=("date",),
+    checks={"counts_in_order": "errors <= exchanges AND unanswered <= exchanges"},
+)
+
+CLIENTS = Table(
+    "gold",
+    "clients",
+    "Client inventory: which software speaks which versions, and does Kafka 4.0 still understand it (KIP-896)?",
+    (
+        _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
+        _r("client_id", "string", "client_id; empty if the client sends none"),
+        _r("client_ip", "string", "Address of its host"),
+        _r("software", "array<string>", "Name and version of the library, as ApiVersions v3+ says them (KIP-511)"),
+        _r("api_versions", "array<string>", "api name and version of all its requests, e.g. Fetch v12"),
+        _r("oldest_versions", "array<string>", "The lowest version of each api that it used"),
+        _r("breaks_on_kafka_4", "boolean", "Whether it used a request version that Kafka 4 has removed (KIP-896)"),
+        _r("removed_versions", "array<string>", "Those versions"),
+        _r("first_ts", "timestamp", "First seen"),
+        _r("last_ts", "timestamp", "Last seen"),
+    ),
+    key=("cluster", "client_id", "client_ip"),
+    checks={"reason_given": "breaks_on_kafka_4 = (size(removed_versions) > 0)"},
 )
 
 FINDINGS = Table(
@@ -403,6 +605,22 @@ STREAM_PROGRESS = Table(
     key=("query", "checkpoint", "batch_id"),
 )
 
+LANDING_FILES = Table(
+    "ops",
+    "landing_files",
+    "Which file of the landing zone was read in which batch",
+    (
+        _r("query", "string", "Name of the query that read it: frames or gaps"),
+        _r("file", "string", "URI of the file"),
+        _r("rows", "bigint", "Rows in it"),
+        _r("bytes", "bigint", "Size of the file"),
+        _r("modified_at", "timestamp", "Its modification time"),
+        _r("batch_id", "bigint", "Batch id of the query's checkpoint"),
+        _r("checkpoint", "string", "Id of the checkpoint"),
+    ),
+    key=("query", "checkpoint", "batch_id", "file"),
+)
+
 QUALITY_RESULTS = Table(
     "ops",
     "quality_results",
@@ -431,11 +649,18 @@ TABLES: dict[str, Table] = {
         OPEN_EXCHANGES,
         OFFSET_EVENTS,
         RECORD_BATCHES,
+        STATE_EVENTS,
+        ASSIGNMENTS,
+        TRANSACTIONS,
+        FETCH_SESSIONS,
         TOPICS,
         BROKERS,
         OFFSET_TIMELINE,
+        API_LATENCY,
+        CLIENTS,
         FINDINGS,
         STREAM_PROGRESS,
+        LANDING_FILES,
         QUALITY_RESULTS,
     )
 }

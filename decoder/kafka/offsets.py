@@ -24,6 +24,13 @@ OFFSET_APIS = (PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, TXN_OF
 ISOLATION = {0: "read_uncommitted", 1: "read_committed"}
 
 
+class FetchSession(NamedTuple):
+    """The fetch session (KIP-227) that a Fetch belongs to, and its epoch there; None and None outside of one."""
+
+    id: int | None
+    epoch: int | None
+
+
 class At(NamedTuple):
     """A partition as requests and responses name it: by topic or, in newer versions, by topic id."""
 
@@ -90,6 +97,12 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
 
 
 def _fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    session = session_of(request, response)
+    for event in _fetched_and_forgotten(request, response):
+        yield replace(event, session_id=session.id, session_epoch=session.epoch)
+
+
+def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     replica = request.get("replicaId", (request.get("replicaState") or {}).get("replicaId", -1))
     # A follower's fetch says nothing of a consumer.
     isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
@@ -111,6 +124,30 @@ def _fetch(version: int, request: Json, response: Json | None) -> Iterator[Offse
             isolation_level=isolation,
             error_code=failed if response is not None else None,
         )
+    for topic in items(request, "forgottenTopicsData"):
+        for partition in topic.get("partitions") or []:
+            where = At(topic.get("topic"), topic.get("topicId"), partition)
+            if where.topic is not None or where.topic_id is not None:
+                yield OffsetEvent(
+                    **where._asdict(),
+                    kind="fetch_forgotten",
+                    ordinal=0,
+                    isolation_level=isolation,
+                    error_code=failed if response is not None else None,
+                )
+
+
+def session_of(request: Json, response: Json | None) -> FetchSession:
+    """The session of a Fetch: one that it begins (epoch 0; the answer names it) or goes on with.
+
+    Epoch -1 fetches outside of a session; where it names one, it ends it.
+    """
+    epoch = request.get("sessionEpoch", -1)
+    if epoch == 0:
+        begun = (response or {}).get("sessionId") or None
+        return FetchSession(begun, 0 if begun else None)
+    asked = request.get("sessionId") or None
+    return FetchSession(asked, epoch) if asked is not None and epoch > 0 else FetchSession(None, None)
 
 
 def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:

@@ -19,6 +19,10 @@ _READ_ONLY = (
     "SET python_enable_replacements = false",
     "SET lock_configuration = true",
 )
+_SPARK_NAMES = (
+    "explode(list) AS unnest(list)",
+    "sequence(first, last, step) AS generate_series(first, last, step)",
+)
 _QUERIES = ("SELECT", "EXPLAIN")
 
 
@@ -33,7 +37,8 @@ def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
     """
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("CREATE MACRO explode(list) AS unnest(list)")  # Spark's name for it
+    for macro in _SPARK_NAMES:
+        connection.execute(f"CREATE MACRO {macro}")
     found = [name for name in TABLES if _attach(connection, str(lake).rstrip("/"), name)]
     if not found:
         connection.close()

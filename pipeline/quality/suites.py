@@ -30,6 +30,7 @@ _KINDS = (
     "produce_rejected",
     "fetched",
     "fetch_rejected",
+    "fetch_forgotten",
     "committed",
     "commit_rejected",
     "fetched_commit",
@@ -251,7 +252,7 @@ def _record_batches(s: _Suite) -> Iterator[Check]:
 
 
 def _timeline(s: _Suite) -> Iterator[Check]:
-    yield s.in_set("kind", _KINDS)
+    yield s.in_set("kind", (*_KINDS, "txn_applied", "txn_discarded"))
     yield s.at_least("lag", 0)
     yield s.at_least("lag_read_committed", 0)
     yield s.at_least("lag_seconds", 0)

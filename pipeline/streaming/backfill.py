@@ -13,9 +13,9 @@ from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
+from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
-from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES
+from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
 
 _DAY = timedelta(days=1)
 
@@ -58,6 +58,7 @@ def backfill_days(
     facts = before.merged(collect_facts(around))
     replace_dates(event_rows(around, facts).where(days), lake, OFFSET_EVENTS, first, last)
     replace_dates(batch_rows(around, facts).where(days), lake, RECORD_BATCHES, first, last)
+    replace_dates(state_rows(around, facts).where(days), lake, STATE_EVENTS, first, last)
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
 

@@ -13,19 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka import facts as said
 from decoder.kafka.offsets import OFFSET_APIS
+from decoder.kafka.state import STATE_APIS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
-from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier
+from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
 from pipeline.streaming.sinks import Batch, append, overwrite
-from pipeline.streaming.timeline import refresh_timeline
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STREAM_PROGRESS
-
-_NEWS_FILES = 100_000
-"""Gold reads only the days of what is new: one refresh takes in all of it."""
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS, STREAM_PROGRESS
 
 
 def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
@@ -58,11 +54,12 @@ class _Counts(NamedTuple):
     all: int
     offsets: int
     batches: int
+    states: int
     facts: int
 
 
 def _count(complete: DataFrame) -> _Counts:
-    apis = (OFFSET_APIS, said.BATCH_APIS, said.FACT_APIS)
+    apis = (OFFSET_APIS, said.BATCH_APIS, STATE_APIS, said.FACT_APIS)
     of_kafka = F.col("protocol") == "kafka"
     counts = [F.count_if(of_kafka & F.col("api_key").isin(*keys)) for keys in apis]
     return _Counts(*complete.agg(F.count("*"), *counts).collect()[0])
@@ -76,32 +73,10 @@ def _derive(complete: DataFrame, counts: _Counts, lake: Lake, batch: Batch) -> N
         append(event_rows(complete, facts), lake, OFFSET_EVENTS, batch)
     if counts.batches:
         append(batch_rows(complete, facts), lake, RECORD_BATCHES, batch)
+    if counts.states:
+        append(state_rows(complete, facts), lake, STATE_EVENTS, batch)
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
-
-
-def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
-    """A stream of the days on which gold has news: days of new exchanges, and of offset events new or renamed."""
-    exchanges = (
-        spark.readStream.format("delta").option("skipChangeCommits", "true").option("maxFilesPerTrigger", _NEWS_FILES)
-        .load(lake.path(EXCHANGES))
-    )  # fmt: skip
-    # A renamed row comes again, with all others of its file: just what must be computed anew.
-    events = (
-        spark.readStream.format("delta").option("ignoreChanges", "true").option("maxFilesPerTrigger", _NEWS_FILES)
-        .load(lake.path(OFFSET_EVENTS))
-    )  # fmt: skip
-    return events.select("date").unionByName(exchanges.where("protocol = 'kafka'").select("date"))
-
-
-def write_gold(days: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
-    """Bring the timeline and findings up to date from the first of ``days`` on."""
-    spark = days.sparkSession
-    row = days.agg(F.count("*").alias("rows"), F.min("date").alias("first")).collect()[0]
-    if row["first"] is None:
-        return Counted(0, 0)
-    refresh_timeline(spark, lake, load_facts(spark, lake), row["first"], settings.lag_lookback)
-    return Counted(row["rows"], refresh_findings(spark, lake, settings.findings, row["first"]))
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:

@@ -157,6 +157,8 @@ def _exchange_rows(done: DataFrame) -> DataFrame:
         F.col("res.decode_status").alias("response_status"),
         F.col("req.body").alias("request_body"),
         F.col("res.body").alias("response_body"),
+        F.col("req.embedded").alias("request_embedded"),
+        F.col("res.embedded").alias("response_embedded"),
     )
     paired = F.col("request_ts").isNotNull() & F.col("response_ts").isNotNull()
     return rows.withColumns(

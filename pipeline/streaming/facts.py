@@ -98,6 +98,32 @@ class Facts:
         """Names by topic id."""
         return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items())}
 
+    def incarnations(self) -> list[tuple[str, str, str, int, int, int | None]]:
+        """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
+
+        A topic that is deleted and made anew has the same name and another id; the number counts them from 0.
+        """
+        by_name: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        for (cluster, topic_id), seen in self.topics.items():
+            by_name[cluster, seen.value].append((seen.first_us, topic_id))
+        found: list[tuple[str, str, str, int, int, int | None]] = []
+        for (cluster, name), ids in sorted(by_name.items()):
+            ids.sort()
+            ends = [first_us for first_us, _ in ids[1:]]
+            for number, ((first_us, topic_id), end_us) in enumerate(zip(ids, [*ends, None], strict=True)):
+                found.append((cluster, name, topic_id, number, first_us, end_us))
+        return found
+
+    def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
+        """The same of the names that several ids had, without gaps: the first from ever, the last for ever."""
+        all_ids = self.incarnations()
+        renewed = {(cluster, name) for cluster, name, _, number, _, _ in all_ids if number}
+        return [
+            (cluster, name, topic_id, number, first if number else _LONG_AGO, _FAR_AWAY if until is None else until)
+            for cluster, name, topic_id, number, first, until in all_ids
+            if (cluster, name) in renewed
+        ]
+
     def merged(self, facts: Iterable[Fact]) -> Facts:
         """These facts and new ones together."""
         news = list(facts)
@@ -190,9 +216,16 @@ def save_facts(spark: SparkSession, lake: Lake, facts: Facts, before: Facts) -> 
         frame = spark.createDataFrame(rows, "server string, cluster string, first_us bigint, last_us bigint")
         overwrite(_timed(frame), lake, BROKERS)
     if facts.topics != before.topics:
-        named = [(c, i, s.value, s.first_us, s.last_us) for (c, i), s in sorted(facts.topics.items())]
-        schema = "cluster string, topic_id string, topic string, first_us bigint, last_us bigint"
-        overwrite(_timed(spark.createDataFrame(named, schema)), lake, TOPICS)
+        named = [
+            (c, i, name, first, facts.topics[c, i].last_us, first, until, number)
+            for c, name, i, number, first, until in facts.incarnations()
+        ]
+        schema = (
+            "cluster string, topic_id string, topic string, first_us bigint, last_us bigint, from_us bigint, "
+            "until_us bigint, incarnation int"
+        )
+        valid = {"valid_from": F.timestamp_micros("from_us"), "valid_to": F.timestamp_micros("until_us")}
+        overwrite(_timed(spark.createDataFrame(named, schema)).withColumns(valid), lake, TOPICS)
 
 
 def _timed(frame: DataFrame) -> DataFrame:

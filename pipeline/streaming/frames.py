@@ -17,8 +17,9 @@ from decoder import Codec
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.landing import FILE_COLUMN
 from pipeline.streaming.sinks import Batch, append
-from pipeline.tables import FRAMES, GAPS, Table
+from pipeline.tables import FRAMES, GAPS, LANDING_FILES, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,22 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
     if new:
         append(rows, lake, GAPS, batch)
     return Counted(extent.rows, new)
+
+
+def record_files(landed: DataFrame, lake: Lake, query: str, batch: Batch) -> None:
+    """Note in ``ops.landing_files`` which files of the landing zone a batch has read."""
+    file = F.col(FILE_COLUMN)
+    counted = landed.groupBy(file.alias("file")).agg(F.count("*").alias("rows"))
+    rows = counted.select(
+        F.lit(query).alias("query"),
+        F.col("file.file_path").alias("file"),
+        "rows",
+        F.col("file.file_size").alias("bytes"),
+        F.col("file.file_modification_time").alias("modified_at"),
+        F.lit(batch.number).alias("batch_id"),
+        F.lit(batch.checkpoint_id).alias("checkpoint"),
+    )
+    append(rows.coalesce(1), lake, LANDING_FILES, batch)
 
 
 def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame, _Extent, int] | None:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.facts import Facts
-from pipeline.streaming.offset_events import address, with_cluster
-
-_OFFSET_COMMIT, _OFFSET_FETCH, _JOIN_GROUP, _HEARTBEAT, _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 8, 9, 11, 12, 14, 68
-GROUP_APIS = (_OFFSET_COMMIT, _OFFSET_FETCH, _JOIN_GROUP, _HEARTBEAT, _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT)
-END_TXN = 26
+from decoder.kafka.state import GROUP_KINDS
 
 
-def with_group(events: DataFrame, exchanges: DataFrame) -> DataFrame:
+def with_group(events: DataFrame, states: DataFrame) -> DataFrame:
     """Fill ``group_id``: a Fetch names no group, so its client's other requests of the same day tell, if they agree.
 
     First those of the same connection, then those of the same host and client_id (clients keep a connection of its own
@@ -21,19 +16,15 @@ def with_group(events: DataFrame, exchanges: DataFrame) -> DataFrame:
 
     Args:
         events: rows of ``silver.offset_events``.
-        exchanges: rows of ``silver.exchanges`` of the same days.
+        states: rows of ``silver.state_events`` of the same days.
     """
-    seen = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(*GROUP_APIS)).select(
-        "date",
-        address("server_ip", "server_port").alias("server"),
-        address("client_ip", "client_port").alias("client"),
-        "client_id",
-        F.get_json_object("request_body", "$.groupId").alias("group"),
+    seen = states.where(F.col("kind").isin(*GROUP_KINDS)).select(
+        "date", "server", "client", "client_id", F.col("group_id").alias("group")
     )
     seen = seen.where("group <> ''").withColumn("client_ip", host_of("client")).distinct()
     by_connection = _unambiguous(seen, ("date", "server", "client"), "connection_group")
     by_client = _unambiguous(seen.where("client_id IS NOT NULL"), ("date", "client_ip", "client_id"), "client_group")
-    is_fetch = F.col("kind").isin("fetched", "fetch_rejected") & F.col("isolation_level").isNotNull()
+    is_fetch = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("isolation_level").isNotNull()
     told = F.when(is_fetch, F.coalesce("connection_group", "client_group"))
     return (
         events.withColumn("client_ip", host_of("client"))
@@ -53,24 +44,16 @@ def _unambiguous(seen: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
     return groups.where(F.size("groups") == 1).select(*by, F.col("groups")[0].alias(name))
 
 
-def applied_commits(events: DataFrame, exchanges: DataFrame, facts: Facts) -> DataFrame:
-    """Offsets committed by TxnOffsetCommit, at the time of the EndTxn that commits their transaction (KIP-98).
+def settled_commits(events: DataFrame, states: DataFrame) -> DataFrame:
+    """Offsets committed by TxnOffsetCommit, at the time of the EndTxn that ends their transaction (KIP-98).
 
     Returns:
-        The ``txn_committed`` events with kind ``txn_applied``, and date, ts and exchange_id of the EndTxn.
+        The ``txn_committed`` events with kind ``txn_applied`` (committed) or ``txn_discarded`` (aborted), and date, ts
+        and exchange_id of the EndTxn.
     """
-    body = F.col("request_body")
-    ends = exchanges.where(
-        (F.col("protocol") == "kafka") & (F.col("api_key") == END_TXN) & (F.size("error_codes") == 0)
-    ).select(
-        address("server_ip", "server_port").alias("server"),
-        F.coalesce("response_ts", "request_ts").alias("ts"),
-        "exchange_id",
-        F.get_json_object(body, "$.transactionalId").alias("transactional_id"),
-        (F.get_json_object(body, "$.committed") == "true").alias("commits"),
-    )
-    end = F.struct("ts", "exchange_id", "commits")
-    marked = with_cluster(ends, facts).withColumn("end", end).drop("server")
+    end = F.struct("ts", "exchange_id", F.col("committed").alias("commits"))
+    ends = states.where("kind = 'txn_end' AND error_code = 0")
+    marked = ends.select("cluster", "ts", "exchange_id", "transactional_id", end.alias("end"))
     pending = events.where("kind = 'txn_committed'").withColumn("event_ordinal", F.col("ordinal"))
     later = (
         Window.partitionBy("cluster", "transactional_id")
@@ -79,9 +62,9 @@ def applied_commits(events: DataFrame, exchanges: DataFrame, facts: Facts) -> Da
     )
     both = pending.unionByName(marked, allowMissingColumns=True)
     ended = both.withColumn("end", F.first("end", ignorenulls=True).over(later)).where("kind IS NOT NULL")
-    return ended.where("end.commits").withColumns(
+    return ended.where("end IS NOT NULL").withColumns(
         {
-            "kind": F.lit("txn_applied"),
+            "kind": F.when(F.col("end.commits"), "txn_applied").otherwise("txn_discarded"),
             "ts": F.col("end.ts"),
             "exchange_id": F.col("end.exchange_id"),
             "date": F.to_date("end.ts"),

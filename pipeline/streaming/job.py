@@ -25,9 +25,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.backfill import backfill_days
-from pipeline.streaming.batches import gold_news, record_progress, write_exchanges, write_gold
+from pipeline.streaming.batches import record_progress, write_exchanges
 from pipeline.streaming.exchanges import HALF_COLUMNS
-from pipeline.streaming.frames import Counted, write_frames, write_gaps
+from pipeline.streaming.frames import Counted, record_files, write_frames, write_gaps
+from pipeline.streaming.gold import gold_news, write_gold
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.lock import job_lock
@@ -84,12 +85,24 @@ class _Job:
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
-        return self.start("frames", source, lambda rows, batch: write_frames(rows, self.lake, batch, self.settings))
+
+        def step(rows: DataFrame, batch: Batch) -> Counted:
+            counted = write_frames(rows, self.lake, batch, self.settings)
+            record_files(rows, self.lake, "frames", batch)
+            return counted
+
+        return self.start("frames", source, step)
 
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
-        return self.start("gaps", source, lambda rows, batch: write_gaps(rows, self.lake, batch))
+
+        def step(rows: DataFrame, batch: Batch) -> Counted:
+            counted = write_gaps(rows, self.lake, batch)
+            record_files(rows, self.lake, "gaps", batch)
+            return counted
+
+        return self.start("gaps", source, step)
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""

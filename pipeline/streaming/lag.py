@@ -7,7 +7,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-_PARTITION = ("cluster", "topic", "partition")
+_PARTITION = ("cluster", "topic", "incarnation", "partition")
 
 
 def add_lag(rows: DataFrame, events: DataFrame, batches: DataFrame, lookback: timedelta) -> DataFrame:
@@ -29,7 +29,8 @@ def add_lag(rows: DataFrame, events: DataFrame, batches: DataFrame, lookback: ti
             rows = _markers_below(rows, markers, position)
         passed = {name: F.col(f"{ahead}_markers") - F.col("committed_offset_markers") for name, ahead in aheads.items()}
     for name, ahead in aheads.items():
-        behind = F.col(ahead) - F.col("committed_offset") - passed[name]
+        # The wire may claim any offset: what no 64 bits can hold is not known, rather than an error.
+        behind = F.try_subtract(F.try_subtract(F.col(ahead), F.col("committed_offset")), passed[name])
         # Not greatest(behind, 0) alone: that would turn "not known" into 0.
         rows = rows.withColumn(name, F.when(behind.isNotNull(), F.greatest(behind, F.lit(0))))
     return _with_seconds(rows, events, lookback)
@@ -85,7 +86,7 @@ def _with_seconds(rows: DataFrame, events: DataFrame, lookback: timedelta) -> Da
     committed = F.col("committed_offset")
     # The committed offset may be that of a marker: then the next batch begins one later.
     since = F.when(F.col("before.end") > committed, F.col("before.ts")).when(
-        F.col("after.first") <= committed + 1, F.col("after.ts")
+        F.try_subtract(F.col("after.first"), committed) <= 1, F.col("after.ts")
     )
     age = _seconds(F.col("ts")) - _seconds(since)
     seconds = F.when(F.col("lag") == 0, F.lit(0.0)).when(

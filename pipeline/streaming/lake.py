@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
-from pipeline.tables import TABLES, Column, Table
+from pipeline.tables import TABLES, Column, Table, quoted
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
@@ -112,16 +112,17 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     """Add what a crash between creation and the last constraint left out, and columns newer than the table."""
     place = f"delta.`{lake.path(table)}`"
+    present = set(read_table(spark, lake, table).columns)
+    for column in table.columns:
+        if column.name not in present:
+            comment = quoted(column.comment)
+            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type} COMMENT {comment})")
     if table.checks:
         detail = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
         known = {row["key"] for row in detail}
         for name, condition in table.checks.items():
             if f"delta.constraints.{name}" not in known:
                 spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
-    present = set(read_table(spark, lake, table).columns)
-    for column in table.columns:
-        if column.name not in present:
-            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type})")
 
 
 def register(spark: SparkSession, lake: Lake) -> None:

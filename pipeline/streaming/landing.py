@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.errors import UserError
 from pipeline.streaming.lake import struct_type
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
+
+FILE_COLUMN = "_file"
+"""A column beside those of the landing zone: the file that a row comes from."""
+_OF_FILE = ("file_path", "file_size", "file_modification_time")
 
 
 class LandingError(UserError):
@@ -57,4 +62,5 @@ class Landing:
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", max_files)
             .parquet(f"{self.root}/{folder}")
+            .select("*", F.struct(*(f"_metadata.{name}" for name in _OF_FILE)).alias(FILE_COLUMN))
         )

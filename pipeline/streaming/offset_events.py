@@ -1,4 +1,4 @@
-"""What do completed exchanges say of offsets? ``silver.exchanges`` → ``offset_events``, ``record_batches``, facts."""
+"""What do completed exchanges say of offsets, records, state and names? ``silver.exchanges`` → the event tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from decoder.kafka import facts as said
-from decoder.kafka import offsets
+from decoder.kafka import offsets, state
 from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, read_table, struct_type
-from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, Table
+from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_CONTEXT = "exchange_id string, ts_us bigint, server string, client string, client_id string"
+_CONTEXT = "exchange_id string, connection_id string, ts_us bigint, server string, client string, client_id string"
 
 
 class Said(NamedTuple):
@@ -33,6 +33,8 @@ class Said(NamedTuple):
     server: str
     request: dict[str, Any] | None
     response: dict[str, Any] | None
+    request_embedded: list[dict[str, Any]] | None
+    response_embedded: list[dict[str, Any]] | None
 
 
 def address(ip: str, port: str) -> Column:
@@ -55,6 +57,12 @@ def batch_rows(exchanges: DataFrame, facts: Facts) -> DataFrame:
     return _resolved(rows, facts, RECORD_BATCHES)
 
 
+def state_rows(exchanges: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of ``silver.state_events`` from completed exchanges."""
+    columns = [c for c in STATE_EVENTS.columns if c.name not in _OURS]
+    return _resolved(_map(exchanges, state.STATE_APIS, struct_type(columns), _states), facts, STATE_EVENTS)
+
+
 def collect_facts(exchanges: DataFrame) -> list[Fact]:
     """What completed exchanges say of clusters and topic ids, each statement once."""
     schema = StructType.fromDDL("told_by string, cluster string, topic_id string, topic string")
@@ -63,7 +71,7 @@ def collect_facts(exchanges: DataFrame) -> list[Fact]:
     return [Fact(*row) for row in once.collect()]
 
 
-_OURS = {"date", "exchange_id", "ts", "cluster", "server", "client", "client_id"}
+_OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
 
 _Extract = Callable[[Said], Iterable[Mapping[str, Any]]]
@@ -77,6 +85,13 @@ def _events(item: Said) -> Iterator[Mapping[str, Any]]:
 def _batches(item: Said) -> Iterator[Mapping[str, Any]]:
     for row in said.record_batch_rows(item.api_key, item.request, item.response):
         yield asdict(row)
+
+
+def _states(item: Said) -> Iterator[Mapping[str, Any]]:
+    for event in state.state_events(
+        item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
+    ):
+        yield asdict(event)
 
 
 def _facts(item: Said) -> Iterator[Mapping[str, Any]]:
@@ -96,6 +111,7 @@ def _map(exchanges: DataFrame, apis: Iterable[int], columns: StructType, extract
     """Run ``extract`` over the exchanges of ``apis``; its rows with the columns of ``_CONTEXT`` in front."""
     inputs = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(*apis)).select(
         "exchange_id",
+        "connection_id",
         F.unix_micros(F.coalesce("response_ts", "request_ts")).alias("ts_us"),
         address("server_ip", "server_port").alias("server"),
         address("client_ip", "client_port").alias("client"),
@@ -104,6 +120,8 @@ def _map(exchanges: DataFrame, apis: Iterable[int], columns: StructType, extract
         "api_version",
         "request_body",
         "response_body",
+        "request_embedded",
+        "response_embedded",
     )
     context = StructType.fromDDL(_CONTEXT)
     schema = StructType([*context.fields, *columns.fields])
@@ -114,7 +132,7 @@ def _map(exchanges: DataFrame, apis: Iterable[int], columns: StructType, extract
 
         for batch in batches:
             rows = [
-                (row.exchange_id, row.ts_us, row.server, row.client, row.client_id, *map(found.get, columns.names))
+                (*(getattr(row, name) for name in context.names), *map(found.get, columns.names))
                 for row in batch.itertuples(index=False)
                 for found in extract(_parsed(row))
             ]
@@ -124,9 +142,10 @@ def _map(exchanges: DataFrame, apis: Iterable[int], columns: StructType, extract
 
 
 def _parsed(row: Any) -> Said:
-    request, response = (None if text is None else orjson.loads(text) for text in (row.request_body, row.response_body))
+    texts = (row.request_body, row.response_body, row.request_embedded, row.response_embedded)
+    parsed = [None if text is None else orjson.loads(text) for text in texts]
     version = -1 if row.api_version is None or row.api_version != row.api_version else int(row.api_version)
-    return Said(int(row.api_key), version, row.client_id, row.server, request, response)
+    return Said(int(row.api_key), version, row.client_id, row.server, *parsed)
 
 
 # --- names ------------------------------------------------------------------------------------------------------
@@ -162,7 +181,7 @@ def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts)
     Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
     """
     servers, names = facts.servers_changed(before), facts.names_learned(before)
-    for table in (OFFSET_EVENTS, RECORD_BATCHES):
+    for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS):
         if names:
             _rename_topics(spark, lake, table, names)
         if servers:

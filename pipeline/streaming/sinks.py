@@ -8,13 +8,15 @@ two writes to one table under one app id would skip the second.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.tables import Table
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,21 @@ def replace_dates(frame: DataFrame, lake: Lake, table: Table, first: date, last:
     condition = f"date >= DATE'{first}'" + (f" AND date <= DATE'{last}'" if last else "")
     writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
     writer.save(lake.path(table))
+
+
+def replace_since(frame: DataFrame, lake: Lake, table: Table, column: str, since_us: int) -> None:
+    """Replace all rows whose timestamp ``column`` is ``since_us`` (µs since the epoch) or later, in one commit.
+
+    The table's ``date`` is the day of that column.
+    """
+    condition = f"date >= DATE'{day_of(since_us)}' AND {column} >= timestamp_micros({since_us})"
+    writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
+    writer.save(lake.path(table))
+
+
+def day_of(micros: int) -> date:
+    """The UTC day of a time in µs since the epoch."""
+    return (_EPOCH + timedelta(microseconds=micros)).date()
 
 
 def same_rows(left: DataFrame, right: DataFrame) -> bool:

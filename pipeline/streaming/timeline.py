@@ -16,16 +16,16 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Facts
-from pipeline.streaming.groups import applied_commits, with_group
+from pipeline.streaming.groups import settled_commits, with_group
 from pipeline.streaming.lag import add_lag
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import replace_dates
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES
+from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, STATE_EVENTS
 
-PARTITION = ("cluster", "topic", "partition")
+PARTITION = ("cluster", "topic", "incarnation", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
 _LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
-_STATE = (*_LOG_STATE, "committed_offset", "fetch_position")
+_STATE = (*_LOG_STATE, "committed_offset", "pending_offset", "fetch_position")
 _WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
 
@@ -41,19 +41,35 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date,
     """
     since = F.lit(first)
     back = F.lit(first - timedelta(days=max(1, lookback.days)))
-    events = _named(read_table(spark, lake, OFFSET_EVENTS).where(F.col("date") >= back))
-    exchanges = read_table(spark, lake, EXCHANGES).where(F.col("date") >= back)
-    batches = _named(read_table(spark, lake, RECORD_BATCHES).where(F.col("date") >= back))
+    events = _named(read_table(spark, lake, OFFSET_EVENTS).where(F.col("date") >= back), facts)
+    states = read_table(spark, lake, STATE_EVENTS).where(F.col("date") >= back)
+    batches = _named(read_table(spark, lake, RECORD_BATCHES).where(F.col("date") >= back), facts)
 
-    said = with_group(events.where(F.col("date") >= since), exchanges.where(F.col("date") >= since))
-    rows = _statements(said).unionByName(_applied(events, exchanges, facts).where(F.col("date") >= since))
+    said = with_group(events.where(F.col("date") >= since), states.where(F.col("date") >= since))
+    rows = _statements(said).unionByName(_settled(events, states).where(F.col("date") >= since))
     carried = carried_state(read_table(spark, lake, OFFSET_TIMELINE).where(F.col("date") < since))
     timeline = add_lag(_carry_forward(rows, carried), events, batches, lookback)
     replace_dates(_numbered(timeline), lake, OFFSET_TIMELINE, first)
 
 
-def _named(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("topic", F.coalesce("topic", "topic_id"))
+def _named(rows: DataFrame, facts: Facts) -> DataFrame:
+    return with_incarnation(rows.withColumn("topic", F.coalesce("topic", "topic_id")), facts)
+
+
+def with_incarnation(rows: DataFrame, facts: Facts) -> DataFrame:
+    """Add ``incarnation``: which topic of this name it is, by the id if the row has one, else by the time."""
+    renewed = facts.renewed_topics()
+    if not renewed:
+        return rows.withColumn("incarnation", F.lit(0))
+    schema = "_cluster string, _topic string, _id string, _number int, _from bigint, _until bigint"
+    ids = F.broadcast(rows.sparkSession.createDataFrame(renewed, schema))
+    us = F.unix_micros("ts")
+    in_time = F.col("topic_id").isNull() & (us >= F.col("_from")) & (us < F.col("_until"))
+    is_it = (F.col("topic_id") == F.col("_id")) | in_time
+    found = rows.join(
+        ids, (F.col("cluster") == F.col("_cluster")) & (F.col("topic") == F.col("_topic")) & is_it, "left"
+    )
+    return found.withColumn("incarnation", F.coalesce("_number", F.lit(0))).drop(*ids.columns)
 
 
 def _statements(events: DataFrame) -> DataFrame:
@@ -78,15 +94,19 @@ def _statements(events: DataFrame) -> DataFrame:
         ).alias("high_watermark"),
         F.when(kind == "produced", F.col("next_offset")).alias("produced_offset"),
         F.when(own_commit, F.col("offset")).alias("committed_offset"),
+        F.when(kind == "txn_committed", F.col("offset")).alias("pending_offset"),
         F.when(by_consumer, F.coalesce("next_offset", "offset")).alias("fetch_position"),
     )  # fmt: skip
 
 
-def _applied(events: DataFrame, exchanges: DataFrame, facts: Facts) -> DataFrame:
-    """A row at the end of each committed transaction for each offset that it commits."""
-    nulls = {name: F.lit(None).cast("bigint") for name in (*_LOG_STATE, "fetch_position", "event_next_offset")}
-    applied = applied_commits(events, exchanges, facts)
-    stated = applied.withColumns({"event_offset": F.col("offset"), "committed_offset": F.col("offset"), **nulls})
+def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
+    """A row at the end of each transaction for each offset that it commits or drops."""
+    unsaid = (*_LOG_STATE, "fetch_position", "pending_offset", "event_next_offset")
+    nulls = {name: F.lit(None).cast("bigint") for name in unsaid}
+    applied = F.when(F.col("kind") == "txn_applied", F.col("offset"))
+    stated = settled_commits(events, states).withColumns(
+        {"event_offset": F.col("offset"), "committed_offset": applied, **nulls}
+    )
     return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *_STATE)
 
 
@@ -96,9 +116,10 @@ def carried_state(earlier: DataFrame) -> DataFrame:
     Every row has the state of its moment carried forward, so that the latest of these holds the partition's state, and
     the latest of a group the group's.
     """
+    known = earlier.withColumn("incarnation", F.coalesce("incarnation", F.lit(0)))
     row = F.struct("ts", "exchange_id", "kind", *_STATE)
     order = F.struct("ts", "exchange_id", "ordinal")
-    last = earlier.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
+    last = known.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
     return last.select(*PARTITION, "group_id", "client_id", "row.*")
 
 
@@ -114,15 +135,24 @@ def _carry_forward(rows: DataFrame, carried: DataFrame) -> DataFrame:
     group = Window.partitionBy(*PARTITION, "group_id")
     client = Window.partitionBy(*PARTITION, "group_id", "client_id")
     of_group = F.col("group_id") != ""
+    # What is pending may end in nothing, and nothing must be told apart from "not said here".
+    pending = F.when(
+        F.col("kind").isin("txn_committed", "txn_applied", "txn_discarded") | ~F.col("is_new"),
+        F.struct("pending_offset"),
+    )
     return (
         both.withColumns({name: last(name, partition) for name in _LOG_STATE})
+        .withColumn("pending", pending)
+        .withColumn("pending_offset", F.when(of_group, last("pending", group)["pending_offset"]))
         .withColumn("committed_offset", F.when(of_group, last("committed_offset", group)))
         .withColumn("fetch_position", last("fetch_position", client))
         .where("is_new")
-        .drop("is_new")
+        .drop("is_new", "pending")
     )
 
 
 def _numbered(timeline: DataFrame) -> DataFrame:
-    at_once = Window.partitionBy(*PARTITION, "group_id", "ts").orderBy("exchange_id", "kind", "event_ordinal")
+    at_once = Window.partitionBy("cluster", "topic", "partition", "group_id", "ts").orderBy(
+        "exchange_id", "kind", "event_ordinal"
+    )
     return timeline.withColumn("ordinal", F.row_number().over(at_once) - 1)

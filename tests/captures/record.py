@@ -30,7 +30,7 @@ from tests.scenarios.java_client import class_path
 from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
-SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
+SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
 INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy")
 """Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"

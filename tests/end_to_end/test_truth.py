@@ -34,6 +34,43 @@ def test_every_accepted_commit_is_in_the_timeline_in_order(demo_lake: Path, samp
 
 
 @pytest.mark.parametrize("sample", ["healthy", "stuck_commit", "stalled_lso"])
+def test_every_assignment_that_a_client_logged_is_known_and_no_other(demo_lake: Path, sample: str) -> None:
+    log = truth(sample)
+    groups = {e["group"] for e in log["events"] if e["kind"] == "assigned"}
+    known = rows(
+        demo_lake,
+        "SELECT DISTINCT client_id, group_id, topic, partition FROM silver.assignments WHERE partition IS NOT NULL",
+    )
+    logged = {
+        (e["client_id"], e["group"], e["topic"], e["partition"]) for e in log["events"] if e["kind"] == "assigned"
+    }
+    agree(
+        Comparison.of(logged, (tuple(r.values()) for r in known if r["group_id"] in groups)), f"{sample}: assignments"
+    )
+
+
+@pytest.mark.parametrize("sample", ["healthy", "stalled_lso"])
+def test_every_transaction_ends_as_its_producer_logged(demo_lake: Path, sample: str) -> None:
+    ends = {"txn_commit": "committed", "txn_abort": "aborted", "txn_open": "ongoing"}
+    logged = [(e["client_id"], ends[e["kind"]]) for e in truth(sample)["events"] if e["kind"] in ends]
+    clients = {client for client, _ in logged}
+    known = rows(demo_lake, "SELECT client_id, state FROM silver.transactions")
+    agree(Comparison.of(logged, (tuple(r.values()) for r in known if r["client_id"] in clients)), f"{sample}: ends")
+
+
+def test_clients_that_kafka_4_refuses_are_named_with_the_versions(demo_lake: Path) -> None:
+    on_old_broker = {c["client_id"]: c["version"] for c in truth("old_format")["clients"]}
+    old = {client_id for client_id, version in on_old_broker.items() if version.startswith("0.")}
+    new = {c["client_id"] for c in truth("healthy")["clients"]} - set(on_old_broker)
+    known = rows(demo_lake, "SELECT client_id, breaks_on_kafka_4, removed_versions FROM gold.clients")
+    breaks = {r["client_id"] for r in known if r["breaks_on_kafka_4"]}
+    assert old
+    assert old <= breaks
+    assert not new & breaks
+    assert all(r["removed_versions"] for r in known if r["client_id"] in old)
+
+
+@pytest.mark.parametrize("sample", ["healthy", "stuck_commit", "stalled_lso"])
 def test_the_timeline_knows_what_the_broker_was_asked_at_the_end(demo_lake: Path, sample: str) -> None:
     """The scenario asks the broker for each group's offsets; the timeline must have known them before the answer."""
     log = truth(sample)

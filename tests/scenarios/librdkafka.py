@@ -141,8 +141,9 @@ class GroupMember:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
-                "partition.assignment.strategy": "range",
                 "fetch.wait.max.ms": 500,
+                # In the consumer protocol (KIP-848) the broker assigns.
+                **({} if config.get("group.protocol") == "consumer" else {"partition.assignment.strategy": "range"}),
                 **config,
             }
         )

@@ -99,10 +99,13 @@ def identity_of(message: dict[str, Any]) -> tuple[str, int | str]:
 
 
 def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Merge releases, newest first: an older definition stays for the versions that no newer one covers."""
+    """Merge releases, newest first: an older definition stays for the versions that no newer one covers.
+
+    Each says which release it is from: the newest that knows these versions.
+    """
     merged: list[dict[str, Any]] = []
     covered: dict[tuple[str, Any], list[tuple[int, int]]] = {}
-    for release in releases:
+    for source, release in zip(SOURCES, releases, strict=False):
         for message in release:
             low, high = message["versions"]
             identity = identity_of(message)
@@ -113,7 +116,7 @@ def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
                     high = min(high, known_low - 1)
             if low <= high:
                 covered.setdefault(identity, []).append((low, high))
-                merged.append({**message, "versions": (low, high)})
+                merged.append({**message, "versions": (low, high), "release": source})
     return sorted(
         merged, key=lambda m: (m["kind"], -1 if m["apiKey"] is None else m["apiKey"], m["name"], m["versions"])
     )
@@ -169,7 +172,7 @@ def main() -> int:
     """Write ``messages.json`` and say what it holds."""
     releases = [fetch_schemas(version) for version in SOURCES]
     messages = merge(releases)
-    lines = [json.dumps({"source": f"Apache Kafka {', '.join(SOURCES)}"})]
+    lines = [json.dumps({"source": "Apache Kafka", "sources": list(SOURCES)})]
     lines += [json.dumps(m, separators=(",", ":")) for m in messages]
     TARGET.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     combinations = sum(

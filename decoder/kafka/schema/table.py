@@ -52,23 +52,35 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """One message definition and the inclusive versions that it holds for."""
+    """One message definition, the inclusive versions that it holds for, and the newest release that knows them."""
 
     name: str
     kind: str
     api_key: int | None
     versions: Range
     flexible: Range
+    release: str
     definition: dict[str, Any]
+
+
+@lru_cache(maxsize=1)
+def _table() -> list[dict[str, Any]]:
+    text = resources.files("decoder.kafka.schema").joinpath("messages.json").read_text(encoding="utf-8")
+    content: list[dict[str, Any]] = json.loads(text)
+    return content
+
+
+def _sources() -> list[str]:
+    """The Kafka releases that the table was made from, newest first."""
+    return list(_table()[0]["sources"])
 
 
 @lru_cache(maxsize=1)
 def messages() -> tuple[MessageInfo, ...]:
     """All definitions of the table."""
-    text = resources.files("decoder.kafka.schema").joinpath("messages.json").read_text(encoding="utf-8")
     return tuple(
-        MessageInfo(m["name"], m["kind"], m["apiKey"], tuple(m["versions"]), tuple(m["flexible"]), m)
-        for m in json.loads(text)[1:]
+        MessageInfo(m["name"], m["kind"], m["apiKey"], tuple(m["versions"]), tuple(m["flexible"]), m["release"], m)
+        for m in _table()[1:]
     )
 
 
@@ -93,6 +105,17 @@ def api_versions() -> dict[int, Range]:
             low, high = ranges.get(m.api_key, m.versions)
             ranges[m.api_key] = (min(low, m.versions[0]), max(high, m.versions[1]))
     return dict(sorted(ranges.items()))
+
+
+@lru_cache(maxsize=1)
+def removed_versions() -> dict[int, tuple[Range, ...]]:
+    """Api key to the inclusive ranges of request versions that the newest Kafka release refuses (KIP-896)."""
+    newest = _sources()[0]
+    removed: dict[int, tuple[Range, ...]] = {}
+    for m in messages():
+        if m.kind == "request" and m.api_key is not None and m.release != newest:
+            removed[m.api_key] = (*removed.get(m.api_key, ()), m.versions)
+    return removed
 
 
 def layout(definition: dict[str, Any], version: int) -> StructLayout:

@@ -118,3 +118,9 @@ def _size(item: FieldLayout, size: int | None, format_: str) -> bytes:
     if item.compact:
         return unsigned_varint(0 if size is None else size + 1)
     return struct.pack(format_, -1 if size is None else size)
+
+
+def consumer_protocol(name: str, version: int, body: dict[str, Any], *, written: int | None = None) -> bytes:
+    """A message inside a bytes field: version and body; ``written`` is what the version field says instead."""
+    (definition,) = [m.definition for m in table.messages() if m.name == name]
+    return struct.pack(">h", version if written is None else written) + encode(table.layout(definition, version), body)

@@ -16,18 +16,12 @@ from decoder.errors import ErrorCode
 from decoder.kafka.embedded import ASSIGNMENT, EMBEDDING_APIS, SUBSCRIPTION
 from decoder.kafka.schema import table
 from pipeline.commands.messages import decoded_messages
-from tests.decoder.kafka.encode import encode, request, response
+from tests.decoder.kafka.encode import consumer_protocol, request, response
 from tests.hostile.invariants import nodes
 
 CODEC = Codec()
 JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, ENVELOPE, METADATA, CREATE_TOPICS = 11, 14, 15, 58, 3, 19
 CAPTURES = Path(__file__).parents[2] / "captures"
-
-
-def consumer_protocol(name: str, version: int, body: dict[str, Any], *, written: int | None = None) -> bytes:
-    """Version and body; ``written`` is what the version field says instead."""
-    (definition,) = [m.definition for m in table.messages() if m.name == name]
-    return struct.pack(">h", version if written is None else written) + encode(table.layout(definition, version), body)
 
 
 SUBSCRIBED = consumer_protocol(SUBSCRIPTION, 0, {"topics": ["orders"], "userData": None})

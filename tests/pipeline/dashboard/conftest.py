@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from pipeline.tables import (
+    ASSIGNMENTS,
     EXCHANGES,
+    FETCH_SESSIONS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
     OPEN_EXCHANGES,
     RECORD_BATCHES,
+    STATE_EVENTS,
     TABLES,
 )
 from tests.pipeline.rows import T0, row, write
+
+MAX = 2**63 - 1
+"""The largest offset that the wire can claim."""
 
 
 def at(seconds: float) -> Any:
@@ -68,6 +74,63 @@ def _timeline() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def _filled() -> list[dict[str, Any]]:
+    def said(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
+        where = {
+            "cluster": "k",
+            "topic": "filled",
+            "partition": partition,
+            "group_id": "",
+            "exchange_id": f"m{seconds}",
+        }
+        return row(OFFSET_TIMELINE, ts=at(seconds), **(where | {"kind": "listed"} | values))
+
+    committed = {"group_id": "g", "committed_offset": 4, "kind": "committed"}
+    return [
+        said(1, 0, high_watermark=10, last_stable_offset=8),
+        said(2, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3, **committed),
+        said(181, 0, high_watermark=30, last_stable_offset=8),
+        said(
+            180.5, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3,
+            **(committed | {"pending_offset": 9, "kind": "txn_committed"}),
+        ),
+        said(1, 1, high_watermark=MAX, group_id="g", committed_offset=0, lag=MAX),
+        said(61, 1, high_watermark=0, group_id="g", committed_offset=MAX, lag=0),
+    ]  # fmt: skip
+
+
+def _sessions() -> list[dict[str, Any]]:
+    where = {"cluster": "k", "topic": "filled", "partition": 0, "isolation_level": "read_committed"}
+    return [row(FETCH_SESSIONS, first_ts=at(5), last_ts=at(100), **where)]
+
+
+def _assignments() -> list[dict[str, Any]]:
+    def given(seconds: float, generation: int, member: str, partition: int | None, group: str) -> dict[str, Any]:
+        protocol = "consumer" if group == "new" else "classic"
+        return row(
+            ASSIGNMENTS, cluster="k", group_id=group, generation=generation, member_id=member, partition=partition,
+            topic=None if partition is None else "orders", group_protocol=protocol, first_ts=at(seconds),
+            last_ts=at(20 if (group, partition) == ("new", 0) else seconds),
+        )  # fmt: skip
+
+    classic = [(10, 1, "a", 0), (10, 1, "a", 1), (20, 2, "b", 0), (21, 2, "a", 1)]
+    new = [(10, 3, "m", 0), (10, 3, "m", 1), (30, 4, "n", 1), (45, 5, "n", None)]
+    return [given(*one, "classic") for one in classic] + [given(*one, "new") for one in new]
+
+
+def _statements() -> list[dict[str, Any]]:
+    def told(seconds: float, kind: str, member: str, group: str, error: int = 0) -> dict[str, Any]:
+        protocol = "consumer" if group == "new" else "classic"
+        who = {"cluster": "k", "group_id": group, "member_id": member, "group_protocol": protocol, "error_code": error}
+        return row(STATE_EVENTS, exchange_id=f"s{seconds}", ts=at(seconds), **(who | {"kind": kind}))
+
+    leaves = [(5, "a", 0), (40, "b", 25), (50, "a", 0)]
+    new = [(10, "m"), (20, "m"), (30, "n"), (45, "n")]  # m keeps partition 0 only: told again at 20
+    return [told(at_, "leave", member, "classic", error) for at_, member, error in leaves] + [
+        told(at_, "assignment", member, "new") for at_, member in new
+    ]
+
+
 def _offset_events() -> list[dict[str, Any]]:
     def fetched(seconds: float, partition: int, stable: int, high: int) -> dict[str, Any]:
         return row(
@@ -96,7 +159,10 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("lake")
     filled = {
         EXCHANGES.full_name: _exchanges(),
-        OFFSET_TIMELINE.full_name: _timeline(),
+        OFFSET_TIMELINE.full_name: [*_timeline(), *_filled()],
+        FETCH_SESSIONS.full_name: _sessions(),
+        ASSIGNMENTS.full_name: _assignments(),
+        STATE_EVENTS.full_name: _statements(),
         OFFSET_EVENTS.full_name: _offset_events(),
         RECORD_BATCHES.full_name: _batches(),
         OPEN_EXCHANGES.full_name: [

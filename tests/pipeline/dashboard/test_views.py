@@ -13,7 +13,7 @@ from pipeline.dashboard.sql import query
 from pipeline.dashboard.views import register_in_spark, views
 from pipeline.streaming.lake import Lake, register
 from pipeline.streaming.session import build_session
-from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.dashboard.conftest import MAX, at
 from tests.requirements import require_java
 
 NAMES = [view.name for view in views()]
@@ -23,15 +23,17 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
     return query(lake, sql).to_pylist()
 
 
-def test_the_six_views_say_what_they_answer() -> None:
+def test_the_views_say_what_they_answer() -> None:
     assert NAMES == [
-        "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions", "stuck_partitions",
+        "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions", "partition_owners",
+        "stuck_partitions", "timeline_by_minute",
     ]  # fmt: skip
     assert [view.name for view in views() if len(view.question) < 30] == []
 
 
 def test_consumer_lag_is_that_of_now_for_both_isolation_levels(hand_made_lake: Path) -> None:
-    sql = "SELECT partition, group_id, committed_offset, lag, lag_read_committed FROM consumer_lag ORDER BY partition"
+    sql = "SELECT partition, group_id, committed_offset, lag, lag_read_committed FROM consumer_lag "
+    sql += "WHERE topic = 'orders' ORDER BY partition"
     assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [(0, "g", 3, 57, 0), (1, "g", 7, 0, None)]
 
 
@@ -62,6 +64,34 @@ def test_percentiles_are_by_nearest_rank(hand_made_lake: Path) -> None:
     assert [tuple(r.values())[1:] for r in found] == [
         (12, "app", 100, 50, 95, 99, 100),
         (8, "=cmd()", 3, 700, 700, 700, 700),
+    ]
+
+
+def test_a_partition_is_owned_until_the_group_or_the_member_goes_on(hand_made_lake: Path) -> None:
+    sql = "SELECT group_id, partition, member_id, owned_from, owned_until FROM partition_owners ORDER BY ALL"
+    assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [
+        ("classic", 0, "a", at(10), at(20)),  # the next generation
+        ("classic", 0, "b", at(20), None),
+        ("classic", 1, "a", at(10), at(20)),
+        ("classic", 1, "a", at(21), at(50)),  # left
+        ("new", 0, "m", at(10), None),
+        ("new", 1, "m", at(10), at(20)),  # left out of what it was told next
+        ("new", 1, "n", at(30), at(45)),  # told that it owns nothing any more
+    ]
+
+
+def test_every_minute_has_the_state_that_was_known_then(hand_made_lake: Path) -> None:
+    sql = (
+        "SELECT partition, group_id, minute, high_watermark, committed_offset, pending_offset, lag, "
+        "lag_read_committed, is_fetched FROM timeline_by_minute WHERE topic = 'filled' ORDER BY ALL"
+    )
+    assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [
+        (0, "g", at(0), 10, 4, None, 5, 3, True),  # one of the six is a marker
+        (0, "g", at(60), 10, 4, None, 5, 3, True),  # nothing was said: the session holds the partition
+        (0, "g", at(120), 10, 4, None, 5, 3, False),
+        (0, "g", at(180), 30, 4, 9, 25, 3, False),
+        (1, "g", at(0), MAX, 0, None, MAX, None, False),
+        (1, "g", at(60), 0, MAX, None, 0, None, False),
     ]
 
 

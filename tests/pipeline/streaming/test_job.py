@@ -176,8 +176,9 @@ def test_pieces_and_crashes_after_any_write_give_the_same_tables(
     spark: SparkSession, pieces: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
-    # append: exchanges, offset events, record batches, progress of each batch; the others once a batch.
-    crashes = [("append", 1), ("append", 2), ("append", 3), ("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1)]
+    # append: exchanges, offset events, record batches, state events, progress of each batch; the others once a batch.
+    crashes = [("append", 1), ("append", 2), ("append", 3), ("append", 4)]
+    crashes += [("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1)]
     run = lambda: run_stream(pieces, lake, once=True, spark=spark, settings=PIECEWISE)  # noqa: E731
     monkeypatch.setattr(job, "write_frames", failing(job.write_frames, 2))
     with pytest.raises(StreamError, match=r"`frames` stopped: .*pulled the plug"):

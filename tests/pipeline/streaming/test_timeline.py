@@ -7,7 +7,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,18 +14,25 @@ from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.sinks import append
 from pipeline.streaming.timeline import refresh_timeline
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
+from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, STATE_EVENTS, Table
 from tests.pipeline.rows import T0, row
 
 pytestmark = pytest.mark.spark
 
 WEEK = timedelta(days=7)
+MAX, MIN = 2**63 - 1, -(2**63)
+OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
 Row = dict[str, Any]
 
 
 def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
+
+
+def us(seconds: float) -> int:
+    """µs since the epoch."""
+    return round(at(seconds).timestamp() * 1_000_000)
 
 
 def event(seconds: float, kind: str, **more: Any) -> Row:
@@ -49,11 +55,18 @@ def committed(seconds: float, offset: int, kind: str = "committed", **more: Any)
     return event(seconds, kind, **values | more)
 
 
-def exchange(seconds: float, api_key: int, request: Row, **more: Any) -> Row:
-    times = {"ts": at(seconds), "request_ts": at(seconds), "response_ts": at(seconds), "date": at(seconds).date()}
-    client = {"client_ip": "10.0.0.9", "client_port": 2001, "server_ip": "10.0.0.1", "server_port": 9092}
-    told = {"exchange_id": f"x{seconds:09.1f}", "api_key": api_key, "request_body": orjson.dumps(request).decode()}
-    return row(EXCHANGES, **times | client | told | {"client_id": "reader", "error_codes": []} | more)
+def state(seconds: float, kind: str, **more: Any) -> Row:
+    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"x{seconds:09.1f}", "kind": kind}
+    who = {"cluster": "C", "server": SERVER, "client": "10.0.0.9:2001", "client_id": "reader", "error_code": 0}
+    return row(STATE_EVENTS, **when | who | more)
+
+
+def beat(seconds: float, group: str = "g", **more: Any) -> Row:
+    return state(seconds, "heartbeat", group_id=group, **more)
+
+
+def ended(seconds: float, *, committed: bool) -> Row:
+    return state(seconds, "txn_end", transactional_id="tx", producer_id=7, committed=committed)
 
 
 def marker(seconds: float, offset: int) -> Row:
@@ -71,9 +84,8 @@ def content(spark: SparkSession, lake: Lake) -> list[Any]:
     return read_table(spark, lake, OFFSET_TIMELINE).orderBy("ts", "exchange_id", "group_id", "ordinal").collect()
 
 
-HEARTBEAT = exchange(0, 12, {"groupId": "g"})
+HEARTBEAT = beat(0)
 _TRANSACTION = {"transactional_id": "tx", "producer_id": 7, "client": APP, "client_id": "app"}
-_END = {"transactionalId": "tx", "producerId": 7}
 _LISTED = {"kind": "listed", "client": READER, "client_id": "reader"}
 
 SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
@@ -91,10 +103,10 @@ SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
         [],
     ),
     "ahead": ([fetched(1, 0, 5, 5), committed(2, 8)], [HEARTBEAT], []),
-    "two groups": ([fetched(1, 0, 5, 5)], [HEARTBEAT, exchange(1, 12, {"groupId": "other"})], []),
+    "two groups": ([fetched(1, 0, 5, 5)], [HEARTBEAT, beat(1, "other")], []),
     "connection": (
         [fetched(1, 0, 5, 5)],
-        [exchange(0, 8, {"groupId": "g"}, client_port=2000), exchange(1, 8, {"groupId": "h"})],
+        [beat(0, client=READER), beat(1, "h")],
         [],
     ),
     "follower": ([fetched(1, 3, None, 5, isolation_level=None)], [HEARTBEAT], []),
@@ -113,9 +125,37 @@ SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
             committed(1, 5),
             committed(2, 8, "txn_committed", **_TRANSACTION),
             committed(4, 9, "txn_committed", **_TRANSACTION),
+            fetched(4.5, 0, 9, 10, group_id="g"),
             fetched(6, 0, 10, 10, group_id="g"),
         ],
-        [exchange(3, 26, {**_END, "committed": True}), exchange(5, 26, {**_END, "committed": False})],
+        [ended(3, committed=True), ended(5, committed=False)],
+        [],
+    ),
+    "hostile": (
+        [
+            produced(1, MAX - 2, MAX),
+            fetched(2, 0, MAX, MAX, last_stable_offset=0),
+            committed(3, 0),
+            committed(4, MAX),
+            produced(5, 0, 1),
+            fetched(6, MAX, None, 0, last_stable_offset=MAX),
+            event(7, offset=MIN, list_timestamp=-1, isolation_level="read_uncommitted", **_LISTED),
+            committed(8, MIN),
+            committed(9, MAX),
+        ],
+        [HEARTBEAT],
+        [marker(2, MAX), marker(2.5, 0), marker(2.7, MIN)],
+    ),
+    "renewed": (
+        [
+            fetched(1, 0, 90, 100),
+            committed(2, 90),
+            fetched(4, 90, None, None, topic_id=OLD),  # a client that does not know yet
+            fetched(5, 0, 3, 5, topic_id=NEW),
+            fetched(6, 3, None, None),
+            committed(7, 3),
+        ],
+        [HEARTBEAT],
         [],
     ),
     "markers": (
@@ -149,7 +189,7 @@ def moved(rows: Sequence[Row], name: str) -> list[Row]:
 
 def new_lake(spark: SparkSession, folder: Path) -> Lake:
     lake = Lake.at(folder)
-    create_tables(spark, lake, [EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE])
+    create_tables(spark, lake, [STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE])
     return lake
 
 
@@ -158,12 +198,14 @@ def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     """The timeline of each scenario, all refreshed at once."""
     lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
     facts = Facts()
-    for name, (events, exchanges, batches) in SCENARIOS.items():
+    for name, (events, states, batches) in SCENARIOS.items():
         put(spark, lake, OFFSET_EVENTS, moved(events, name))
-        put(spark, lake, EXCHANGES, moved(exchanges, name))
+        put(spark, lake, STATE_EVENTS, moved(states, name))
         put(spark, lake, RECORD_BATCHES, moved(batches, name))
         server = moved([{"server": SERVER}], name)[0]["server"]
         facts = facts.merged([Fact(server, name, None, None, 1, 1)])
+    made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
+    facts = facts.merged(made)
     refresh_timeline(spark, lake, facts, T0.date(), WEEK)
     rows = content(spark, lake)
     return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
@@ -210,12 +252,14 @@ def test_listed_offsets_tell_the_log(lines: dict[str, list[Any]]) -> None:
 
 
 def test_a_transaction_commits_its_offsets_when_it_ends(lines: dict[str, list[Any]]) -> None:
-    assert [(r.kind, r.committed_offset) for r in lines["transaction"]] == [
-        ("committed", 5),
-        ("txn_committed", 5),
-        ("txn_applied", 8),
-        ("txn_committed", 8),  # aborted after this
-        ("fetched", 8),
+    assert [(r.kind, r.committed_offset, r.pending_offset) for r in lines["transaction"]] == [
+        ("committed", 5, None),
+        ("txn_committed", 5, 8),
+        ("txn_applied", 8, None),
+        ("txn_committed", 8, 9),
+        ("fetched", 8, 9),
+        ("txn_discarded", 8, None),
+        ("fetched", 8, None),
     ]
 
 
@@ -223,6 +267,26 @@ def test_markers_are_no_lag(lines: dict[str, list[Any]]) -> None:
     assert [(r.lag, r.lag_read_committed, r.lag_seconds) for r in lines["markers"] if r.kind == "committed"] == [
         (4, 0, 1.0),  # 5..8; the marker at 4 is no record
         (6, 2, 4.0),
+    ]
+
+
+def test_offsets_at_the_ends_of_64_bits_are_no_error_and_no_negative_lag(lines: dict[str, list[Any]]) -> None:
+    rows = lines["hostile"]
+    assert len(rows) == 9
+    lags = [(r.lag, r.lag_read_committed) for r in rows if r.kind == "committed"]
+    assert lags[:2] == [(MAX - 1, 0), (0, 0)]
+    assert all(lag is None or lag >= 0 for pair in lags for lag in pair)
+
+
+def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]) -> None:
+    said = [(r.incarnation, r.high_watermark, r.committed_offset, r.lag) for r in lines["renewed"]]
+    assert said == [
+        (0, 100, None, None),
+        (0, 100, 90, 10),
+        (0, 100, 90, 10),
+        (1, 5, None, None),
+        (1, 5, None, None),
+        (1, 5, 3, 2),
     ]
 
 
@@ -234,15 +298,15 @@ def test_days_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_p
         [committed(day + 1, 6), fetched(day + 2, 10, None, None), committed(day + 3, 5, "commit_rejected")],
         [fetched(2 * day + 1, 10, 13, 13), committed(2 * day + 2, 12)],
     ]
-    beats = [exchange(n * day, 12, {"groupId": "g"}) for n in range(3)]
+    beats = [beat(n * day) for n in range(3)]
     markers = [marker(2 * day + 1, 12)]
     for number, of_day in enumerate(events):
         put(spark, lake, OFFSET_EVENTS, of_day)
-        put(spark, lake, EXCHANGES, [beats[number]])
+        put(spark, lake, STATE_EVENTS, [beats[number]])
         put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
         refresh_timeline(spark, lake, Facts(), T0.date() + timedelta(days=number), WEEK)
     put(spark, whole, OFFSET_EVENTS, [e for of_day in events for e in of_day])
-    put(spark, whole, EXCHANGES, beats)
+    put(spark, whole, STATE_EVENTS, beats)
     put(spark, whole, RECORD_BATCHES, markers)
     refresh_timeline(spark, whole, Facts(), date(2026, 1, 1), WEEK)
     assert content(spark, lake) == content(spark, whole)

@@ -1,0 +1,84 @@
+-- Where did each partition, and each group on it, stand at the end of every minute, also while nothing was said?
+WITH log_minutes AS (
+  SELECT
+    t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS said,
+    t.log_start_offset, t.last_stable_offset, t.high_watermark, t.produced_offset,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.topic, t.partition, date_trunc('minute', t.ts)
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS age
+  FROM gold.offset_timeline AS t
+),
+log_spans AS (
+  SELECT
+    m.cluster, m.topic, m.partition, m.said, m.log_start_offset, m.last_stable_offset, m.high_watermark,
+    m.produced_offset,
+    lead(m.said) OVER (PARTITION BY m.cluster, m.topic, m.partition ORDER BY m.said) AS next_said
+  FROM log_minutes AS m
+  WHERE m.age = 1
+),
+log_filled AS (
+  SELECT
+    s.cluster, s.topic, s.partition, s.log_start_offset, s.last_stable_offset, s.high_watermark, s.produced_offset,
+    explode(
+      sequence(s.said, coalesce(s.next_said - INTERVAL 1 MINUTE, s.said), INTERVAL 1 MINUTE)
+    ) AS minute
+  FROM log_spans AS s
+),
+group_minutes AS (
+  SELECT
+    t.cluster, t.topic, t.partition, t.group_id, date_trunc('minute', t.ts) AS said,
+    t.committed_offset, t.pending_offset, t.fetch_position, t.lag, t.lag_read_committed,
+    t.high_watermark AS high_watermark_then, t.last_stable_offset AS last_stable_then,
+    row_number() OVER (
+      PARTITION BY t.cluster, t.topic, t.partition, t.group_id, date_trunc('minute', t.ts)
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS age
+  FROM gold.offset_timeline AS t
+  WHERE t.group_id <> ''
+),
+group_spans AS (
+  SELECT
+    m.cluster, m.topic, m.partition, m.group_id, m.said, m.committed_offset, m.pending_offset, m.fetch_position,
+    m.lag, m.lag_read_committed, m.high_watermark_then, m.last_stable_then,
+    lead(m.said) OVER (PARTITION BY m.cluster, m.topic, m.partition, m.group_id ORDER BY m.said) AS next_said
+  FROM group_minutes AS m
+  WHERE m.age = 1
+),
+fetched_minutes AS (
+  SELECT t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS minute
+  FROM gold.offset_timeline AS t
+  WHERE t.kind = 'fetched'
+  UNION
+  -- Partitions without news stand in no frame of an incremental fetch, but in its session.
+  SELECT
+    f.cluster, coalesce(f.topic, f.topic_id) AS topic, f.partition,
+    explode(
+      sequence(date_trunc('minute', f.first_ts), date_trunc('minute', f.last_ts), INTERVAL 1 MINUTE)
+    ) AS minute
+  FROM silver.fetch_sessions AS f
+  WHERE f.isolation_level IS NOT NULL
+)
+SELECT
+  l.cluster, l.topic, l.partition, coalesce(g.group_id, '') AS group_id, l.minute,
+  l.log_start_offset, l.last_stable_offset, l.high_watermark, l.produced_offset,
+  g.committed_offset, g.pending_offset, g.fetch_position,
+  -- What was added since the group spoke; a log that was cut, or known later, is looked at anew.
+  CASE
+    WHEN l.high_watermark >= g.high_watermark_then THEN g.lag + (l.high_watermark - g.high_watermark_then)
+    WHEN l.high_watermark < g.committed_offset THEN 0
+    ELSE l.high_watermark - g.committed_offset
+  END AS lag,
+  CASE
+    WHEN l.last_stable_offset >= g.last_stable_then
+      THEN g.lag_read_committed + (l.last_stable_offset - g.last_stable_then)
+    WHEN l.last_stable_offset < g.committed_offset THEN 0
+    ELSE l.last_stable_offset - g.committed_offset
+  END AS lag_read_committed,
+  f.minute IS NOT NULL AS is_fetched
+FROM log_filled AS l
+LEFT JOIN group_spans AS g
+  ON g.cluster = l.cluster AND g.topic = l.topic AND g.partition = l.partition
+  AND l.minute >= g.said AND (g.next_said IS NULL OR l.minute < g.next_said)
+LEFT JOIN fetched_minutes AS f
+  ON f.cluster = l.cluster AND f.topic = l.topic AND f.partition = l.partition AND f.minute = l.minute

@@ -1,0 +1,110 @@
+"""What does new silver change in the tables that are derived from it, and from when on? The query for gold.
+
+Each table is brought up to date from the first time, or day, of what it depends on: a refresh gives the same rows
+however often it is repeated and wherever the stream was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from decoder.kafka.facts import FACT_APIS
+from decoder.kafka.state import GROUP_KINDS, TRANSACTION_KINDS
+from pipeline.settings import StreamSettings
+from pipeline.streaming.assignments import NEWS_KINDS, refresh_assignments
+from pipeline.streaming.clients import refresh_clients
+from pipeline.streaming.facts import load_facts
+from pipeline.streaming.fetch_sessions import refresh_fetch_sessions
+from pipeline.streaming.findings.runner import refresh_findings
+from pipeline.streaming.frames import Counted
+from pipeline.streaming.lake import Lake
+from pipeline.streaming.latency import refresh_latency
+from pipeline.streaming.sinks import day_of
+from pipeline.streaming.timeline import refresh_timeline
+from pipeline.streaming.transactions import refresh_transactions
+from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+
+_NEWS_FILES = 100_000
+"""Gold reads only the times of what is new: one refresh takes in all of it."""
+
+OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
+    "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged",
+)  # fmt: skip
+
+
+def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
+    """A stream of ``about`` and ``ts`` of all new rows of silver, and of those that were renamed."""
+    kind = F.col("kind")
+    state = (
+        F.when(kind.isin(*NEWS_KINDS), ASSIGNED)
+        .when(kind.isin(*GROUP_KINDS), GROUPS)
+        .when(kind.isin(*TRANSACTION_KINDS), TRANSACTIONS)
+        .when(kind == "fetch_session", SESSIONS)
+        .otherwise(EXCHANGED)
+    )
+    offset = (
+        F.when(F.col("transactional_id").isNotNull(), TRANSACTIONS)
+        .when(F.col("session_id").isNotNull(), FETCHED)
+        .otherwise(OFFSETS)
+    )
+    named = F.when(F.col("api_key").isin(*FACT_APIS), NAMES).otherwise(EXCHANGED)
+    # A row that was renamed or replaced comes again, with all others of its file: just what must be computed anew.
+    renamed = {"ignoreChanges": "true"}
+    return (
+        _news(spark, lake, OFFSET_EVENTS, offset, renamed)
+        .unionByName(_news(spark, lake, STATE_EVENTS, state, renamed))
+        .unionByName(_news(spark, lake, RECORD_BATCHES, F.lit(TRANSACTIONS), renamed, F.col("is_control")))
+        .unionByName(_news(spark, lake, GAPS, F.lit(TRANSACTIONS)))
+        .unionByName(_news(spark, lake, EXCHANGES, named, renamed, F.col("protocol") == "kafka"))
+    )
+
+
+def _news(
+    spark: SparkSession,
+    lake: Lake,
+    table: Table,
+    about: Column,
+    options: Mapping[str, str] | None = None,
+    where: Column | None = None,
+) -> DataFrame:
+    reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _NEWS_FILES)
+    rows = reader.options(**(options or {"skipChangeCommits": "true"})).load(lake.path(table))
+    return (rows if where is None else rows.where(where)).select(about.alias("about"), "ts")
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """First time of what is new, µs since the epoch, by what it is about."""
+
+    first_us: Mapping[str, int]
+
+    def since(self, abouts: Iterable[str]) -> int | None:
+        """The first of several; None if there is nothing new about them."""
+        return min((self.first_us[about] for about in abouts if about in self.first_us), default=None)
+
+
+def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
+    """Bring all that follows from silver up to date."""
+    spark = news.sparkSession
+    counted = news.groupBy("about").agg(F.count("*").alias("rows"), F.unix_micros(F.min("ts")).alias("us")).collect()
+    if not counted:
+        return Counted(0, 0)
+    found = _News({row["about"]: row["us"] for row in counted})
+    facts = load_facts(spark, lake)
+    if (since := found.since([EXCHANGED, NAMES])) is not None:
+        refresh_latency(spark, lake, since)
+        refresh_clients(spark, lake, facts, since)
+    if (since := found.since([ASSIGNED])) is not None:
+        refresh_assignments(spark, lake, facts, day_of(since))
+    if (since := found.since([TRANSACTIONS])) is not None:
+        refresh_transactions(spark, lake, since, settings.lag_lookback)
+    if (since := found.since([SESSIONS, FETCHED])) is not None:
+        refresh_fetch_sessions(spark, lake, day_of(since))
+    if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
+        refresh_timeline(spark, lake, facts, day_of(since), settings.lag_lookback)
+    findings = refresh_findings(spark, lake, settings.findings, day_of(min(found.first_us.values())))
+    return Counted(sum(row["rows"] for row in counted), findings)

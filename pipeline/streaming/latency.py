@@ -1,0 +1,48 @@
+"""How were the apis answered, minute by minute? ``silver.exchanges`` → ``gold.api_latency``."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.offset_events import address
+from pipeline.streaming.sinks import day_of, replace_since
+from pipeline.tables import API_LATENCY, EXCHANGES
+
+_BY = ("date", "minute", "server", "api_key", "api_name", "api_version", "client_id")
+
+
+_MINUTE = 60_000_000
+
+
+def refresh_latency(spark: SparkSession, lake: Lake, since_us: int) -> None:
+    """Recompute the minutes from that of ``since_us`` (µs since the epoch) on."""
+    minute = since_us - since_us % _MINUTE
+    later = (F.col("date") >= F.lit(day_of(minute))) & (F.col("ts") >= F.timestamp_micros(F.lit(minute)))
+    rows = latency_rows(read_table(spark, lake, EXCHANGES).where(later))
+    replace_since(rows, lake, API_LATENCY, "minute", minute)
+
+
+def latency_rows(exchanges: DataFrame) -> DataFrame:
+    """Rows of ``gold.api_latency`` from whole minutes of ``silver.exchanges``."""
+    placed = exchanges.where("protocol = 'kafka'").select(
+        "*", F.date_trunc("minute", "ts").alias("minute"), address("server_ip", "server_port").alias("server")
+    )
+    counted = placed.groupBy(*_BY).agg(
+        F.count("*").alias("exchanges"),
+        F.count_if(F.size("error_codes") > 0).alias("errors"),
+        F.count_if(F.col("status") == "unanswered").alias("unanswered"),
+        F.coalesce(F.sum("request_size"), F.lit(0)).alias("request_bytes"),
+        F.coalesce(F.sum("response_size"), F.lit(0)).alias("response_bytes"),
+        F.sort_array(F.collect_list("latency_us")).alias("latencies"),
+    )
+    return counted.withColumns({f"p{p}_us": _percentile(p) for p in (50, 95, 99)}).withColumn(
+        "max_us", F.array_max("latencies")
+    )
+
+
+def _percentile(percent: int) -> Column:
+    """By nearest rank; null without latencies."""
+    rank = F.ceil(F.size("latencies") * percent / 100).cast("int")
+    return F.when(rank > 0, F.try_element_at("latencies", rank))
