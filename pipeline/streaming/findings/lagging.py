@@ -19,7 +19,7 @@ from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import burrow, progress
 from pipeline.streaming.findings.episodes import whole_number
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
-from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge
+from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge_lives
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,7 @@ class _Rule:
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     points = group_points(sources.timeline)
+    anew = sources.made_anew
 
     def run(key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415 - on the worker only
@@ -60,7 +61,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                 orjson.dumps(t.figures).decode(),
                 _burrow_at(partitions, t),
             )
-            for t in judge(partitions, settings)
+            for t in judge_lives(partitions, anew.get(key[:2], ()), settings)
         ]
         judged: pd.DataFrame = pd.DataFrame(found, columns=names, dtype=object)
         return judged

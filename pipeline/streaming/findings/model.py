@@ -26,6 +26,7 @@ class Sources:
     Attributes:
         still_open_us: see FindingSettings.still_open_seconds.
         ends: by cluster, the time of the last exchange, µs since the epoch.
+        made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
     """
 
     exchanges: DataFrame
@@ -34,6 +35,7 @@ class Sources:
     timeline: DataFrame
     still_open_us: int = 60_000_000
     ends: Mapping[str, int] = field(default_factory=dict)
+    made_anew: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
 
     def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
         """Whether what was seen ``times`` times from ``first_us`` to ``last_us`` still held at the end of the data.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
 
@@ -123,6 +123,35 @@ def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings) 
             found += find(track, now_us, settings)
         found += _dropped(track, others, now_us, settings)
     return found
+
+
+def judge_lives(
+    partitions: Mapping[int, Sequence[Point]], anew: Sequence[int], settings: FindingSettings
+) -> list[Trouble]:
+    """As :func:`judge`, of a topic that was deleted and made anew: its offsets begin again, and what was is over.
+
+    Args:
+        partitions, settings: see :func:`judge`.
+        anew: when the topic's later lives begin, µs since the epoch, ascending.
+    """
+    latest: dict[tuple[str, int | None], Trouble] = {}
+    for number, begin in enumerate((0, *anew)):
+        end = anew[number] if number < len(anew) else None
+        life = {
+            partition: _first_does_not_fall([p for p in points if begin <= p.ts_us and (end is None or p.ts_us < end)])
+            for partition, points in partitions.items()
+        }
+        for trouble in judge({partition: points for partition, points in life.items() if points}, settings):
+            latest[trouble.rule, trouble.partition] = trouble if end is None else replace(trouble, is_open=False)
+    return list(latest.values())
+
+
+def _first_does_not_fall(points: list[Point]) -> list[Point]:
+    """Nothing precedes the first commit of a topic's life."""
+    first = next((number for number, point in enumerate(points) if point.commits), None)
+    if first is not None:
+        points[first] = replace(points[first], fall=None)
+    return points
 
 
 def _us(seconds: float) -> int:

@@ -75,15 +75,17 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: 
     def rows(table: Table) -> DataFrame:
         return read_table(spark, lake, table).where(F.col("date") >= F.lit(since))
 
+    facts = load_facts(spark, lake)
     sources = Sources(
         exchanges=rows(EXCHANGES),
         events=rows(OFFSET_EVENTS).withColumn("topic", named),
         batches=rows(RECORD_BATCHES).withColumn("topic", named),
         timeline=rows(OFFSET_TIMELINE),
         still_open_us=int(settings.still_open_seconds * 1_000_000),
+        made_anew=made_anew(facts),
     )
     gaps = rows(GAPS)
-    seen = observe(sources, gaps, load_facts(spark, lake), settings)
+    seen = observe(sources, gaps, facts, settings)
     ends: dict[str, int] = {}
     for traffic in seen.traffic:
         ends[traffic.cluster] = max(traffic.last_us, ends.get(traffic.cluster, 0))
@@ -103,6 +105,14 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(known.severity):
             best[finding.finding_id] = finding
     return list(best.values())
+
+
+def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
+    """See Sources.made_anew: when a further id of each topic was first seen."""
+    lives: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for (cluster, _), seen in facts.topics.items():
+        lives[cluster, seen.value].append(seen.first_us)
+    return {topic: sorted(times)[1:] for topic, times in lives.items() if len(times) > 1}
 
 
 def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings, first: date) -> int:

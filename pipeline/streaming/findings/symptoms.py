@@ -219,9 +219,9 @@ def _join_group(x: Exchange) -> Iterator[Symptom]:
 
 
 def _consumer_group_heartbeat(x: Exchange) -> Iterator[Symptom]:
-    """KIP-848: an answer with an assignment is a new epoch for its member."""
+    """KIP-848: a member that joins (by epoch 0) begins an epoch of the group; the others read on meanwhile."""
     group = x.request.get("groupId")
-    if group and x.response.get("errorCode") == 0 and x.response.get("assignment") is not None:
+    if group and x.response.get("errorCode") == 0 and x.request.get("memberEpoch") == 0:
         yield Symptom("rebalance_storm", group, f"epoch {x.response.get('memberEpoch')}", group_id=group)
     yield from _membership(x)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.findings.progress import Fall, Point, Trouble, judge
+from pipeline.streaming.findings.progress import Fall, Point, Trouble, judge, judge_lives
 
 SETTINGS = FindingSettings()
 _S = 1_000_000
@@ -90,3 +90,11 @@ def test_it_is_told_when_there_is_enough_and_not_before() -> None:
     after = [p for p in QUIET if p.ts_us <= stopped.enough_us + _S]
     assert judged(before) == []
     assert [t.rule for t in judged(after)] == ["stopped"]
+
+
+@pytest.mark.parametrize(("anew", "expected"), [((), {"commit_regressed", "rewound"}), ((int(29.5 * _S),), set())])
+def test_the_offsets_of_a_topic_made_anew_begin_again(anew: tuple[int, ...], expected: set[str]) -> None:
+    new = [*(end(n, 10 * (n - 30)) for n in range(30, 61)), *(commit(n, 10 * (n - 30)) for n in range(31, 60))]
+    points = [*log(29), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fetch(32, 0, 100), *new]
+    found = judge_lives({0: sorted(points, key=lambda p: p.ts_us)}, anew, SETTINGS)
+    assert {t.rule for t in found} == expected

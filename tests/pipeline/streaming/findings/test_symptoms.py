@@ -36,6 +36,8 @@ OUTSIDE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": -1}
         ((12, 0, {"error_codes": (25,), "request": MEMBER}), {("zombie_member", "g/c")}),
         ((11, 5, {"request": GROUP, "response": {"errorCode": 79}}), set()),
         ((11, 5, {"request": GROUP, "response": {"errorCode": 0, "generationId": 3}}), {("rebalance_storm", "g")}),
+        ((68, 1, {"request": {**GROUP, "memberEpoch": 0}, "response": {"errorCode": 0}}), {("rebalance_storm", "g")}),
+        ((68, 1, {"request": {**GROUP, "memberEpoch": 7}, "response": {"errorCode": 0, "assignment": {}}}), set()),
         ((18, 3, {"status": "unanswered"}), {("unanswered_requests", "b:1/c")}),
         ((3, 9, {"status": "unanswered"}), set()),
         ((1, 11, {"status": "unanswered"}), set()),
