@@ -23,9 +23,8 @@ NEWS_KINDS = ("assignment", "join")
 """The statements that the table is made of."""
 
 
-def refresh_assignments(spark: SparkSession, lake: Lake, facts: Facts, first: date) -> None:
+def refresh_assignments(spark: SparkSession, lake: Lake, first: date) -> None:
     """Take in the statements of the days from ``first`` on."""
-    _drop_provisional(spark, lake, facts)
     news = assignment_rows(read_table(spark, lake, STATE_EVENTS).where(F.col("date") >= F.lit(first)))
     bounds = news.agg(F.min("generation"), F.max("generation")).collect()[0]
     if bounds[0] is None:
@@ -51,8 +50,8 @@ def refresh_assignments(spark: SparkSession, lake: Lake, facts: Facts, first: da
     )  # fmt: skip
 
 
-def _drop_provisional(spark: SparkSession, lake: Lake, facts: Facts) -> None:
-    """Rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
+def drop_provisional(spark: SparkSession, lake: Lake, facts: Facts) -> None:
+    """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     now_known = F.col("cluster").isin(sorted({server for server, _ in facts.brokers}))
     if not read_table(spark, lake, ASSIGNMENTS).where(now_known).isEmpty():
         DeltaTable.forPath(spark, lake.path(ASSIGNMENTS)).delete(now_known)

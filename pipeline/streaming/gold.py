@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder.kafka.facts import FACT_APIS
 from decoder.kafka.state import GROUP_KINDS, TRANSACTION_KINDS
 from pipeline.settings import StreamSettings
-from pipeline.streaming.assignments import NEWS_KINDS, refresh_assignments
+from pipeline.streaming.assignments import NEWS_KINDS, drop_provisional, refresh_assignments
 from pipeline.streaming.clients import refresh_clients
 from pipeline.streaming.facts import load_facts
 from pipeline.streaming.fetch_sessions import refresh_fetch_sessions
@@ -98,8 +98,10 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
     if (since := found.since([EXCHANGED, NAMES])) is not None:
         refresh_latency(spark, lake, since)
         refresh_clients(spark, lake, facts, since)
+    if NAMES in found.first_us:
+        drop_provisional(spark, lake, facts)
     if (since := found.since([ASSIGNED])) is not None:
-        refresh_assignments(spark, lake, facts, day_of(since))
+        refresh_assignments(spark, lake, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
         refresh_transactions(spark, lake, since, settings.lag_lookback)
     if (since := found.since([SESSIONS, FETCHED])) is not None:

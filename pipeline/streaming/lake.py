@@ -90,9 +90,10 @@ def _check_writable(root: Path) -> None:
 
 def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
     try:
-        if not DeltaTable.isDeltaTable(spark, lake.path(table)):
+        if DeltaTable.isDeltaTable(spark, lake.path(table)):
+            _complete(spark, lake, table)
+        else:
             _create(spark, lake, table)
-        _complete(spark, lake, table)
     except PySparkException as error:
         raise LakeError(f"cannot create table {table.full_name} in {lake.root}: {_first_line(error)}") from error
 
@@ -110,7 +111,7 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
 
 
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
-    """Add what a crash between creation and the last constraint left out, and columns newer than the table."""
+    """Add the columns and constraints that are newer than the table."""
     place = f"delta.`{lake.path(table)}`"
     present = set(read_table(spark, lake, table).columns)
     for column in table.columns:
