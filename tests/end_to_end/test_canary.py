@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.canaries import canary, compressed_traces, harmed, seen_in, seen_in_files, traces, write_capture
+from tests.decoder.mongodb.test_redaction import TRACES as MONGODB
 from tests.end_to_end.conftest import rows, wirelake
+from tests.pipeline.capture.test_mongodb import plant
 from tests.pipeline.capture.wire import pcap
 from tests.requirements import require_java
 
 pytestmark = pytest.mark.spark
 
 CREDENTIAL, PAYLOAD, OPEN_PAYLOAD, KEY = map(canary, ("credential", "payload", "open payload", "key"))
-HIDDEN = [*traces(CREDENTIAL, PAYLOAD, KEY), *compressed_traces(PAYLOAD)]
+HIDDEN = [*traces(CREDENTIAL, PAYLOAD, KEY), *compressed_traces(PAYLOAD), *MONGODB]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Planted:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
-    """The same capture under each policy that hides payload, one harmed, and one whose payload may land."""
+    """The same captures under each policy that hides payload, one harmed, and one whose payload may land."""
     require_java()
     captures, folder = tmp_path_factory.mktemp("captures"), tmp_path_factory.mktemp("planted")
     landing, lake = folder / "landing", folder / "lake"
@@ -39,6 +41,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     hidden = write_capture(captures / "hidden.pcap", CREDENTIAL, PAYLOAD)
     (captures / "harmed.pcap").write_bytes(pcap(harmed(random.Random(0), CREDENTIAL, PAYLOAD)))
     reads = [(hidden, "lengths"), (hidden, "hash"), (hidden, "none"), (captures / "harmed.pcap", "lengths")]
+    mongodb = plant(captures / "mongodb.pcap")
+    reads += [(mongodb, "lengths"), (mongodb, "hash"), (mongodb, "none")]
     reads.append((write_capture(captures / "open.pcap", CREDENTIAL, OPEN_PAYLOAD), "full"))
     commands: list[tuple[str | Path, ...]] = [
         (
@@ -66,6 +70,8 @@ def test_every_policy_is_in_the_lake(planted: Planted) -> None:
     assert {row["payload_policy"]: row["n"] > 100 for row in counts} == dict.fromkeys(
         ("lengths", "full", "hash", "none"), True
     )
+    protocols = rows(planted.lake, "SELECT protocol, count(*) AS n FROM bronze.frames GROUP BY ALL")
+    assert {row["protocol"]: row["n"] > 100 for row in protocols} == {"kafka": True, "mongodb": True}
     statuses = rows(planted.lake, "SELECT DISTINCT decode_status FROM bronze.frames")
     assert {"ok", "redacted", "orphan_response", "truncated"} <= {row["decode_status"] for row in statuses}
 

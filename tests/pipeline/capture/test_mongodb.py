@@ -123,19 +123,21 @@ def test_one_protocol_inside_the_other_is_not_taken_for_it(inner, begin, tmp_pat
     assert {frame.protocol for frame in found} == {inner.split(" in ")[1]}
 
 
+def plant(path: Path) -> Path:
+    """A capture of each message with a secret and an empty other half, plain and compressed, on one connection."""
+    talks = [(direction, data) for direction, plain in PAYLOAD.values() for data in variants(plain).values()]
+    talks += [(d, data) for d, plain, flags in CREDENTIALS.values() if not flags for data in variants(plain).values()]
+    flow = Flow().open().send(0, command({"ping": 1}, request_id=7)).send(1, reply({"ok": 1}, 7))
+    for direction, data in talks:
+        flow.send(0, data if direction == "request" else command({"ping": 1}, request_id=7))
+        flow.send(1, data if direction == "response" else reply({"ok": 1}, 7))
+    return flow.close().write(path)
+
+
 class TestSecrets:
     @pytest.fixture
     def capture(self, tmp_path: Path) -> Path:
-        """Each planted message with an empty other half, plain and compressed, one connection for all of a kind."""
-        talks = [(direction, data) for direction, plain in PAYLOAD.values() for data in variants(plain).values()]
-        talks += [
-            (d, data) for d, plain, flags in CREDENTIALS.values() if not flags for data in variants(plain).values()
-        ]
-        flow = Flow().open().send(0, command({"ping": 1}, request_id=7)).send(1, reply({"ok": 1}, 7))
-        for direction, data in talks:
-            flow.send(0, data if direction == "request" else command({"ping": 1}, request_id=7))
-            flow.send(1, data if direction == "response" else reply({"ok": 1}, 7))
-        return flow.close().write(tmp_path / "planted.pcap")
+        return plant(tmp_path / "planted.pcap")
 
     @pytest.mark.parametrize("policy", POLICIES)
     def test_do_not_land(self, capture, tmp_path, policy):
