@@ -78,7 +78,7 @@ def record(name: str, directory: Path = HERE) -> None:
         }
     without = ("produced", "consumed") if name in INCIDENTS else ()
     truth.write(directory / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, without)
-    if name in SCENARIOS:
+    if name not in INCIDENTS:
         write_counts(target, [PORT])
 
 
