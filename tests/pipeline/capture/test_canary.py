@@ -125,7 +125,7 @@ class TestWhatIsPrinted:
             assert seen_in(output, hidden("lengths")) == []
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(100))
 def test_harm_to_the_capture_brings_no_secret_to_light(tmp_path, seed):
     source = random.Random(seed)
     policy = POLICIES[seed % len(POLICIES)]
