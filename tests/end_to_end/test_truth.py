@@ -67,7 +67,9 @@ def test_clients_that_kafka_4_refuses_are_named_with_the_versions(demo_lake: Pat
     assert old
     assert old <= breaks
     assert not new & breaks
-    assert all(r["removed_versions"] for r in known if r["client_id"] in old)
+    for client_id in old:  # where the address of a broker has stood for two clusters, a client has a row for each
+        named = [v for r in known if r["client_id"] == client_id for v in r["removed_versions"]]
+        assert any(v.startswith(("Produce v", "Fetch v")) for v in named), (client_id, named)
 
 
 @pytest.mark.parametrize("sample", ["healthy", "stuck_commit", "stalled_lso"])
