@@ -98,6 +98,17 @@ class FindingSettings(BaseModel):
     unanswered_times: Count = Field(default=3, description="Requests of one client that a broker left unanswered")
     tiny_batches: Count = Field(default=300, description="Batches of one client and partition within ten seconds")
     tiny_records: Annotated[float, Field(ge=1)] = Field(default=1.5, description="At most so many records in each")
+    mongo_slow_seconds: Seconds = Field(
+        default=0.5, description="Latency of a MongoDB command that does not wait by design"
+    )
+    mongo_slow_commands: Count = Field(default=3, description="Slow ones of one command and namespace")
+    mongo_failures: Count = Field(default=3, description="Failures of one command and namespace")
+    mongo_retries: Count = Field(default=5, description="Writes of one command and namespace that were repeated")
+    mongo_retry_interval_seconds: Seconds = Field(
+        default=10.0, description="At most so long from one to the next, on average"
+    )
+    mongo_open_cursors: Count = Field(default=10, description="Cursors that one application leaves open")
+    mongo_cursor_idle_seconds: Seconds = Field(default=30.0, description="Without a use of them for so long")
     lookback: Span = Field(
         default=timedelta(days=1), description="How far before the first news rules look, in whole days, at least one"
     )

@@ -23,6 +23,8 @@ _QUERY_FAILURE = 2
 """Flag bit of OP_REPLY."""
 _LEGACY = {2001: "update", 2002: "insert", 2004: "find", 2005: "getMore", 2006: "delete", 2007: "killCursors"}
 """The command that took the place of each legacy opcode."""
+_AWAITING = dict.fromkeys(HANDSHAKES, "maxAwaitTimeMS") | {"getMore": "maxTimeMS"}
+"""The field by which a command asks the server to wait for news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class CommandFacts:
         database, collection: what it works on.
         cursor_id: of getMore and killCursors (the first) the cursor asked for, else the one that the reply opens.
         cursor_left: the cursor that is open after the reply; 0: none.
+        cursors_killed: all that killCursors names.
         documents_in: documents to insert, or statements to update or delete.
         documents_out: documents in the reply's batch.
         n, n_modified: as the reply counts them.
@@ -54,6 +57,8 @@ class CommandFacts:
         session_id: lsid as a UUID.
         txn_number: of a transaction or retryable write: the same one again in a session is a retry.
         is_transaction: whether it is part of a transaction of several statements.
+        is_awaiting: whether the server may wait by design before it replies: getMore with maxTimeMS (only tailable
+            cursors that await data take it), hello with maxAwaitTimeMS.
         compressor, reply_compressor: by which each half came; None: not compressed.
         checksum_ok, reply_checksum_ok: None: none was sent, or it was not verified.
         is_answered_later: whether more replies follow this one by themselves (exhaust).
@@ -64,6 +69,7 @@ class CommandFacts:
     collection: str | None = None
     cursor_id: int | None = None
     cursor_left: int | None = None
+    cursors_killed: tuple[int, ...] | None = None
     documents_in: int | None = None
     documents_out: int | None = None
     n: int | None = None
@@ -77,6 +83,7 @@ class CommandFacts:
     session_id: str | None = None
     txn_number: int | None = None
     is_transaction: bool | None = None
+    is_awaiting: bool | None = None
     compressor: str | None = None
     reply_compressor: str | None = None
     checksum_ok: bool | None = None
@@ -139,12 +146,14 @@ def _asked(half: Half) -> Json:
             "database": _text(document.get("$db")) or _text(body.get("database")) or database or None,
             "collection": _collection(name, document),
             "cursor_id": _cursor_asked(name, document),
+            "cursors_killed": _numbers(document.get("cursors")) if name == "killCursors" else None,
             "documents_in": _documents_in(body, document),
             "read_concern": _text(_object(document.get("readConcern")).get("level")),
             "write_concern": _write_concern(document),
             "session_id": _uuid(_object(document.get("lsid")).get("id")),
             "txn_number": _number(document.get("txnNumber")),
             "is_transaction": document.get("autocommit") is False or None,
+            "is_awaiting": (_AWAITING.get(name) in document) or None,
         }
     if half.flags & FrameFlags.PAYLOAD_DROPPED:
         facts["documents_in"] = None
@@ -155,13 +164,14 @@ def _asked(half: Half) -> Json:
 def _asked_by_opcode(half: Half) -> Json:
     opcode, body = half.header.get("originalOpcode", half.header.get("opCode")), half.body
     database, _, collection = str(body.get("fullCollectionName", "")).partition(".")
-    cursors = _list(body.get("cursorIDs"))
+    cursors = _numbers(body["cursorIDs"]) if "cursorIDs" in body else None
     is_write = "selector" in body
     return {
         "command": _LEGACY.get(opcode) if isinstance(opcode, int) else None,
         "database": database or None,
         "collection": collection or None,
-        "cursor_id": _number(body.get("cursorID")) or (_number(cursors[0]) if cursors else None),
+        "cursor_id": _number(body.get("cursorID")) or (cursors[0] if cursors else None),
+        "cursors_killed": cursors,
         "documents_in": 1 if is_write else len(body["documents"]) if "documents" in body else None,
     }
 
@@ -250,8 +260,8 @@ def _collection(name: str, document: Json) -> str | None:
 def _cursor_asked(name: str, document: Json) -> int | None:
     if name == "getMore":
         return _number(document[name])
-    cursors = _list(document.get("cursors")) if name == "killCursors" else []
-    return _number(cursors[0]) if cursors else None
+    cursors = _numbers(document.get("cursors")) if name == "killCursors" else ()
+    return cursors[0] if cursors else None
 
 
 def _documents_in(body: Json, document: Json) -> int | None:
@@ -285,6 +295,10 @@ def _number(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None
     return int(value)
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    return tuple(number for number in map(_number, _list(value)) if number is not None)
 
 
 def _text(value: Any) -> str | None:

@@ -18,9 +18,12 @@ from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 
-SAMPLES = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
+SAMPLES = (
+    "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",
+)  # fmt: skip
 _CAPTURES = Path(__file__).parents[2] / "tests" / "captures"
 _SHOWN_ROWS = 24
+_SLOW_MS = 1000
 
 _TIMELINE = """
 SELECT strftime(ts, '%H:%M:%S.%g') AS "time", client_id AS "committer", event_offset AS "commits",
@@ -30,6 +33,15 @@ FROM gold.offset_timeline
 WHERE cluster = '{cluster}' AND topic = '{topic}' AND partition = {partition} AND group_id = '{group_id}'
   AND kind = 'committed' AND ts >= TIMESTAMP '{first_ts}' AND ts <= TIMESTAMP '{last_ts}'
 ORDER BY ts, ordinal
+"""
+
+_COMMANDS = """
+SELECT application, command, namespace, sum(commands)::BIGINT AS commands, sum(errors)::BIGINT AS errors,
+       sum(documents_in)::BIGINT AS "documents in", sum(documents_out)::BIGINT AS "documents out",
+       round(max(max_us) / 1000, 1) AS "longest, ms"
+FROM gold.mongo_commands
+WHERE application IS NOT NULL AND namespace NOT LIKE 'admin%'
+GROUP BY ALL ORDER BY application, command
 """
 
 
@@ -58,6 +70,8 @@ def demo(
     if stuck is not None:
         console.print(Rule(f"4. the offset timeline of {stuck['subject']}", align="left"))
         _show_timeline(lake, stuck, console)
+    console.print(Rule("5. MongoDB: which application runs which commands", align="left"))
+    _show_commands(lake, console)
     _say_what_next(lake, console)
     if failed:
         raise typer.Exit(1)
@@ -112,12 +126,26 @@ def _show_timeline(lake: Path, stuck: dict[str, Any], console: Console) -> None:
         console.print(Text(f"the last {_SHOWN_ROWS} of {len(rows)} commits; in red, the offset falls back", "dim"))
 
 
+def _show_commands(lake: Path, console: Console) -> None:
+    """Commands by application: in red those that failed, or took longer than a second."""
+    rows: list[dict[str, Any]] = query(lake, _COMMANDS).to_pylist()
+    table = Table(box=None, pad_edge=False)
+    for title in rows[0] if rows else ():
+        table.add_column(title, justify="left" if title in ("application", "command", "namespace") else "right")
+    for row in rows:
+        is_bad = row["errors"] or (row["longest, ms"] or 0) > _SLOW_MS
+        cells = ["" if value is None else str(value) for value in row.values()]
+        table.add_row(*cells, style="bold red" if is_bad else "")
+    console.print(table)
+
+
 def _say_what_next(lake: Path, console: Console) -> None:
     console.print(Rule(align="left"))
     console.print(f"The lake is in {lake}. Try next:", soft_wrap=True)
     hints = [
         f'wirelake sql "FROM consumer_lag" --lake {lake}',
         f'wirelake sql "FROM open_transactions" --lake {lake}',
+        f'wirelake sql "FROM silver.mongo_commands WHERE latency_us > 1000000" --lake {lake}',
         f"wirelake findings --lake {lake} --json",
         "wirelake decode tests/captures/stuck_commit.pcap --api OffsetCommit",
         "wirelake explain tests/captures/stuck_commit.pcap --frame 1",

@@ -1,7 +1,7 @@
 """What must hold in bronze, silver and gold? One Great Expectations suite each.
 
 What the registry knows (columns, not null, keys, CHECK constraints) is derived from it, so a new table is checked as
-soon as it is declared; what needs knowledge of Kafka stands here, by table.
+soon as it is declared; what needs knowledge of a protocol stands here, by table.
 """
 
 from __future__ import annotations
@@ -215,15 +215,15 @@ def _exchanges(s: _Suite) -> Iterator[Check]:
     )
     yield s.holds(
         "orphan_has_no_request",
-        "status <> 'orphan_response' OR (request_ts IS NULL AND response_ts IS NOT NULL)",
-        "an orphan response has no request",
+        "status NOT IN ('orphan_response', 'following_response') OR (request_ts IS NULL AND response_ts IS NOT NULL)",
+        "a response that is an orphan, or follows another one by itself, has no request",
     )
     yield s.holds(
         "errors_have_names",
         "coalesce(size(error_codes), 0) = coalesce(size(error_names), 0)",
         "each error code has its name",
     )
-    yield s.mostly("mostly_paired", "status", ("paired", "no_response_expected"), 0.95)
+    yield s.mostly("mostly_paired", "status", ("paired", "no_response_expected", "following_response"), 0.95)
 
 
 def _offset_events(s: _Suite) -> Iterator[Check]:
@@ -251,6 +251,15 @@ def _record_batches(s: _Suite) -> Iterator[Check]:
     yield s.holds("crc_valid", "crc_valid", "the checksum of every batch is right", "warning")
 
 
+def _mongo_commands(s: _Suite) -> Iterator[Check]:
+    yield s.holds(
+        "error_has_code", "ok OR ok IS NULL OR error_code IS NOT NULL", "a failed command has a code", "warning"
+    )
+    yield s.at_least("documents_in", 0)
+    yield s.at_least("documents_out", 0)
+    yield s.mostly("mostly_named", "status", ("paired", "no_response_expected", "following_response"), 0.95)
+
+
 def _timeline(s: _Suite) -> Iterator[Check]:
     yield s.in_set("kind", (*_KINDS, "txn_applied", "txn_discarded"))
     yield s.at_least("lag", 0)
@@ -273,6 +282,7 @@ _KNOWLEDGE = {
     "silver.exchanges": _exchanges,
     "silver.offset_events": _offset_events,
     "silver.record_batches": _record_batches,
+    "silver.mongo_commands": _mongo_commands,
     "gold.offset_timeline": _timeline,
     "gold.findings": _findings,
 }

@@ -13,9 +13,19 @@ from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.mongo import command_rows, handshake_rows
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
-from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables import (
+    EXCHANGES,
+    FRAMES,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    OPEN_EXCHANGES,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+)
 
 _DAY = timedelta(days=1)
 
@@ -61,6 +71,10 @@ def backfill_days(
     replace_dates(state_rows(around, facts).where(days), lake, STATE_EVENTS, first, last)
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
+    progress("deriving MongoDB commands")
+    replace_dates(handshake_rows(around).where(days), lake, MONGO_HANDSHAKES, first, last)
+    commands = command_rows(around, lake, first - _DAY)
+    replace_dates(commands.where(days), lake, MONGO_COMMANDS, first, last)
 
 
 def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:

@@ -19,6 +19,7 @@ from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.mongo import write_commands
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
 from pipeline.streaming.sinks import Batch, append, overwrite
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS, STREAM_PROGRESS
@@ -56,13 +57,15 @@ class _Counts(NamedTuple):
     batches: int
     states: int
     facts: int
+    commands: int
 
 
 def _count(complete: DataFrame) -> _Counts:
     apis = (OFFSET_APIS, said.BATCH_APIS, STATE_APIS, said.FACT_APIS)
     of_kafka = F.col("protocol") == "kafka"
     counts = [F.count_if(of_kafka & F.col("api_key").isin(*keys)) for keys in apis]
-    return _Counts(*complete.agg(F.count("*"), *counts).collect()[0])
+    commands = F.count_if(F.col("protocol") == "mongodb")
+    return _Counts(*complete.agg(F.count("*"), *counts, commands).collect()[0])
 
 
 def _derive(complete: DataFrame, counts: _Counts, lake: Lake, batch: Batch) -> None:
@@ -75,6 +78,8 @@ def _derive(complete: DataFrame, counts: _Counts, lake: Lake, batch: Batch) -> N
         append(batch_rows(complete, facts), lake, RECORD_BATCHES, batch)
     if counts.states:
         append(state_rows(complete, facts), lake, STATE_EVENTS, batch)
+    if counts.commands:
+        write_commands(complete, lake, batch)
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
 

@@ -1,5 +1,6 @@
 """Which software speaks to the brokers, in which versions, and does Kafka 4 still understand it? ``gold.clients``.
 
+Clients of MongoDB stand beside those of Kafka, by the name of their application; they tell no versions of commands.
 The inventory is small, so it is merged in plain Python on the driver: unions, minima and maxima, which do not depend
 on how the stream was cut into batches.
 """
@@ -9,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.schema.table import api_names, removed_versions, within
@@ -19,12 +21,12 @@ from pipeline.streaming.groups import host_of
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import address
 from pipeline.streaming.sinks import day_of, overwrite
-from pipeline.tables import CLIENTS, EXCHANGES, STATE_EVENTS
+from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
 
 _SCHEMA = (
     "cluster string, client_id string, client_ip string, software array<string>, api_versions array<string>, "
     "oldest_versions array<string>, breaks_on_kafka_4 boolean, removed_versions array<string>, first_us bigint, "
-    "last_us bigint"
+    "last_us bigint, protocol string"
 )
 _VERSION = re.compile(r"(.+) v(\d+)")
 
@@ -35,6 +37,7 @@ class Client:
 
     first_us: int
     last_us: int
+    protocol: str = "kafka"
     software: set[str] = field(default_factory=set)
     versions: set[tuple[str, int]] = field(default_factory=set)
 
@@ -66,14 +69,22 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
         .where(later & F.expr("protocol = 'kafka' AND request_ts IS NOT NULL AND api_name IS NOT NULL"))
         .select("*", address("server_ip", "server_port").alias("server"))
         .groupBy(*who, "api_name", "api_version")
-        .agg(F.unix_micros(F.min("ts")).alias("first_us"), F.unix_micros(F.max("ts")).alias("last_us"))
+        .agg(*_seen())
     )
     software = (
         read_table(spark, lake, STATE_EVENTS)
         .where(later & (F.col("kind") == "software"))
         .withColumn("client_ip", F.regexp_replace(host_of("client"), r"[\[\]]", ""))
         .groupBy(*who, F.concat_ws(" ", "software_name", "software_version").alias("software"))
-        .agg(F.unix_micros(F.min("ts")).alias("first_us"), F.unix_micros(F.max("ts")).alias("last_us"))
+        .agg(*_seen())
+    )
+    commands = (
+        read_table(spark, lake, MONGO_COMMANDS)
+        .where(later & F.coalesce("driver", "application").isNotNull())
+        .withColumnRenamed("application", "client_id")
+        .groupBy(*who, F.concat_ws(" ", "driver", "driver_version").alias("software"))
+        .agg(*_seen())
+        .withColumn("protocol", F.lit("mongodb"))
     )
     held = read_table(spark, lake, CLIENTS).select(
         *who[1:],
@@ -81,8 +92,10 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
         F.struct("software", "api_versions").alias("held"),
         F.unix_micros("first_ts").alias("first_us"),
         F.unix_micros("last_ts").alias("last_us"),
+        "protocol",
     )
-    rows = asked.unionByName(software, allowMissingColumns=True).unionByName(held, allowMissingColumns=True).collect()
+    parts = (asked, software, commands, held)
+    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts).collect()
     before: Inventory = {}
     for row in rows:
         if row.held is not None:
@@ -103,8 +116,12 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
         overwrite(frame.withColumns(times), lake, CLIENTS)
 
 
+def _seen() -> tuple[Column, Column]:
+    return F.unix_micros(F.min("ts")).alias("first_us"), F.unix_micros(F.max("ts")).alias("last_us")
+
+
 def _put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) -> Client:
-    client = inventory.setdefault(key, Client(seen.first_us, seen.last_us))
+    client = inventory.setdefault(key, Client(seen.first_us, seen.last_us, seen.protocol or "kafka"))
     client.first_us, client.last_us = min(client.first_us, seen.first_us), max(client.last_us, seen.last_us)
     return client
 
@@ -132,5 +149,5 @@ def _row(key: tuple[str, str, str], client: Client) -> tuple[object, ...]:
     removed = _texts(client.removed())
     return (
         *key, sorted(client.software), _texts(client.versions), _texts(client.oldest()), bool(removed), removed,
-        client.first_us, client.last_us,
+        client.first_us, client.last_us, client.protocol,
     )  # fmt: skip

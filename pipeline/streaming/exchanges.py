@@ -5,21 +5,21 @@ A batch of frames is grouped together with ``silver.open_exchanges``. What is co
 that the same frames give the same rows however the stream was cut into batches:
 
 * a response is paired with a request of the same id that is at most ``answer_timeout`` older;
+* a response that follows another one by itself (MongoDB's exhaust) is complete alone;
 * a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
   all connections together have gone on for longer than ``abandon_timeout``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.errors import ERROR_NAMES, error_name
 from decoder.model import FrameFlags
+from pipeline.streaming.error_codes import errors
 from pipeline.tables import EXCHANGES, OPEN_EXCHANGES
 
 HALF_COLUMNS = OPEN_EXCHANGES.column_names
@@ -27,8 +27,6 @@ _CONTEXT = (
     "connection_id", "agent_id", "flow_id", "protocol", "client_ip", "client_port", "server_ip", "server_port",
     "api_key", "api_name", "api_version",
 )  # fmt: skip
-_ERROR_CODE = r'"(?:errorCode|\w*ErrorCode)":(-?\d+)'
-"""In compact JSON a quote inside a string is escaped, so that this matches keys only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +124,21 @@ def _request_status() -> Column:
 
 def _response_status() -> Column:
     is_orphan = _has("res", FrameFlags.ORPHAN_RESPONSE) | (F.col("res.ts") < F.col("expired_after"))
-    return F.when(is_orphan, "orphan_response").otherwise("pending")
+    follows = _has("res", FrameFlags.FOLLOWING_RESPONSE)
+    return F.when(follows, "following_response").when(is_orphan, "orphan_response").otherwise("pending")
 
 
 def _orphan_id() -> Column:
     """A response that came too late for its request must not share the id of that request's row."""
-    flagged = _has("res", FrameFlags.ORPHAN_RESPONSE)
-    return F.when(flagged, F.col("exchange_id")).otherwise(F.concat("exchange_id", F.lit("/late"))).alias("exchange_id")
+    is_alone = _has("res", FrameFlags.ORPHAN_RESPONSE) | _has("res", FrameFlags.FOLLOWING_RESPONSE)
+    return (
+        F.when(is_alone, F.col("exchange_id")).otherwise(F.concat("exchange_id", F.lit("/late"))).alias("exchange_id")
+    )
 
 
 def _exchange_rows(done: DataFrame) -> DataFrame:
     gap = F.unix_micros("res.ts") - F.unix_micros("req.ts_end")
     ts = F.coalesce("req.ts", "res.ts")
-    codes = error_codes("res.body", "res.protocol")
     rows = done.select(
         "exchange_id",
         *(F.coalesce(f"req.{c}", f"res.{c}").alias(c) for c in _CONTEXT),
@@ -152,41 +152,23 @@ def _exchange_rows(done: DataFrame) -> DataFrame:
         F.col("req.size").alias("request_size"),
         F.col("res.size").alias("response_size"),
         "status",
-        codes.alias("error_codes"),
+        errors("res.body", "res.protocol").alias("_errors"),
         F.col("req.decode_status").alias("request_status"),
         F.col("res.decode_status").alias("response_status"),
         F.col("req.body").alias("request_body"),
         F.col("res.body").alias("response_body"),
         F.col("req.embedded").alias("request_embedded"),
         F.col("res.embedded").alias("response_embedded"),
+        F.col("req.flags").alias("request_flags"),
+        F.col("res.flags").alias("response_flags"),
+        F.when(F.col("req.protocol") == "mongodb", F.col("req.header")).alias("request_header"),
+        F.when(F.col("res.protocol") == "mongodb", F.col("res.header")).alias("response_header"),
     )
     paired = F.col("request_ts").isNotNull() & F.col("response_ts").isNotNull()
     return rows.withColumns(
-        {"latency_us": F.when(paired, F.col("_latency")), "error_names": error_names("error_codes")}
+        {
+            "latency_us": F.when(paired, F.col("_latency")),
+            "error_codes": F.col("_errors.code"),
+            "error_names": F.col("_errors.name"),
+        }
     ).select(*EXCHANGES.column_names)
-
-
-def error_codes(body: str, protocol: str) -> Column:
-    """Distinct non-zero values of all fields named ``errorCode`` or ``…ErrorCode``, ascending; null without a body."""
-    texts = F.regexp_extract_all(F.col(body), F.lit(_ERROR_CODE), F.lit(1))
-    codes = F.array_sort(F.array_distinct(F.transform(texts, lambda text: text.cast("int"))))
-    return F.when(F.col(protocol) == "kafka", F.filter(codes, lambda code: code != 0))
-
-
-def error_names(codes: str) -> Column:
-    """Kafka's names of ``codes``, in the same order."""
-    pairs = [item for code, name in sorted(ERROR_NAMES.items()) for item in (F.lit(code), F.lit(name))]
-    names = F.create_map(*pairs)
-    before, after = _unknown_name()
-    return F.transform(
-        codes,
-        lambda code: F.coalesce(
-            F.try_element_at(names, code), F.concat(F.lit(before), code.cast("string"), F.lit(after))
-        ),
-    )
-
-
-def _unknown_name() -> Sequence[str]:
-    """What error_name() writes before and after the number of a code that it does not know."""
-    sample = 30_000
-    return error_name(sample).split(str(sample))

@@ -23,16 +23,17 @@ from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.latency import refresh_latency
+from pipeline.streaming.mongo_minutes import refresh_mongo_minutes
 from pipeline.streaming.sinks import day_of
 from pipeline.streaming.timeline import refresh_timeline
 from pipeline.streaming.transactions import refresh_transactions
-from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _NEWS_FILES = 100_000
 """Gold reads only the times of what is new: one refresh takes in all of it."""
 
-OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED = (
-    "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged",
+OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS = (
+    "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged", "commands",
 )  # fmt: skip
 
 
@@ -60,6 +61,7 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
         .unionByName(_news(spark, lake, RECORD_BATCHES, F.lit(TRANSACTIONS), renamed, F.col("is_control")))
         .unionByName(_news(spark, lake, GAPS, F.lit(TRANSACTIONS)))
         .unionByName(_news(spark, lake, EXCHANGES, named, renamed, F.col("protocol") == "kafka"))
+        .unionByName(_news(spark, lake, MONGO_COMMANDS, F.lit(COMMANDS), renamed))
     )
 
 
@@ -97,6 +99,9 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
     facts = load_facts(spark, lake)
     if (since := found.since([EXCHANGED, NAMES])) is not None:
         refresh_latency(spark, lake, since)
+    if (since := found.since([COMMANDS])) is not None:
+        refresh_mongo_minutes(spark, lake, since)
+    if (since := found.since([EXCHANGED, NAMES, COMMANDS])) is not None:
         refresh_clients(spark, lake, facts, since)
     if NAMES in found.first_us:
         drop_provisional(spark, lake, facts)

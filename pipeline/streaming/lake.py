@@ -111,7 +111,7 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
 
 
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
-    """Add the columns and constraints that are newer than the table."""
+    """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
     place = f"delta.`{lake.path(table)}`"
     present = set(read_table(spark, lake, table).columns)
     for column in table.columns:
@@ -120,9 +120,12 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
             spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type} COMMENT {comment})")
     if table.checks:
         detail = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
-        known = {row["key"] for row in detail}
+        known = {row["key"]: row["value"] for row in detail}
         for name, condition in table.checks.items():
-            if f"delta.constraints.{name}" not in known:
+            before = known.get(f"delta.constraints.{name}")
+            if before not in (None, condition):
+                spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
+            if before != condition:
                 spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
 
 

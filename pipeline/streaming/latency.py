@@ -10,15 +10,15 @@ from pipeline.streaming.offset_events import address
 from pipeline.streaming.sinks import day_of, replace_since
 from pipeline.tables import API_LATENCY, EXCHANGES
 
+MINUTE = 60_000_000
+"""In µs."""
+PERCENTILES = (50, 95, 99)
 _BY = ("date", "minute", "server", "api_key", "api_name", "api_version", "client_id")
-
-
-_MINUTE = 60_000_000
 
 
 def refresh_latency(spark: SparkSession, lake: Lake, since_us: int) -> None:
     """Recompute the minutes from that of ``since_us`` (µs since the epoch) on."""
-    minute = since_us - since_us % _MINUTE
+    minute = since_us - since_us % MINUTE
     later = (F.col("date") >= F.lit(day_of(minute))) & (F.col("ts") >= F.timestamp_micros(F.lit(minute)))
     rows = latency_rows(read_table(spark, lake, EXCHANGES).where(later))
     replace_since(rows, lake, API_LATENCY, "minute", minute)
@@ -37,7 +37,12 @@ def latency_rows(exchanges: DataFrame) -> DataFrame:
         F.coalesce(F.sum("response_size"), F.lit(0)).alias("response_bytes"),
         F.sort_array(F.collect_list("latency_us")).alias("latencies"),
     )
-    return counted.withColumns({f"p{p}_us": _percentile(p) for p in (50, 95, 99)}).withColumn(
+    return with_percentiles(counted)
+
+
+def with_percentiles(counted: DataFrame) -> DataFrame:
+    """Add ``p50_us``, ``p95_us``, ``p99_us`` and ``max_us`` of the ascending array ``latencies``."""
+    return counted.withColumns({f"p{p}_us": _percentile(p) for p in PERCENTILES}).withColumn(
         "max_us", F.array_max("latencies")
     )
 

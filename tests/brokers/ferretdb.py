@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -86,6 +89,15 @@ class FerretDB:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._server.stop()
         self._temp.cleanup()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep the process from running; the kernel still accepts connections."""
+        self._server.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._server.signal(signal.SIGCONT)
 
     def _wait(self) -> None:
         deadline = time.monotonic() + 30

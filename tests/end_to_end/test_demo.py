@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.captures.mongodb.record import TROUBLED
 from tests.end_to_end.conftest import SAMPLES, Demo, rows, truth
 from tests.pipeline.streaming.findings.incidents import recordings
 
@@ -32,9 +33,15 @@ def test_the_demo_names_the_producer_that_holds_the_last_stable_offset(demo: Dem
     assert f"transactional id {log['outcome']['transactional_id']}" in demo.output
 
 
+def test_the_demo_shows_which_application_leaves_cursors_open_and_whose_commands_fail(demo: Demo) -> None:
+    assert "mongo_cursor_leak  reports/127.0.0.1" in demo.output
+    lines = [line.split() for line in demo.output.splitlines()]
+    assert [line[3:5] for line in lines if line[:3] == ["importer", "update", "shop.orders"]] == [["4", "4"]]
+
+
 def test_each_finding_belongs_to_the_sample_that_shows_it(demo_lake: Path) -> None:
     found = rows(demo_lake, "SELECT rule, subject, epoch_us(first_ts) AS us FROM gold.findings")
-    for recording in recordings(SAMPLES):
+    for recording in recordings((*SAMPLES, TROUBLED)):
         start, end = recording.span_us
         assert {(f["rule"], f["subject"]) for f in found if start <= f["us"] <= end} == recording.expected
 

@@ -60,6 +60,7 @@ _ARROW: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "array<string>": pa.list_(pa.string()),
     "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
 }
 
 

@@ -20,6 +20,8 @@ from pymongo.errors import PyMongoError
 from tests.brokers.mongodb_proxy import message, receive
 
 Event = dict[str, Any]
+FINDINGS = {("mongo_command_failed", "shop/noSuchCommand"), ("mongo_command_failed", "shop.orders/update")}
+"""What must be found if all recordings of it are read, one after the other; each fails once only."""
 
 
 class Truth(monitoring.CommandListener):

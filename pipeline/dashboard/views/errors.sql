@@ -1,4 +1,4 @@
--- Which Kafka errors did which client get from which api, how often and when?
+-- Which errors did which client get from which api or command, how often and when?
 WITH one_error_a_row AS (
   SELECT x.api_name, x.api_version, x.client_id, x.ts, explode(x.error_names) AS error_name
   FROM silver.exchanges AS x

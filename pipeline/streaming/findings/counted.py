@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.episodes import Episode
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
+from pipeline.streaming.findings.mongo import FAILED, RETRIES, SLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,12 @@ def clients(episode: Episode) -> str:
 
 def _place(episode: Episode) -> str:
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
+
+
+def _command(episode: Episode) -> str:
+    """A command and what it works on, of a subject ``namespace/command``."""
+    namespace, _, command = episode.subject.rpartition("/")
+    return f"{command} on {namespace}"
 
 
 def _only_rebalancing(episode: Episode) -> bool:
@@ -204,6 +211,36 @@ RULES = (
         "network), or whether the client's request.timeout.ms is shorter than what the broker takes.",
         lambda s: s.unanswered_times,
         lambda e: f"{e.server} left {e.times} requests of {clients(e)} without an answer ({names(e)}), {when(e)}.",
+    ),
+    CountedRule(
+        SLOW,
+        "warning",
+        "Look at the query plan (`explain`) for a missing index, and at the server at that time: locks, a full cache, "
+        "a slow disk, a write concern that waits for lagging members. `silver.mongo_commands` shows which, by "
+        "latency_us.",
+        lambda s: s.mongo_slow_commands,
+        lambda e: (
+            f"{e.server} took up to {e.peak / 1_000_000:.1f} s for {_command(e)}: {e.times} slow commands of "
+            f"{clients(e)}, from {clock(e.first_us)} to {clock(e.last_us)} UTC."
+        ),
+    ),
+    CountedRule(
+        FAILED,
+        "warning",
+        "Read the error: a command or operator that the server does not have, a document that its schema refuses, a "
+        "missing right, a cursor that is gone. `silver.mongo_commands` has each one, with code and client.",
+        lambda s: s.mongo_failures,
+        lambda e: f"{_command(e)} of {clients(e)} failed {when(e)}: {names(e)}.",
+    ),
+    CountedRule(
+        RETRIES,
+        "warning",
+        "Drivers repeat a write once after an error of the network or of a change of primary, and applications a "
+        "transaction after a conflict. So many mean that the cause stays: an election that does not end, connections "
+        "that are cut, documents that many transactions want at once.",
+        lambda s: s.mongo_retries,
+        lambda e: f"{clients(e)} had to repeat {_command(e)} {when(e)} ({names(e)}).",
+        lambda e, s: e.span_us <= e.times * s.mongo_retry_interval_seconds * 1_000_000,
     ),
 )
 

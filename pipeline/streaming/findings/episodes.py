@@ -75,16 +75,25 @@ class Episode:
         return self.last_us - self.first_us
 
 
-def collect_episodes(exchanges: DataFrame, gaps: DataFrame, facts: Facts, settings: FindingSettings) -> list[Episode]:
-    """All episodes, those of one subject in order of time.
+def exchange_symptoms(exchanges: DataFrame, gaps: DataFrame, settings: FindingSettings) -> DataFrame:
+    """The symptoms of Kafka exchanges, a row each.
 
     Args:
         exchanges: rows of ``silver.exchanges``.
         gaps: rows of ``bronze.gaps``: where frames were lost, nothing follows from a missing answer.
-        facts: clusters as known now.
-        settings: the pause that ends an episode, and the latency that is a symptom.
+        settings: the latency that is a symptom.
     """
-    found = _found(exchanges.where(_may_tell(settings)), gaps, int(settings.slow_seconds * 1_000_000))
+    return _found(exchanges.where(_may_tell(settings)), gaps, int(settings.slow_seconds * 1_000_000))
+
+
+def collect_episodes(found: DataFrame, facts: Facts, settings: FindingSettings) -> list[Episode]:
+    """All episodes, those of one subject in order of time.
+
+    Args:
+        found: symptoms, as :func:`exchange_symptoms` gives them.
+        facts: clusters as known now.
+        settings: the pause that ends an episode.
+    """
     by_subject = Window.partitionBy("server", "rule", "subject").orderBy("ts", "exchange_id", "what", "partition")
     pause = F.col("ts") - F.lag("ts").over(by_subject) > F.make_dt_interval(secs=F.lit(settings.episode_pause_seconds))
     numbered = found.withColumn("new", F.coalesce(pause, F.lit(True)).cast("int")).withColumn(

@@ -1,7 +1,8 @@
 """Which rules run, and how do their findings get into ``gold.findings``?
 
 Rules share queries: planning costs more than scanning. Exchanges are read twice (who uses what; symptoms), the timeline
-once for all that is about progress, record batches once; rules decide over the small rows that come back.
+once for all that is about progress, record batches once; rules decide over the small rows that come back. Symptoms of
+MongoDB commands are cut into episodes together with those of Kafka.
 """
 
 from __future__ import annotations
@@ -24,15 +25,25 @@ from pipeline.streaming.findings import (
     counted,
     lagging,
     lso_stalled,
+    mongo,
     stuck_commit,
     written,
 )
-from pipeline.streaming.findings.episodes import Episode, collect_episodes
+from pipeline.streaming.findings.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import overwrite_if_changed
-from pipeline.tables import EXCHANGES, FINDINGS, GAPS, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
+from pipeline.tables import (
+    EXCHANGES,
+    FINDINGS,
+    GAPS,
+    MONGO_COMMANDS,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    Table,
+)
 
 ON_TABLES: Final[tuple[Callable[[Sources, FindingSettings], list[Finding]], ...]] = (
     stuck_commit.find, competing_committers.find, lso_stalled.find, lagging.find, written.find,
@@ -41,7 +52,14 @@ ON_TABLES: Final[tuple[Callable[[Sources, FindingSettings], list[Finding]], ...]
 
 RULES: Final = tuple(
     sorted(
-        {stuck_commit.NAME, competing_committers.NAME, lso_stalled.NAME, lso_stalled.STARVED, capture_loss.NAME}
+        {
+            stuck_commit.NAME,
+            competing_committers.NAME,
+            lso_stalled.NAME,
+            lso_stalled.STARVED,
+            capture_loss.NAME,
+            mongo.LEAK,
+        }
         | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES}
     )
 )
@@ -58,10 +76,15 @@ class Observed:
     facts: Facts
 
 
-def observe(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSettings) -> Observed:
-    """Run the shared queries."""
+def observe(
+    sources: Sources, gaps: DataFrame, commands: DataFrame | None, facts: Facts, settings: FindingSettings
+) -> Observed:
+    """Run the shared queries; ``commands`` None: there are none of MongoDB."""
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
-    for episode in collect_episodes(sources.exchanges, gaps, facts, settings):
+    symptoms = exchange_symptoms(sources.exchanges, gaps, settings)
+    if commands is not None:
+        symptoms = symptoms.unionByName(mongo.symptom_rows(commands, settings))
+    for episode in collect_episodes(symptoms, facts, settings):
         episodes[episode.rule].append(episode)
     return Observed(
         episodes, collect_traffic(sources.exchanges, facts), newest_versions(sources.exchanges, facts), facts
@@ -84,9 +107,10 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: 
         still_open_us=int(settings.still_open_seconds * 1_000_000),
         made_anew=made_anew(facts),
     )
-    gaps = rows(GAPS)
-    seen = observe(sources, gaps, facts, settings)
-    ends: dict[str, int] = {}
+    gaps, held = rows(GAPS), rows(MONGO_COMMANDS)
+    commands = None if held.isEmpty() else held
+    seen = observe(sources, gaps, commands, facts, settings)
+    ends = {} if commands is None else mongo.ends(commands)
     for traffic in seen.traffic:
         ends[traffic.cluster] = max(traffic.last_us, ends.get(traffic.cluster, 0))
     timed = replace(sources, ends=ends)
@@ -94,6 +118,8 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: 
     found += counted.find(seen.episodes, timed, settings)
     found += clients.find(seen.episodes, seen.traffic, seen.newest, seen.facts, timed, settings)
     found += capture_loss.find(timed, gaps, seen.facts, settings)
+    if commands is not None:
+        found += mongo.find(mongo.left_open(commands, gaps, ends, settings), ends, settings)
     return _once(found)
 
 

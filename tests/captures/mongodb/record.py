@@ -15,41 +15,51 @@ from tests.brokers.ferretdb import VERSION, FerretDB
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.process import free_ports
 from tests.brokers.tcpdump import Tcpdump
+from tests.scenarios import troubled_mongodb
 from tests.scenarios.mongodb import Truth, old_opcodes, play
 
 HERE = Path(__file__).parent
 RECORDINGS: dict[str, str | None] = {"plain": None, "proxied": None, "snappy": "snappy", "zlib": "zlib", "zstd": "zstd"}
 """What is spoken between the client and what it takes for the server, by compressor; `plain`: with FerretDB itself."""
+TROUBLED = "troubled_mongodb"
+"""With FerretDB itself, at an address of its own."""
+NAMES = (*RECORDINGS, TROUBLED)
 
 
 def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
     """Record one capture into `directory`; the client's port is `port`."""
-    compressor, truth = RECORDINGS[name], Truth()
+    compressor, truth = RECORDINGS.get(name), Truth()
     fresh = directory / f".{name}.recording.pcap"
     with contextlib.ExitStack() as stack:
         stack.callback(fresh.unlink, missing_ok=True)
-        if name == "plain":
-            stack.enter_context(FerretDB("127.0.0.1", port))
+        if name in ("plain", TROUBLED):
+            server = stack.enter_context(FerretDB(troubled_mongodb.HOST if name == TROUBLED else "127.0.0.1", port))
         else:
             server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
             stack.enter_context(MongodbProxy("127.0.0.1", port, server.port, compressor))
         with Tcpdump(fresh, [port]) as capture:
-            play("127.0.0.1", port, truth, compressor, is_proxied=name != "plain")
+            if name == TROUBLED:
+                troubled_mongodb.play(server.host, port, truth, server.frozen)
+            else:
+                play("127.0.0.1", port, truth, compressor, is_proxied=name != "plain")
             if name == "plain":
                 old_opcodes("127.0.0.1", port, truth)
             capture.stop()
         fresh.rename(directory / f"{name}.pcap")
-    about = {"scenario": name, "server": f"FerretDB {VERSION}", "client": f"pymongo {pymongo.version}"}
+    about = {
+        "scenario": name, "server": f"FerretDB {VERSION}", "client": f"pymongo {pymongo.version}",
+        "capture_start_ms": capture.start_ms, "capture_end_ms": capture.end_ms,
+    }  # fmt: skip
     truth.write(directory / f"{name}.truth.json", about)
 
 
 def main(names: list[str]) -> int:
     """Record what is named, or all; return the exit code."""
-    unknown = [name for name in names if name not in RECORDINGS]
+    unknown = [name for name in names if name not in NAMES]
     if unknown:
-        sys.stderr.write(f"unknown: {', '.join(unknown)}; choose from {', '.join(RECORDINGS)}\n")
+        sys.stderr.write(f"unknown: {', '.join(unknown)}; choose from {', '.join(NAMES)}\n")
         return 2
-    for name in names or RECORDINGS:
+    for name in names or NAMES:
         record(name)
     return 0
 

@@ -8,10 +8,8 @@ import pytest
 
 from decoder.model import FrameFlags
 from tests.captures.mongodb.exchanges import Exchange, exchanges, frames, is_silent, of_a_command, told, truth
-from tests.captures.mongodb.record import HERE, RECORDINGS, record
+from tests.captures.mongodb.record import HERE, NAMES, RECORDINGS, record
 from tests.requirements import require_go, require_tcpdump
-
-NAMES = [*RECORDINGS]
 
 
 def compare(path: Path) -> tuple[int, int]:
@@ -67,7 +65,7 @@ def test_the_recording_holds_what_monitoring_told(name: str) -> None:
     assert compared == equal > 20
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if RECORDINGS[name]])
+@pytest.mark.parametrize("name", [name for name in RECORDINGS if RECORDINGS[name]])
 def test_what_is_compressed_says_so(name: str) -> None:
     facts = [e.facts for e in exchanges(frames(HERE / f"{name}.pcap"))]
     assert {f.compressor for f in facts} == {None, RECORDINGS[name]}  # the handshake never is

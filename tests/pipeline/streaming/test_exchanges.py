@@ -118,3 +118,48 @@ def test_error_codes_in_texts_do_not_count(spark: SparkSession) -> None:
 def test_a_response_before_its_request_has_no_negative_latency(spark: SparkSession) -> None:
     done, _ = run(spark, [half("e", "request", 2, 0), half("e", "response", 1, 0)])
     assert (done["e"].status, done["e"].latency_us) == ("paired", 0)
+
+
+def reply(document: str) -> str:
+    return f'{{"flagBits":0,"sections":[{{"kind":0,"document":{document}}}]}}'
+
+
+MONGODB_REPLIES = {
+    reply('{"ok":1.0,"n":3}'): [],
+    reply('{"ok":0.0,"code":59,"codeName":"CommandNotFound","errmsg":"\\"code\\":5"}'): [(59, "CommandNotFound")],
+    reply('{"ok":0,"code":11000}'): [(11000, "DuplicateKey")],
+    reply('{"ok":false,"code":{"$numberLong":"9"}}'): [],
+    reply('{"ok":0,"errmsg":"no code"}'): [],
+    reply('{"ok":1,"writeErrors":[{"index":0,"code":121},{"code":11000},{"code":121}],"writeConcernError":{"code":64,'
+          '"codeName":"W"}}'): [(64, "W"), (121, "DocumentValidationFailure"), (11000, "DuplicateKey")],
+    reply('{"ok":1,"writeErrors":"none","code":4711}'): [],
+    reply('{"ok":0,"code":4711.0}'): [(4711, "UNKNOWN(4711)")],
+    reply('{"ok":1,"cursor":{"firstBatch":[{"ok":0,"code":9}]}}'): [],
+    '{"sections":[{"kind":1,"documents":[]},{"kind":0,"document":{"ok":0,"code":13}}]}': [(13, "Unauthorized")],
+    '{"responseFlags":2,"documents":[{"$err":"x","code":13435}]}': [(13435, "NotPrimaryNoSecondaryOk")],
+    '{"responseFlags":8,"documents":[{"ok":0,"code":59}]}': [(59, "CommandNotFound")],
+    '{"responseFlags":8,"documents":[{"code":59}]}': [],
+    '{"responseFlags":8,"documents":[{"ok":0,"code":59},{"ok":0,"code":59}]}': [],
+    '{"commandReply":{"ok":0,"code":18},"metadata":{}}': [(18, "AuthenticationFailed")],
+    '{"raw":"AAAA","code":1}': [],
+}  # fmt: skip
+"""Bodies of replies, and the errors in them."""
+
+
+def test_errors_of_mongodb(spark: SparkSession) -> None:
+    halves = [
+        half(f"e{n}", direction, n + more, n, protocol="mongodb", api_key=2013, api_name=name, body=body)
+        for n, reply_body in enumerate(MONGODB_REPLIES)
+        for direction, more, name, body in (("request", 0, "find", "{}"), ("response", 0.5, None, reply_body))
+    ]
+    done, _ = run(spark, halves)
+    found = [done[f"e{n}"] for n in range(len(MONGODB_REPLIES))]
+    assert [list(zip(e.error_codes, e.error_names, strict=True)) for e in found] == list(MONGODB_REPLIES.values())
+    assert {e.api_name for e in found} == {"find"}
+
+
+def test_a_response_that_follows_another_one_is_complete_alone(spark: SparkSession) -> None:
+    following = int(FrameFlags.FOLLOWING_RESPONSE)
+    done, waiting = run(spark, [half("more", "response", 1, 1, protocol="mongodb", flags=following, header="{}")])
+    assert (done["more"].status, done["more"].latency_us, waiting) == ("following_response", None, set())
+    assert (done["more"].response_header, done["more"].response_flags) == ("{}", following)

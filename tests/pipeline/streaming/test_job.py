@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pipeline.streaming.job import StreamError, run_backfill, run_stream
 from pipeline.streaming.lake import Lake, LakeError, create_tables, register
 from pipeline.streaming.landing import LandingError
 from pipeline.streaming.lock import job_lock
-from pipeline.tables import FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES, Table
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES, Table
 from tests.requirements import ROOT
 from tests.scenarios import healthy, stalled_lso, stuck_commit
 
@@ -264,3 +265,11 @@ def test_an_interrupted_creation_of_tables_is_completed(spark: SparkSession, tmp
     create_tables(spark, lake, [OPEN_EXCHANGES, FINDINGS])
     assert versions(tmp_path, [OPEN_EXCHANGES]) == first
     assert rows(tmp_path, FINDINGS) == []
+
+
+def test_a_constraint_that_allows_something_else_now_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    before = replace(EXCHANGES, checks={**EXCHANGES.checks, "status_known": "status = 'paired'"})
+    for table in (before, EXCHANGES):
+        create_tables(spark, Lake.at(tmp_path), [table])
+        held = DeltaTable(str(tmp_path / table.path)).metadata().configuration
+        assert {name: held[f"delta.constraints.{name}"] for name in table.checks} == table.checks

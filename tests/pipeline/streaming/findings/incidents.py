@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.captures.mongodb.record import HERE as MONGODB_DIR
+from tests.captures.mongodb.record import TROUBLED
 from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, SCENARIOS
 
-RECORDINGS = (*SCENARIOS, *INCIDENTS)
+RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED)
+_FOLDERS = {**dict.fromkeys(INCIDENTS, INCIDENTS_DIR), TROUBLED: MONGODB_DIR}
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
     """The recordings by name."""
     found = []
     for name in names:
-        folder = INCIDENTS_DIR if name in INCIDENTS else HERE
+        folder = _FOLDERS.get(name, HERE)
         log = json.loads((folder / f"{name}.truth.json").read_text())
         expected = importlib.import_module(f"tests.scenarios.{name}").FINDINGS
         found.append(Recording(name, folder / f"{name}.pcap", log, frozenset(expected)))

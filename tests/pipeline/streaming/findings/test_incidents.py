@@ -96,6 +96,7 @@ def test_what_goes_on_is_open_and_what_is_over_is_closed(findings: list[dict[str
     assert state["stopped", "stopped/clicks"] == "open"
     assert state["lag_growing", "slow/clicks-0"] == "open"
     assert state["lso_stalled", "orders-0"] == "open"
+    assert state["mongo_cursor_leak", "reports/127.0.0.1"] == "open"
     assert state["rewound", "rewound/clicks-0"] == "closed"
     assert state["zombie_member", "ledger/ledger-1"] == "closed"
     assert state["unknown_topic_loop", "artcles/typo"] == "closed"
