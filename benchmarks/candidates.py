@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from rich.table import Table
 
 Item = TypeVar("Item")
 ItemT_contra = TypeVar("ItemT_contra", contravariant=True)
+
+MIN_SECONDS = 0.5
+"""Of a round: less would measure how cold the caches and the memory are after the candidate before."""
 
 CONSOLE = Console(highlight=False, width=max(Console().width, 132))
 """Wide enough for the tables, also in a log file."""
@@ -117,20 +121,25 @@ class Result:
     seconds: float
 
 
-def measure(
-    candidates: Sequence[Candidate[Item]], given: Sequence[Sequence[Item]], repeat: int, rounds: int
-) -> list[Result]:
-    """Time each candidate on its items, in turn. ``seconds`` is for one repetition."""
-    for candidate, items in zip(candidates, given, strict=True):
-        candidate.load(items)
+def measure(candidates: Sequence[Candidate[Item]], given: Sequence[Sequence[Item]], rounds: int) -> list[Result]:
+    """Time each candidate on its items, in turn, so many times over that a round takes at least MIN_SECONDS.
+
+    ``seconds`` is for the items once.
+    """
+    repeats = [_repeat(candidate, items) for candidate, items in zip(candidates, given, strict=True)]
     times: list[list[float]] = [[] for _ in candidates]
     for _ in range(rounds):
-        for candidate, taken in zip(candidates, times, strict=True):
+        for candidate, repeat, taken in zip(candidates, repeats, times, strict=True):
             taken.append(candidate.round(repeat) / repeat)
     return [
         Result(candidate.name, candidate.gives, len(items), median(taken))
         for candidate, items, taken in zip(candidates, given, times, strict=True)
     ]
+
+
+def _repeat(candidate: Candidate[Item], items: Sequence[Item]) -> int:
+    candidate.load(items)
+    return max(1, math.ceil(MIN_SECONDS / max(candidate.round(1), 1e-6)))
 
 
 def show(title: str, results: Sequence[Result], total: int, unit: str, units: Sequence[int] | None = None) -> None:

@@ -11,7 +11,7 @@ from benchmarks.corpus import CorpusFrame, describe, recorded, samples
 
 ROUNDS = 5
 FRAMES = 60_000
-"""Decoded in a round, by repeating the frames if there are fewer."""
+"""Of the minute of load."""
 
 Item = TypeVar("Item")
 
@@ -33,9 +33,8 @@ def side_by_side(title: str, candidates: Sequence[Candidate[CorpusFrame]], frame
     for candidate, marks in zip(candidates, understood, strict=True):
         CONSOLE.print(f"  {candidate.name} ({candidate.gives}) understands {sum(marks):,} of {len(frames):,}")
     common = [frame for frame, *marks in zip(frames, *understood, strict=True) if all(marks)]
-    repeat = max(1, FRAMES // len(common))
-    results = measure(candidates, [common] * len(candidates), repeat, ROUNDS)
-    head = f"what all understand, {repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core"
+    results = measure(candidates, [common] * len(candidates), ROUNDS)
+    head = f"what all understand, over and over in each of {ROUNDS} rounds in turn, CPU time of one core"
     show(head, results, len(common), "frames")
 
 

@@ -36,7 +36,7 @@ def main() -> None:
         given = [[batch for batch, good in zip(batches, marks, strict=True) if good] for marks in understood]
         size = sum(map(len, batches)) / len(batches)
         title = f"{name}: {len(batches)} batches of {per_batch} records, mean {size:,.0f} bytes a batch"
-        results = measure(candidates, given, 1, ROUNDS)
+        results = measure(candidates, given, ROUNDS)
         units = [per_batch * len(some) for some in given]
         CONSOLE.print()
         show(f"{title}; {ROUNDS} rounds in turn, CPU time of one core", results, len(batches), "records", units)

@@ -45,7 +45,7 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
         Tshark("tshark -T fields", f"text, {len(_FIELDS)} fields", ("-Y", "kafka", "-T", "fields", *_fields())),
         Tshark("tshark -T json", "JSON text, all fields", ("-Y", "kafka", "-T", "json", "-J", "kafka")),
     ]
-    results = measure(candidates, [frames] * len(candidates), 1, ROUNDS)
+    results = measure(candidates, [frames] * len(candidates), ROUNDS)
     title = f"from a capture file, CPU time of all processes, {ROUNDS} rounds in turn, tshark's start with it"
     show(title, results, len(frames), "frames")
 

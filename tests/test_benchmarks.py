@@ -71,8 +71,8 @@ def test_a_candidate_is_timed_on_what_it_understands(capsys):
     together = AllAtOnce("all at once", "halves", list, lambda items: [True] * len(items))
     assert each.check([1, 0]) == [True, False]
     given = [[1], [1, 0]]
-    assert [result.understood for result in measure([each, together], given, 1, 3)] == [1, 2]
-    show("title", measure([each, together], given, 1, 3), 2, "frames")
+    assert [result.understood for result in measure([each, together], given, 3)] == [1, 2]
+    show("title", measure([each, together], given, 3), 2, "frames")
     assert "1 of 2" in capsys.readouterr().out
 
 

@@ -51,18 +51,13 @@ def _put_member(out, at, key, value):
     return put_int(out, put(out, at, key), value)
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
-def _put_flag(out, at, key, value):
-    return put(out, put(out, at, key), t.TRUE if value else t.FALSE)
-
-
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.boolean, nb.int64)
 def _put_verdict(out, at, is_valid, flags):
     """The checksum's verdict; what the payload policy overwrote cannot match, so the agent's verdict counts then."""
-    word = t.TRUE if is_valid else t.FALSE
+    verdict = t.CRC_VALID if is_valid else t.CRC_INVALID
     if not is_valid and flags & _PAYLOAD_REMOVED:
-        word = t.NULL if not flags & _CRC_CHECKED else t.FALSE if flags & _CRC_MISMATCH else t.TRUE
-    return put(out, put(out, at, t.CRC_VALID), word)
+        verdict = t.CRC_UNKNOWN if not flags & _CRC_CHECKED else t.CRC_INVALID if flags & _CRC_MISMATCH else t.CRC_VALID
+    return put(out, at, verdict)
 
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64)
@@ -98,29 +93,25 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
     crc, attributes = unsigned(data, start + 17, 4), unsigned(data, start + 21, 2)
     last_delta = signed(data, start + 23, 4)
     last_offset = np.int64(np.uint64(base_offset) + np.uint64(last_delta))  # wraps around, as Java's does
-    at = put(out, at, t.STATUS_OK if is_whole else t.STATUS_PARTIAL)
-    at = _put_member(out, at, t.BASE_OFFSET, base_offset)
+    at = _put_member(out, at, t.OK_FROM if is_whole else t.PARTIAL_FROM, base_offset)
     at = _put_member(out, at, t.LAST_OFFSET, last_offset)
     at = _put_member(out, at, t.BATCH_LENGTH, size)
     at = _put_member(out, at, t.TOTAL_SIZE, size + _LOG_OVERHEAD)
     at = _put_member(out, at, t.LEADER_EPOCH, signed(data, start + 12, 4))
-    at = _put_member(out, at, t.MAGIC, 2)
-    at = _put_member(out, at, t.CRC, crc)
-    if is_whole:
-        at = _put_verdict(out, at, crc32c(data, start + 21, end) == crc, flags)
-    else:
-        at = put(out, put(out, at, t.CRC_VALID), t.NULL)
-    at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC + (attributes & 7))
-    at = put(out, put(out, at, t.TIMESTAMP_TYPE), t.CREATE_TIME + ((attributes >> 3) & 1))
-    at = _put_flag(out, at, t.IS_TRANSACTIONAL, attributes & 0x10)
-    at = _put_flag(out, at, t.IS_CONTROL, attributes & 0x20)
-    at = _put_flag(out, at, t.HAS_DELETE_HORIZON, attributes & 0x40)
+    at = _put_member(out, at, t.MAGIC_2_CRC, crc)
+    at = _put_verdict(out, at, crc32c(data, start + 21, end) == crc, flags) if is_whole else put(out, at, t.CRC_UNKNOWN)
+    at = put(out, at, t.FIRST_KIND + (attributes & 7) + t.CODECS * ((attributes >> 3) & 1))
+    at = put(out, at, t.FIRST_FLAGS + ((attributes >> 4) & 7))
     at = _put_member(out, at, t.LAST_OFFSET_DELTA, last_delta)
     at = _put_member(out, at, t.BASE_TIMESTAMP, signed(data, start + 27, 8))
     at = _put_member(out, at, t.MAX_TIMESTAMP, signed(data, start + 35, 8))
-    at = _put_member(out, at, t.PRODUCER_ID, signed(data, start + 43, 8))
-    at = _put_member(out, at, t.PRODUCER_EPOCH, signed(data, start + 51, 2))
-    at = _put_member(out, at, t.BASE_SEQUENCE, signed(data, start + 53, 4))
+    producer, epoch, sequence = signed(data, start + 43, 8), signed(data, start + 51, 2), signed(data, start + 53, 4)
+    if producer == -1 and epoch == -1 and sequence == -1:
+        at = put(out, at, t.NO_PRODUCER)
+    else:
+        at = _put_member(out, at, t.PRODUCER_ID, producer)
+        at = _put_member(out, at, t.PRODUCER_EPOCH, epoch)
+        at = _put_member(out, at, t.BASE_SEQUENCE, sequence)
     at = _put_member(out, at, t.RECORDS_COUNT, signed(data, start + 57, 4))
     if attributes & 0x20 and is_whole:
         at = _put_control(data, start, end, out, at)
@@ -140,23 +131,18 @@ def _put_legacy(data, start, end, magic, flags, out, at):
     timestamp, timestamp_type = np.int64(-1), np.int64(2)
     if magic == 1:
         timestamp, timestamp_type = signed(data, start + 18, 8), (attributes >> 3) & 1
-    at = put(out, at, t.STATUS_OK)
-    at = _put_member(out, at, t.BASE_OFFSET, offset)
+    at = _put_member(out, at, t.OK_FROM, offset)
     at = _put_member(out, at, t.LAST_OFFSET, offset)
     at = _put_member(out, at, t.BATCH_LENGTH, size)
     at = _put_member(out, at, t.TOTAL_SIZE, size + _LOG_OVERHEAD)
     at = _put_member(out, at, t.MAGIC, magic)
     at = _put_member(out, at, t.CRC, crc)
     at = _put_verdict(out, at, crc32(data, start + 16, end) == crc, flags)
-    at = put(out, put(out, at, t.COMPRESSION_TYPE), t.FIRST_CODEC)
-    at = put(out, put(out, at, t.TIMESTAMP_TYPE), t.CREATE_TIME + timestamp_type)
-    at = _put_flag(out, at, t.IS_TRANSACTIONAL, 0)
-    at = _put_flag(out, at, t.IS_CONTROL, 0)
+    at = put(out, at, t.FIRST_KIND + t.CODECS * timestamp_type)
+    at = put(out, at, t.NO_FLAGS)
     at = _put_member(out, at, t.BASE_TIMESTAMP, timestamp)
     at = _put_member(out, at, t.MAX_TIMESTAMP, timestamp)
-    at = _put_member(out, at, t.PRODUCER_ID, -1)
-    at = _put_member(out, at, t.PRODUCER_EPOCH, -1)
-    at = _put_member(out, at, t.BASE_SEQUENCE, -1)
+    at = put(out, at, t.NO_PRODUCER)
     at = _put_member(out, at, t.RECORDS_COUNT, 1)
     out[at] = 125
     return at + 1
@@ -165,8 +151,7 @@ def _put_legacy(data, start, end, magic, flags, out, at):
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
 def _put_short(data, start, end, magic, out, at):
     """Summary of what is too little for a batch header: only at the end of a fetch, where that is legal."""
-    at = put(out, at, t.STATUS_PARTIAL)
-    at = put(out, at, t.MAGIC)
+    at = put(out, at, t.PARTIAL_MAGIC)
     at = put(out, at, t.NULL) if magic < 0 else put_int(out, at, magic)
     at = _put_member(out, at, t.TOTAL_SIZE, end - start)
     out[at] = 125

@@ -34,30 +34,44 @@ def end_to_end(parts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
     return np.frombuffer(b"".join(raw) + bytes(STRIDE), np.uint8), np.cumsum([0, *map(len, raw)]).astype(np.int64)
 
 
-_CODEC_NAMES = [f'"{name}"' for name in COMPRESSION] + ['"unknown 5"', '"unknown 6"', '"unknown 7"']
+_CODEC_NAMES = [*COMPRESSION, "unknown 5", "unknown 6", "unknown 7"]
+_FLAG_NAMES = ("isTransactional", "isControlBatch", "hasDeleteHorizonMs")
 _CONTROL_NAMES = [f'"{CONTROL_TYPES[number]}"' for number in range(len(CONTROL_TYPES))]
 _TEXTS = [
-    "null", "true", "false", ',"recordBatches":[', '{"status":"ok"', '{"status":"partial"',
-    ',"baseOffset":', ',"lastOffset":', ',"batchLength":', ',"sizeInBytes":', ',"partitionLeaderEpoch":', ',"magic":',
-    ',"crc":', ',"crcValid":', ',"compressionType":', ',"timestampType":', ',"isTransactional":', ',"isControlBatch":',
-    ',"hasDeleteHorizonMs":', ',"lastOffsetDelta":', ',"baseTimestamp":', ',"maxTimestamp":', ',"producerId":',
-    ',"producerEpoch":', ',"baseSequence":', ',"recordsCount":', ',"controlType":', ',"coordinatorEpoch":',
-    '{"topic":', ',"topicId":', ',"partition":', '"CreateTime"', '"LogAppendTime"', '"NoTimestampType"',
-    '"unknownTaggedFields":{',
+    "null", "true", "false", ',"recordBatches":[', '{"status":"ok","baseOffset":', '{"status":"partial","baseOffset":',
+    '{"status":"partial","magic":', ',"lastOffset":', ',"batchLength":', ',"sizeInBytes":', ',"partitionLeaderEpoch":',
+    ',"magic":', ',"magic":2,"crc":', ',"crc":', ',"crcValid":null', ',"crcValid":true', ',"crcValid":false',
+    ',"lastOffsetDelta":', ',"baseTimestamp":', ',"maxTimestamp":', ',"producerId":', ',"producerEpoch":',
+    ',"baseSequence":', ',"producerId":-1,"producerEpoch":-1,"baseSequence":-1', ',"recordsCount":', ',"controlType":',
+    ',"coordinatorEpoch":', '{"topic":', ',"topicId":', ',"partition":', '"unknownTaggedFields":{',
+    ',"isTransactional":false,"isControlBatch":false',
 ]  # fmt: skip
 (
-    NULL, TRUE, FALSE, RECORD_BATCHES, STATUS_OK, STATUS_PARTIAL,
-    BASE_OFFSET, LAST_OFFSET, BATCH_LENGTH, TOTAL_SIZE, LEADER_EPOCH, MAGIC,
-    CRC, CRC_VALID, COMPRESSION_TYPE, TIMESTAMP_TYPE, IS_TRANSACTIONAL, IS_CONTROL,
-    HAS_DELETE_HORIZON, LAST_OFFSET_DELTA, BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID,
-    PRODUCER_EPOCH, BASE_SEQUENCE, RECORDS_COUNT, CONTROL_TYPE, COORDINATOR_EPOCH,
-    TOPIC_KEY, TOPIC_ID_KEY, PARTITION_KEY, CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP,
-    UNKNOWN_TAGS,
+    NULL, TRUE, FALSE, RECORD_BATCHES, OK_FROM, PARTIAL_FROM,
+    PARTIAL_MAGIC, LAST_OFFSET, BATCH_LENGTH, TOTAL_SIZE, LEADER_EPOCH,
+    MAGIC, MAGIC_2_CRC, CRC, CRC_UNKNOWN, CRC_VALID, CRC_INVALID,
+    LAST_OFFSET_DELTA, BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID, PRODUCER_EPOCH,
+    BASE_SEQUENCE, NO_PRODUCER, RECORDS_COUNT, CONTROL_TYPE,
+    COORDINATOR_EPOCH, TOPIC_KEY, TOPIC_ID_KEY, PARTITION_KEY, UNKNOWN_TAGS,
+    NO_FLAGS,
 ) = range(len(_TEXTS))  # fmt: skip
-FIRST_CODEC = len(_TEXTS)
-FIRST_CONTROL = FIRST_CODEC + len(_CODEC_NAMES)
+_KINDS = [
+    f',"compressionType":"{codec}","timestampType":"{time}"'
+    for time in ("CreateTime", "LogAppendTime", "NoTimestampType")
+    for codec in _CODEC_NAMES
+]
+_FLAGS = [
+    ",".join(["", *(f'"{name}":{"true" if bits >> bit & 1 else "false"}' for bit, name in enumerate(_FLAG_NAMES))])
+    for bits in range(8)
+]
+FIRST_KIND = len(_TEXTS)
+"""Codec and type of timestamp: plus the codec's number, plus CODECS times the type's."""
+CODECS = len(_CODEC_NAMES)
+FIRST_FLAGS = FIRST_KIND + len(_KINDS)
+"""The flags of a v2 batch: plus bits 4 to 6 of its attributes."""
+FIRST_CONTROL = FIRST_FLAGS + len(_FLAGS)
 CONTROLS = len(_CONTROL_NAMES)
-_TEXT, _TEXT_AT = end_to_end(_TEXTS + _CODEC_NAMES + _CONTROL_NAMES)
+_TEXT, _TEXT_AT = end_to_end(_TEXTS + _KINDS + _FLAGS + _CONTROL_NAMES)
 
 _PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
