@@ -7,7 +7,7 @@ What :class:`~decoder.kafka.framing.KafkaFramer`, :class:`~decoder.kafka.pairing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from decoder.kafka.batch import kernel_tables
 from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
 from decoder.kafka.redaction import RECORDS, is_untouched
 from decoder.kafka.stream_kernel import FRAME, Frames, new_frames
-from decoder.model import PayloadPolicy
+from decoder.model import Frame, FrameFlags, PayloadPolicy
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Marks = np.ndarray[Any, np.dtype[np.uint8]]
@@ -181,6 +181,32 @@ class KafkaBulk:
             frames.flags[with_records[done]] |= flags[done]
             left[with_records[done]] = False
         return np.flatnonzero(left)
+
+    @staticmethod
+    def sealed(frame: Frame) -> Frame | None:
+        """What :func:`decoder.redact.redact` makes of a sound frame with records; None if it must see the frame."""
+        side = _DIRECTIONS.index(frame.direction)
+        if (frame.api_key, frame.direction) not in RECORDS or frame.payload_policy not in ("lengths", "full"):
+            return None
+        bodies = kernel_tables().bodies
+        key, version = frame.api_key or 0, frame.api_version
+        if version is None or not 0 <= version < bodies.shape[2] or bodies[side, key, version] < 0:
+            return None
+        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED or (side == 0 and _key_and_version(frame) != (key, version)):
+            return None
+        data, flags = np.frombuffer(bytearray(frame.frame), np.uint8), np.empty(1, np.int64)
+        seal_kernel.seal_frames(
+            kernel_tables(), data, np.zeros(1, np.int64), np.array([len(data)]), np.array([side], np.uint8),
+            np.array([key]), np.array([version]), frame.payload_policy == "full", _spans(), flags,
+        )  # fmt: skip
+        if flags[0] == seal_kernel.GIVEN_BACK:
+            return None
+        return replace(frame, frame=data.tobytes(), flags=frame.flags | int(flags[0]))
+
+
+def _key_and_version(frame: Frame) -> tuple[int, int]:
+    """Of a request, by its own header."""
+    return int.from_bytes(frame.frame[:2], "big", signed=True), int.from_bytes(frame.frame[2:4], "big", signed=True)
 
 
 _DIRECTIONS: Sequence[Any] = ("request", "response")

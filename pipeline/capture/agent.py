@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
@@ -98,6 +99,21 @@ def decryption_of(
     return Decryption(str(pieces[0]), tls_keylog) if len(pieces) == 1 else nullcontext()
 
 
+class Held(Protocol):
+    """A request that is held back and is no frame yet."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def ts_end(self) -> int:
+        """Capture time of the last one (µs)."""
+
+    def as_frame(self) -> Frame:
+        """The frame."""
+
+
 class Agent:
     """One capture being read: packets in, frames and gaps out. It may run for as long as packets come.
 
@@ -126,7 +142,7 @@ class Agent:
         self._sessions: dict[Connection, Session] = {}
         self._buffered: dict[Connection, int] = {}  # by the sessions
         self._buffered_bytes = 0
-        self._held: OrderedDict[str, Frame] = OrderedDict()
+        self._held: OrderedDict[str, Frame | Held] = OrderedDict()
         self._held_bytes = 0
         self._ts = 0
         self._dropped: dict[int, int] = {}
@@ -159,9 +175,7 @@ class Agent:
 
     def release(self) -> Iterator[Frame | Gap]:
         """The requests that are held back: the rest of their connections may be read by another process."""
-        yield from self._counted(iter(self._held.values()))
-        self._held.clear()
-        self._held_bytes = 0
+        yield from self._counted(request for request in map(self._let_go, list(self._held)) if request is not None)
 
     def finish(self) -> Iterator[Frame | Gap]:
         """The capture ends here: what was left open."""
@@ -301,7 +315,7 @@ class Agent:
         if isinstance(item, Gap):
             yield item
             return
-        frame = redact(item, self._field_hash)
+        frame = self._redact(item)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
             request = self._let_go(exchange_id)
@@ -311,12 +325,15 @@ class Agent:
         elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
             yield frame
         else:
-            self._hold(frame)
+            self._hold(exchange_id, frame)
         yield from self._overdue(self._ts)
 
-    def _hold(self, frame: Frame) -> None:
-        self._held[frame.exchange_id or ""] = frame
-        self._held_bytes += len(frame.frame)
+    def _redact(self, frame: Frame) -> Frame:
+        return redact(frame, self._field_hash)
+
+    def _hold(self, exchange_id: str, request: Frame | Held) -> None:
+        self._held[exchange_id] = request
+        self._held_bytes += request.size
 
     def _overdue(self, now: int) -> Iterator[Frame | Gap]:
         """The requests that have been held back for too long, or that are too many."""
@@ -325,11 +342,15 @@ class Agent:
             if overdue is not None:
                 yield overdue
 
-    def _is_overdue(self, oldest: Frame, now: int) -> bool:
+    def _is_overdue(self, oldest: Frame | Held, now: int) -> bool:
         return now - oldest.ts_end > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
 
     def _let_go(self, exchange_id: str) -> Frame | None:
-        frame = self._held.pop(exchange_id, None)
-        if frame is not None:
-            self._held_bytes -= len(frame.frame)
-        return frame
+        request = self._no_longer_held(exchange_id)
+        return request if request is None or isinstance(request, Frame) else request.as_frame()
+
+    def _no_longer_held(self, exchange_id: str) -> Frame | Held | None:
+        request = self._held.pop(exchange_id, None)
+        if request is not None:
+            self._held_bytes -= request.size
+        return request

@@ -11,10 +11,11 @@ from collections.abc import Generator, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from decoder.kafka.bulk import KafkaBulk
 from decoder.model import Frame, Gap
-from decoder.redact import redact
 from pipeline.capture.agent import MAX_BUFFERED_BYTES, Agent
 from pipeline.capture.block import Block, block_of
+from pipeline.capture.columns import Row, tables_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lanes import Lanes
 from pipeline.capture.link import Segment
@@ -29,8 +30,7 @@ class BlockAgent(Agent):
     def __init__(self, agent: Agent) -> None:
         """Go on where ``agent`` stands; it must not be used any more."""
         vars(self).update(vars(agent))
-        field_hash = self._field_hash
-        self._lanes = Lanes(self._policy, lambda frame: redact(frame, field_hash))
+        self._lanes = Lanes(self._policy, super()._redact)
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """See Agent.take."""
@@ -55,12 +55,14 @@ class BlockAgent(Agent):
         others = self._other_segments(block, segments)
         by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
         harvest = self._lanes.take(block, by_flow, segments)
-        yield from self._counted(request for request in map(self._let_go, harvest.answered) if request is not None)
-        if harvest.table is not None:
-            self.stats.count_table(harvest.table)
-            yield harvest.table
-        for frame in harvest.held:
-            self._hold(frame)
+        answered = [request for request in map(self._no_longer_held, harvest.answered) if request is not None]
+        yield from self._counted(request for request in answered if isinstance(request, Frame))
+        for table in (*tables_of(row for row in answered if isinstance(row, Row)), harvest.table):
+            if table is not None:
+                self.stats.count_table(table)
+                yield table
+        for exchange_id, row in harvest.held:
+            self._hold(exchange_id, row)
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
         touched = yield from self._take_rest(block, segments, others, harvest.rest.tolist())
@@ -72,6 +74,10 @@ class BlockAgent(Agent):
         for connection in touched:
             if connection in self._sessions:
                 self._lanes.enter(connection, self._sessions[connection])
+
+    def _redact(self, frame: Frame) -> Frame:
+        sealed = KafkaBulk.sealed(frame) if frame.protocol == "kafka" else None
+        return super()._redact(frame) if sealed is None else sealed
 
     def _take_rest(
         self, block: Block, segments: Segments, others: dict[int, Segment], numbers: list[int]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,28 @@ class Rows:
         """Some of the rows."""
         return Rows(self.data, *(getattr(self, name)[numbers] for name in _COLUMNS))
 
+    def alone(self, numbers: Ints) -> Rows:
+        """Some of the rows, with a copy of their bytes."""
+        some = self.at(numbers)
+        ends = np.cumsum(some.size)
+        data = np.empty(int(some.size.sum()), np.uint8)
+        gather(self.data, some.begin, some.size, ends, data)
+        return replace(some, data=data, begin=ends - some.size)
+
+
+class Row(NamedTuple):
+    """A frame among rows: their connections' labels, its number, bytes, and capture time of the last byte (µs)."""
+
+    rows: Rows
+    labels: Sequence[Labels]
+    number: int
+    size: int
+    ts_end: int
+
+    def as_frame(self) -> Frame:
+        """The frame alone."""
+        return frames_of(self.rows.at(np.array([self.number])), self.labels)[0]
+
 
 _COLUMNS = [name for name in Rows.__dataclass_fields__ if name != "data"]
 
@@ -88,6 +110,22 @@ def frames_of(rows: Rows, labels: Sequence[Labels]) -> list[Frame]:
         )
         found.append(frame)
     return found
+
+
+def rows_by_id(rows: Rows, labels: Sequence[Labels]) -> Iterator[tuple[str, Row]]:
+    """Each row with its exchange id."""
+    columns = zip(rows.which.tolist(), rows.ordinal.tolist(), rows.size.tolist(), rows.ts_end.tolist(), strict=True)
+    for number, (which, ordinal, size, ts_end) in enumerate(columns):
+        yield f"{labels[which].connection_id}-{ordinal}", Row(rows, labels, number, size, ts_end)
+
+
+def tables_of(held: Iterable[Row]) -> Iterator[pa.Table]:
+    """As :func:`table_of`, for rows of several origins."""
+    by_origin: dict[int, list[Row]] = {}
+    for row in held:
+        by_origin.setdefault(id(row.rows), []).append(row)
+    for some in by_origin.values():
+        yield table_of(some[0].rows.at(np.array([row.number for row in some])), some[0].labels)
 
 
 def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:

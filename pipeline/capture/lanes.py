@@ -18,7 +18,7 @@ import pyarrow as pa
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
 from decoder.model import Frame, PayloadPolicy
 from pipeline.capture.block import BLOCK_PACKETS, Block
-from pipeline.capture.columns import Rows, frames_of, table_of
+from pipeline.capture.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.link import Endpoint, Segment
@@ -111,14 +111,14 @@ class Harvest:
 
     Attributes:
         table: frames of the landing zone's schema.
-        held: requests without a response yet.
+        held: requests without a response yet, by exchange id.
         answered: exchange ids of requests that were held before, and have their response now.
         touched: connections that had packets, in the order of the newest of each, and when that was captured (µs).
         rest: numbers of the packets that the tracker must read, in order.
     """
 
     table: pa.Table | None = None
-    held: list[Frame] = field(default_factory=list)
+    held: list[tuple[str, Row]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     touched: list[tuple[Connection, int]] = field(default_factory=list)
     rest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -378,7 +378,7 @@ class Lanes:
             redacted = self._redact(frame)
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
-        harvest.held = frames_of(rows.at(np.flatnonzero(is_held)), labels)
+        harvest.held = list(rows_by_id(rows.alone(np.flatnonzero(is_held)), labels))
         passed = np.flatnonzero(~is_held)
         if len(passed):
             harvest.table = table_of(rows.at(passed), labels)
