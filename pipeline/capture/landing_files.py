@@ -151,9 +151,10 @@ def _table(rows: Sequence[Frame] | Sequence[Gap], schema: pa.Schema) -> pa.Table
 
 def _files(prefix: str, table: pa.Table) -> Iterator[LandingFile]:
     days = table["ts"].cast(pa.date32())
-    for day in days.unique().sort():
+    present = days.unique().sort()
+    for day in present:
         # Pages follow the chunks, so that the same rows in other chunks would make another file.
-        part = table.filter(pc.equal(days, day)).combine_chunks()
+        part = (table if len(present) == 1 else table.filter(pc.equal(days, day))).combine_chunks()
         span = pc.min_max(part["ts"].cast(pa.int64()))
         sink = pa.BufferOutputStream()
         pq.write_table(part, sink, **_WRITE)
