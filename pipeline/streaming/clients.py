@@ -82,7 +82,8 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
         read_table(spark, lake, MONGO_COMMANDS)
         .where(later & F.coalesce("driver", "application").isNotNull())
         .withColumnRenamed("application", "client_id")
-        .groupBy(*who, F.concat_ws(" ", "driver", "driver_version").alias("software"))
+        # A library around the driver adds its name and version behind a bar, an extension a name only.
+        .groupBy(*who, F.regexp_replace(F.concat_ws(" ", "driver", "driver_version"), r"\|+$", "").alias("software"))
         .agg(*_seen())
         .withColumn("protocol", F.lit("mongodb"))
     )
