@@ -13,7 +13,7 @@ from decoder.model import FrameFlags
 from decoder.mongodb.errors import error_name
 from decoder.mongodb.messages import HANDSHAKES, command_document
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
-from decoder.mongodb.wire import is_command_collection
+from decoder.mongodb.wire import LEGACY_COMMANDS, is_command_collection
 
 Json = dict[str, Any]
 
@@ -21,8 +21,6 @@ _STATEMENTS = ("documents", "updates", "deletes", "ops")
 """Arrays, or sections, with what a write command writes."""
 _QUERY_FAILURE = 2
 """Flag bit of OP_REPLY."""
-_LEGACY = {2001: "update", 2002: "insert", 2004: "find", 2005: "getMore", 2006: "delete", 2007: "killCursors"}
-"""The command that took the place of each legacy opcode."""
 _AWAITING = dict.fromkeys(HANDSHAKES, "maxAwaitTimeMS") | {"getMore": "maxTimeMS"}
 """The field by which a command asks the server to wait for news."""
 
@@ -167,7 +165,7 @@ def _asked_by_opcode(half: Half) -> Json:
     cursors = _numbers(body["cursorIDs"]) if "cursorIDs" in body else None
     is_write = "selector" in body
     return {
-        "command": _LEGACY.get(opcode) if isinstance(opcode, int) else None,
+        "command": LEGACY_COMMANDS.get(opcode) if isinstance(opcode, int) else None,
         "database": database or None,
         "collection": collection or None,
         "cursor_id": _number(body.get("cursorID")) or (cursors[0] if cursors else None),

@@ -37,6 +37,11 @@ REQUEST_OPCODES = frozenset(OPCODES) - {OP_REPLY, OP_COMMANDREPLY}
 RESPONSE_OPCODES = frozenset({OP_REPLY, OP_COMMANDREPLY, OP_COMPRESSED, OP_MSG})
 SILENT_OPCODES = frozenset({OP_UPDATE, OP_INSERT, OP_DELETE, OP_KILL_CURSORS})
 """Requests that no server answers."""
+LEGACY_COMMANDS = {
+    OP_UPDATE: "update", OP_INSERT: "insert", OP_QUERY: "find", OP_GET_MORE: "getMore", OP_DELETE: "delete",
+    OP_KILL_CURSORS: "killCursors",
+}  # fmt: skip
+"""The command that took the place of each legacy opcode."""
 
 CHECKSUM_PRESENT, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
 """Flag bits of OP_MSG."""
