@@ -15,6 +15,7 @@ from decoder.mongodb.wire import (
     LEGACY_COMMANDS,
     OP_MSG,
     OP_QUERY,
+    REQUEST_OPCODES,
     REQUIRED_FLAGS,
     Header,
     is_command_collection,
@@ -24,6 +25,7 @@ _FRONT = struct.Struct("<iiiiIBi")
 """Of an OP_MSG: header, flag bits, kind of the first section, its size."""
 _FIRST_DOCUMENT = _FRONT.size - 4
 _INT32 = struct.Struct("<i")
+_UINT32 = struct.Struct("<I")
 _WRAPPERS = (b"$query", b"query")
 """Of commands that were sent as queries with options."""
 _TOLD = (b"$db", b"collection")
@@ -97,6 +99,11 @@ def command_place(data: bytes) -> tuple[int, int] | None:
     return (_FIRST_DOCUMENT, end) if at == last else None
 
 
+def flag_bits(data: bytes) -> int:
+    """Of an OP_MSG that has a :func:`command_place`."""
+    return int(_UINT32.unpack_from(data, HEADER_BYTES)[0])
+
+
 def _opened(data: bytes, direction: Direction) -> Summary:
     """Of a message that is compressed, or of a legacy opcode, or has something uncommon."""
     opened = open_message(data)
@@ -110,7 +117,7 @@ def _opened(data: bytes, direction: Direction) -> Summary:
     namespace = read.get("fullCollectionName", "")
     database, _, collection = namespace.partition(".")
     found = None
-    if opened.opcode != OP_QUERY or is_command_collection(namespace):
+    if opened.opcode in REQUEST_OPCODES and (opened.opcode != OP_QUERY or is_command_collection(namespace)):
         places = (place for place in opened.outline.places if place.role == "command")
         found = next((_command(opened.data, place.start, place.end) for place in places), None)
     if found is None:

@@ -29,6 +29,8 @@ from tests.hostile.mutate import FLAGS, MOST_BYTES, Hostile
 KEY = FieldHash(b"a key of this deployment")
 POLICIES: tuple[PayloadPolicy, ...] = get_args(PayloadPolicy)
 _LIES = [struct.pack("<i", n) for n in (0, 1, 4, 5, 15, 16, 2**31 - 1, -1, -(2**31), 255, 65_536, 48_000_001)]
+TRIES = 50
+"""Places looked at for one that a mutation is meant for."""
 _TYPES = bytes([*range(0x15), 0x7F, 0xFF])
 
 Good = tuple[Direction, bytes]
@@ -98,19 +100,19 @@ def splice(data: bytes, source: random.Random, other: bytes) -> bytes:
 
 def lie_about_a_length(data: bytes, source: random.Random, _: bytes) -> bytes:
     """Where a small number stands that may be one."""
-    places = [at for at in range(len(data) - 3) if 0 < int.from_bytes(data[at : at + 4], "little") <= len(data)]
-    if not places:
+    tried = (source.randrange(len(data) - 3) for _ in range(TRIES if len(data) > 3 else 0))
+    at = next((at for at in tried if 0 < int.from_bytes(data[at : at + 4], "little") <= len(data)), None)
+    if at is None:
         return data
-    at = source.choice(places)
     near = int.from_bytes(data[at : at + 4], "little") + source.choice((-5, -1, 1, 4))
     return data[:at] + source.choice([*_LIES, struct.pack("<i", near)]) + data[at + 4 :]
 
 
 def change_a_type(data: bytes, source: random.Random, _: bytes) -> bytes:
-    places = [at for at in range(20, len(data)) if data[at] in _TYPES]
-    if not places:
+    tried = (source.randrange(20, len(data)) for _ in range(TRIES if len(data) > 20 else 0))
+    at = next((at for at in tried if data[at] in _TYPES), None)
+    if at is None:
         return data
-    at = source.choice(places)
     return data[:at] + bytes([source.choice(_TYPES)]) + data[at + 1 :]
 
 
