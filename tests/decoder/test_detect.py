@@ -7,7 +7,7 @@ import struct
 from benchmarks.corpus import samples as kafka_samples
 from decoder.detect import cut_mongodb, is_mongodb
 from tests.captures.mongodb.exchanges import frames
-from tests.captures.mongodb.record import HERE, NAMES
+from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import command, legacy, reply
 from tests.hostile.mongodb import samples as mongodb_samples
 
@@ -22,7 +22,7 @@ def test_every_message_is_taken_for_what_it_is():
 
 
 def test_a_recorded_message_tells_its_direction():
-    recorded = [frame for name in NAMES for frame in frames(HERE / f"{name}.pcap")]
+    recorded = [frame for name in ALL for frame in frames(HERE / f"{name}.pcap")]
     assert len(recorded) > 300
     assert not [frame for frame in recorded if cut_mongodb(frame.frame).direction != frame.direction]
 

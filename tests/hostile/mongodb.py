@@ -20,7 +20,7 @@ from decoder.mongodb.summary import summarise
 from decoder.mongodb.wire import HEADER_BYTES
 from decoder.redact import redact
 from tests.captures.mongodb.exchanges import frames
-from tests.captures.mongodb.record import HERE, RECORDINGS
+from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD
 from tests.hostile.invariants import CODEC
@@ -39,7 +39,7 @@ Good = tuple[Direction, bytes]
 @cache
 def samples() -> tuple[Good, ...]:
     """Every message of the recordings, and made ones of every opcode and type of value."""
-    recorded = [(frame.direction, frame.frame) for name in RECORDINGS for frame in frames(HERE / f"{name}.pcap")]
+    recorded = [(frame.direction, frame.frame) for name in ALL for frame in frames(HERE / f"{name}.pcap")]
     made = [*PAYLOAD.values(), *((direction, data) for direction, data, _ in CREDENTIALS.values())]
     return tuple(dict.fromkeys([*made, *recorded]))
 
