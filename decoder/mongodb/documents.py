@@ -45,23 +45,16 @@ _PLAIN = frozenset({str, bool, int, type(None)})
 class Budget:
     """How many documents, with the values in them, one message may still have."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self._left = limits.MAX_BSON_VALUES
+        self.left = limits.MAX_BSON_VALUES
 
     def take(self, at: int) -> None:
         """Count a value that stands at ``at``; raises DecodeError if it is one too many."""
-        self._left -= 1
-        if self._left < 0:
+        self.left -= 1
+        if self.left < 0:
             raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
-
-    def has_taken(self, count: int) -> bool:
-        """Count so many values at once. False, and none is counted, if they are too many."""
-        if count > self._left:
-            return False
-        self._left -= count
-        return True
 
 
 class Element(NamedTuple):
@@ -224,14 +217,16 @@ def check(data: bytes, start: int, end: int, budget: Budget) -> None:
     Raises:
         DecodeError: as :func:`walk`.
     """
-    count = _common_values(data, start, end)
-    if count is None or not budget.has_taken(count):
-        for _ in walk(data, start, end, budget):
-            pass
+    count = _common_values(data, start, end, budget.left)
+    if count is not None:
+        budget.left -= count
+        return
+    for _ in walk(data, start, end, budget):
+        pass
 
 
-def _common_values(data: bytes, start: int, end: int) -> int | None:  # noqa: C901, PLR0911, PLR0912  one loop: calls cost more
-    """How many values a document has in which nothing is wrong or rare; None: it needs a closer look."""
+def _common_values(data: bytes, start: int, end: int, most: int) -> int | None:  # noqa: C901, PLR0911, PLR0912  one loop: calls cost more
+    """How many values, ``most`` at most, a document has in which nothing is wrong or rare; None: look closer."""
     if end - start < MIN_DOCUMENT_BYTES or _INT32.unpack_from(data, start)[0] != end - start or data[end - 1]:
         return None
     read, find, fixed = _INT32.unpack_from, data.find, _FIXED
@@ -247,9 +242,9 @@ def _common_values(data: bytes, start: int, end: int) -> int | None:  # noqa: C9
             last = outer.pop()
             continue
         value = find(0, at + 1, last) + 1
-        if not value:
-            return None
         count += 1
+        if not value or count > most:
+            return None
         if kind in fixed:
             at = value + fixed[kind]
             if at > last or (kind == BOOLEAN and data[value] > 1):
