@@ -20,6 +20,7 @@ from decoder.mongodb.summary import summarise
 MESSAGES = 30_000
 """In a round, by repeating the recorded ones."""
 _CODEC = Codec()
+_AS_MONGODB = ("-d", f"tcp.port=={MONGODB.port},mongo", "-Y", "mongo")
 _FIELDS = ("frame.number", "mongo.request_id", "mongo.response_to", "mongo.opcode", "mongo.full_collection_name")
 _JSON = json_util.RELAXED_JSON_OPTIONS
 
@@ -59,11 +60,11 @@ def beside_tshark(messages: Sequence[CorpusFrame]) -> None:
             Tshark(
                 "tshark -T fields",
                 f"text, {len(_FIELDS)} fields",
-                ("-Y", "mongo", "-T", "fields", *fields),
+                (*_AS_MONGODB, "-T", "fields", *fields),
                 wire=MONGODB,
             ),
             Tshark(
-                "tshark -T json", "JSON text, all fields", ("-Y", "mongo", "-T", "json", "-J", "mongo"), wire=MONGODB
+                "tshark -T json", "JSON text, all fields", (*_AS_MONGODB, "-T", "json", "-J", "mongo"), wire=MONGODB
             ),
         ]
         start = Tshark("", "", only_tcp, wire=MONGODB)

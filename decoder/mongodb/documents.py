@@ -139,6 +139,26 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Element]:
         return
 
 
+def top_level(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """As :func:`fields`, only quicker: type, start of the key, start of the value."""
+    read, find, fixed = _INT32.unpack_from, data.find, _FIXED
+    at, last = start + 4, end - 5
+    while at < last and (kind := data[at]):
+        value = find(0, at + 1, last) + 1
+        begin, at = at + 1, 0
+        if value and kind in fixed:
+            at = value + fixed[kind]
+        elif value and kind == STRING:
+            at = value + 4 + max(read(data, value)[0], 1)
+        elif value and kind in (DOCUMENT, ARRAY):
+            at = value + max(read(data, value)[0], MIN_DOCUMENT_BYTES)
+        if not begin < at <= last:  # the last one, a rare type, or broken
+            for element in fields(data, begin - 5, end):
+                yield element.kind, element.key_start, element.start
+            return
+        yield kind, begin, value
+
+
 def _element(data: bytes, at: int, last: int, depth: int) -> tuple[Element, int]:
     """The value at ``at`` in a document whose last byte is at ``last``, and where the document begins that it holds."""
     kind = data[at]

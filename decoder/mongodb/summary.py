@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from decoder.model import Direction
-from decoder.mongodb.documents import DOCUMENT, MIN_DOCUMENT_BYTES, STRING, SYMBOL, Element, fields
+from decoder.mongodb.documents import DOCUMENT, MIN_DOCUMENT_BYTES, STRING, SYMBOL, top_level
 from decoder.mongodb.messages import open_message
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.wire import (
@@ -131,8 +131,8 @@ def _opened(data: bytes, direction: Direction) -> Summary:
 def _command(data: bytes, start: int, end: int) -> tuple[str, str | None, str | None] | None:
     """Command, database and collection of a command's document, None of an empty one."""
     name, found = _named(data, start, end)
-    if name in _WRAPPERS and found[name].kind == DOCUMENT:
-        name, found = _named(data, found[name].start, found[name].end)
+    if name in _WRAPPERS and found[name][0] == DOCUMENT:
+        name, found = _named(data, found[name][1], end)
     if name is None:
         return None
     collection = found.get(b"collection" if name == b"getMore" else name)
@@ -141,20 +141,21 @@ def _command(data: bytes, start: int, end: int) -> tuple[str, str | None, str | 
     return name.decode(errors="replace"), _text(data, found.get(b"$db")) or None, _text(data, collection)
 
 
-def _named(data: bytes, start: int, end: int) -> tuple[bytes | None, dict[bytes, Element]]:
-    """The first key of a document, and the values that matter by their keys: the last of those repeated."""
+def _named(data: bytes, start: int, end: int) -> tuple[bytes | None, dict[bytes, tuple[int, int]]]:
+    """The first key of a document, and type and place of the values that matter: the last of those repeated."""
     name: bytes | None = None
-    found: dict[bytes, Element] = {}
-    for element in fields(data, start, end):
-        key = data[element.key_start : element.key_end]
+    found: dict[bytes, tuple[int, int]] = {}
+    for kind, key_start, value in top_level(data, start, end):
+        key = data[key_start : value - 1]
         if name is None:
             name = key
         if key == name or key in _TOLD:
-            found[key] = element
+            found[key] = (kind, value)
     return name, found
 
 
-def _text(data: bytes, element: Element | None) -> str | None:
-    if element is None or element.kind not in (STRING, SYMBOL):
+def _text(data: bytes, place: tuple[int, int] | None) -> str | None:
+    if place is None or place[0] not in (STRING, SYMBOL):
         return None
-    return data[element.start + 4 : element.end - 1].decode(errors="replace")
+    start = place[1] + _INT32.size
+    return data[start : start + _INT32.unpack_from(data, place[1])[0] - 1].decode(errors="replace")
