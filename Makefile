@@ -82,6 +82,7 @@ fuzz: setup ## Decode hostile frames for long (make fuzz FRAMES=10000000 SEED=1)
 
 loss: setup ## Harm captures and compare what the agent makes of them (make loss SEEDS=10000)
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2
+	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2 --protocol mongodb
 
 lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

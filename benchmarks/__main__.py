@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, live, records, spark, variant
+from benchmarks import capture, decode, live, mongodb, records, spark, variant
 
 PARTS = {
     "capture": capture.main,
     "decode": decode.main,
     "live": live.main,
+    "mongodb": mongodb.main,
     "records": records.main,
     "spark": spark.main,
     "variant": variant.main,

@@ -24,7 +24,7 @@ ROUNDS = 3
 FRAMES = 50_000
 _MAX_FRAME_BYTES = 65_000
 _FIELDS = ("frame.number", "kafka.api_key", "kafka.api_version", "kafka.correlation_id", "kafka.client_id")
-_QUIET = ("-o", "tcp.analyze_sequence_numbers:FALSE")
+QUIET = ("-o", "tcp.analyze_sequence_numbers:FALSE")
 
 
 def main(recorded: Sequence[CorpusFrame]) -> None:
@@ -32,8 +32,8 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
     if shutil.which("tshark") is None:
         CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
         return
-    frames = _copies(understood(recorded)[:FRAMES])
-    CONSOLE.print(f"\nBeside tshark {_version()}, versions that it knows: {describe(frames)}; a packet each")
+    frames = copies(understood(recorded)[:FRAMES])
+    CONSOLE.print(f"\nBeside tshark {version()}, versions that it knows: {describe(frames)}; a packet each")
     candidates: list[Candidate[CorpusFrame]] = [
         replace(FRAME_READERS[0], name="Wirelake, kernel, frames in memory"),
         FromCapture("Wirelake, agent and plain reader", "JSON text, all fields"),
@@ -63,13 +63,25 @@ def understood(frames: Sequence[CorpusFrame]) -> list[CorpusFrame]:
     return [frame for frame in frames if frame.exchange not in bad]
 
 
-def _copies(frames: Sequence[CorpusFrame]) -> list[CorpusFrame]:
+def copies(frames: Sequence[CorpusFrame], count: int = FRAMES) -> list[CorpusFrame]:
     """The frames again and again, each time as connections of their own."""
     return [
         replace(frame, connection=f"{frame.connection} {copy}")
-        for copy in range(max(1, FRAMES // len(frames)))
+        for copy in range(max(1, count // len(frames)))
         for frame in frames
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How frames stand in a stream: to which port, and with which length in front."""
+
+    port: int
+    prefix: struct.Struct | None = None
+
+
+KAFKA = Wire(9092, struct.Struct(">i"))
+MONGODB = Wire(27017)
 
 
 @dataclass
@@ -78,6 +90,7 @@ class InFile:
 
     name: str
     gives: str
+    wire: Wire = field(default=KAFKA, kw_only=True)
     _folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory, init=False)
     _capture: Path = field(default_factory=Path, init=False)
 
@@ -88,7 +101,7 @@ class InFile:
         raise NotImplementedError
 
     def load(self, items: Sequence[CorpusFrame]) -> None:
-        self._capture = write_capture(Path(self._folder.name) / "frames.pcap", items)
+        self._capture = write_capture(Path(self._folder.name) / "frames.pcap", items, self.wire)
 
 
 class FromCapture(InFile):
@@ -109,7 +122,7 @@ class Tshark(InFile):
     def round(self, repeat: int) -> float:
         begun = children_seconds()
         for _ in range(repeat):
-            subprocess.run(["tshark", "-r", str(self._capture), *_QUIET, *self.arguments],
+            subprocess.run(["tshark", "-r", str(self._capture), *QUIET, *self.arguments],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)  # fmt: skip
         return children_seconds() - begun
 
@@ -119,11 +132,11 @@ def _fields() -> Iterable[str]:
 
 
 def _tshark(capture: Path, *arguments: str) -> str:
-    command = ["tshark", "-r", str(capture), *_QUIET, *arguments]
+    command = ["tshark", "-r", str(capture), *QUIET, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def _version() -> str:
+def version() -> str:
     lines = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()
     return lines[0].split()[2]
 
@@ -133,7 +146,7 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def write_capture(path: Path, frames: Iterable[CorpusFrame]) -> Path:
+def write_capture(path: Path, frames: Iterable[CorpusFrame], wire: Wire = KAFKA) -> Path:
     """A pcap with each frame in a TCP segment of its own; every connection has its own client address."""
     clients: dict[str, int] = {}
     sent: dict[tuple[str, bool], int] = defaultdict(lambda: 1)
@@ -142,21 +155,21 @@ def write_capture(path: Path, frames: Iterable[CorpusFrame]) -> Path:
         for number, frame in enumerate(frames):
             to_server = frame.direction == "request"
             client = clients.setdefault(frame.connection, len(clients))
-            payload = struct.pack(">i", len(frame.data)) + frame.data
+            payload = (wire.prefix.pack(len(frame.data)) if wire.prefix else b"") + frame.data
             seq = sent[frame.connection, to_server]
             ack = sent[frame.connection, not to_server]
             sent[frame.connection, to_server] += len(payload)
-            packet = _packet(client, payload, to_server=to_server, seq=seq, ack=ack)
+            packet = _packet(client, wire.port, payload, to_server=to_server, seq=seq, ack=ack)
             seconds, micros = divmod(number * 100, 1_000_000)
             file.write(struct.pack("<IIII", 1_700_000_000 + seconds, micros, len(packet), len(packet)) + packet)
     return path
 
 
-def _packet(client: int, payload: bytes, *, to_server: bool, seq: int, ack: int) -> bytes:
+def _packet(client: int, port: int, payload: bytes, *, to_server: bool, seq: int, ack: int) -> bytes:
     """Ethernet, IPv4 and TCP without checksums, as captures of outgoing packets have them."""
     client_ip, server_ip = struct.pack(">I", 0x0A010000 + client + 1), bytes([10, 0, 0, 1])
     source, target = (client_ip, server_ip) if to_server else (server_ip, client_ip)
-    ports = (40_000, 9092) if to_server else (9092, 40_000)
+    ports = (40_000, port) if to_server else (port, 40_000)
     tcp = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, 0x18, 65_535, 0, 0)
     size = 20 + len(tcp) + len(payload)
     ip = struct.pack(">BBHHHBBH", 0x45, 0, size, 0, 0x4000, 64, 6, 0) + source + target

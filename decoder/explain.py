@@ -14,7 +14,7 @@ from decoder.kafka.messages import RECORDS_REMOVED
 from decoder.kafka.program import Programs
 from decoder.kafka.records import batch_spans, summarise
 from decoder.model import Direction, Message
-from decoder.mongodb.explain import explain_message
+from decoder.mongodb.explain import explain_message, uncompressed_message
 
 MESSAGE = "message"
 """``Line.type`` of the heading of a message inside a bytes field."""
@@ -48,11 +48,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A message of ``size`` bytes, line by line in the order of the bytes."""
+    """A message of ``size`` bytes, line by line in the order of the bytes.
+
+    Attributes:
+        inside: of a compressed MongoDB message the one in it, whose bytes count from a header of its own.
+        frame: its bytes.
+    """
 
     message: Message
     lines: tuple[Line, ...]
     size: int
+    inside: Explanation | None = None
+    frame: bytes = b""
 
 
 def explain(
@@ -99,7 +106,9 @@ def _explain_mongodb(codec: Codec, frame: bytes, direction: Direction, flags: in
     ]
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
-    return Explanation(message, tuple(lines), len(frame))
+    plain = uncompressed_message(frame)
+    inside = _explain_mongodb(codec, plain, direction, flags) if plain is not None else None
+    return Explanation(message, tuple(lines), len(frame), inside, frame)
 
 
 def _line(frame: bytes, span: FieldSpan) -> Line:
@@ -235,7 +244,13 @@ def _error_line(frame: bytes, message: Message) -> Line:
 
 
 def as_objects(explanation: Explanation) -> Iterator[dict[str, Any]]:
-    """The lines as JSON objects with stable keys."""
+    """The lines as JSON objects with stable keys; those of a message inside another have ``inside`` true."""
+    yield from _objects(explanation, is_inside=False)
+    if explanation.inside is not None:
+        yield from _objects(explanation.inside, is_inside=True)
+
+
+def _objects(explanation: Explanation, *, is_inside: bool) -> Iterator[dict[str, Any]]:
     for line in explanation.lines:
         yield {
             "start": line.start,
@@ -246,4 +261,5 @@ def as_objects(explanation: Explanation) -> Iterator[dict[str, Any]]:
             "value": line.value,
             "hex": line.hex,
             "error": line.is_error,
+            **({"inside": True} if is_inside else {}),
         }

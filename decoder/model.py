@@ -119,9 +119,9 @@ class Frame:
 class Gap:
     """Bytes of one direction that are in no frame (a row of ``bronze.gaps``).
 
-    Of each direction of a connection, the bytes of all frames (each with its 4-byte length prefix; of a truncated one
-    those that it holds) and of all gaps together are those of the stream, from the first to the last that any packet
-    spoke of.
+    Of each direction of a connection, the bytes of all frames (of Kafka each with its 4-byte length prefix; of a
+    truncated one those that it holds) and of all gaps together are those of the stream, from the first to the last that
+    any packet spoke of.
 
     Attributes:
         seq: ordinal in its direction of the first frame found after the loss.

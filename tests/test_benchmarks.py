@@ -86,4 +86,4 @@ def test_what_is_not_installed_is_said(capsys):
 
 def test_an_unknown_part_is_refused(capsys):
     assert main(["decoed"]) == 2
-    assert "capture, decode, live, records" in capsys.readouterr().err
+    assert "capture, decode, live, mongodb, records" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from decoder.errors import DecodeError
-from decoder.mongodb.compression import COMPRESSED_AT, NOOP, STORED
+from decoder.mongodb.compression import COMPRESSED_AT, COMPRESSORS, NOOP, STORED
 from decoder.mongodb.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.wire import HEADER_BYTES, OPCODES, Place
@@ -31,6 +31,22 @@ class Part(NamedTuple):
     text: str
 
 
+def uncompressed_message(data: bytes) -> bytes | None:
+    """The message inside a compressed one, as if it had been sent by itself; None if there is none, or it is broken."""
+    try:
+        opened = open_message(data)
+    except DecodeError:
+        return None
+    is_inside = opened.compression is not None and opened.outline is not None and not _is_plain(opened)
+    return opened.data if is_inside else None
+
+
+def _is_plain(opened: Opened) -> bool:
+    """Whether the bytes inside an OP_COMPRESSED stand there as they are."""
+    plain = (NOOP, *(STORED | compressor for compressor in COMPRESSORS))
+    return opened.compression is not None and opened.compression.compressor_id in plain
+
+
 def explain_message(data: bytes) -> list[Part]:
     """All parts of a message that can be read, in the order of their bytes. Never raises.
 
@@ -46,7 +62,7 @@ def explain_message(data: bytes) -> list[Part]:
         if len(data) > COMPRESSED_AT:
             kind, size = opened.compression.compressor or "unknown", f"{len(data) - COMPRESSED_AT} bytes"
             parts.append(Part(COMPRESSED_AT, len(data), 0, "compressedMessage", kind, size))
-        if opened.compression.compressor_id not in (NOOP, *(STORED | one for one in range(4))):
+        if not _is_plain(opened):
             return parts
         shift = COMPRESSED_AT - HEADER_BYTES
     parts += [part._replace(start=part.start + shift, end=part.end + shift) for part in _body(opened)]

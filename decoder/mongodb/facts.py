@@ -13,16 +13,15 @@ from decoder.model import FrameFlags
 from decoder.mongodb.errors import error_name
 from decoder.mongodb.messages import HANDSHAKES, command_document
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
-from decoder.mongodb.wire import is_command_collection
+from decoder.mongodb.wire import LEGACY_COMMANDS, is_command_collection
 
 Json = dict[str, Any]
 
 _STATEMENTS = ("documents", "updates", "deletes", "ops")
 """Arrays, or sections, with what a write command writes."""
-_QUERY_FAILURE = 2
-"""Flag bit of OP_REPLY."""
-_LEGACY = {2001: "update", 2002: "insert", 2004: "find", 2005: "getMore", 2006: "delete", 2007: "killCursors"}
-"""The command that took the place of each legacy opcode."""
+_CURSOR_NOT_FOUND, _QUERY_FAILURE = 1, 2
+"""Flag bits of OP_REPLY."""
+_CURSOR_NOT_FOUND_CODE = 43
 _AWAITING = dict.fromkeys(HANDSHAKES, "maxAwaitTimeMS") | {"getMore": "maxTimeMS"}
 """The field by which a command asks the server to wait for news."""
 
@@ -167,7 +166,7 @@ def _asked_by_opcode(half: Half) -> Json:
     cursors = _numbers(body["cursorIDs"]) if "cursorIDs" in body else None
     is_write = "selector" in body
     return {
-        "command": _LEGACY.get(opcode) if isinstance(opcode, int) else None,
+        "command": LEGACY_COMMANDS.get(opcode) if isinstance(opcode, int) else None,
         "database": database or None,
         "collection": collection or None,
         "cursor_id": _number(body.get("cursorID")) or (cursors[0] if cursors else None),
@@ -198,10 +197,12 @@ def _old_reply(body: Json) -> tuple[Json, Json]:
     first = documents[0] if len(documents) == 1 else {}
     if "ok" in first:
         return _reply(first), first
-    is_failure = bool(body.get("responseFlags", 0) & _QUERY_FAILURE)
+    flags = body.get("responseFlags", 0)
     cursor = _number(body.get("cursorID"))
     facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": body.get("numberReturned")}
-    return facts, {"ok": 0, "code": first.get("code")} if is_failure else {"ok": 1}
+    if flags & _CURSOR_NOT_FOUND:
+        return facts | {"cursor_left": 0}, {"ok": 0, "code": _CURSOR_NOT_FOUND_CODE}
+    return facts, {"ok": 0, "code": first.get("code")} if flags & _QUERY_FAILURE else {"ok": 1}
 
 
 def _reply(document: Json) -> Json:

@@ -36,8 +36,13 @@ _STILL_TOLD = (
 )
 """Errors that what is left of a message still shows."""
 
-CHANGED = FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED
+CHANGED = (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED).value
 """Flags of frames whose checksum is not that of the wire."""
+_TRUNCATED, _CRC_CHECKED, _CRC_MISMATCH, _BODY_REMOVED = (
+    flag.value
+    for flag in (FrameFlags.TRUNCATED, FrameFlags.CRC_CHECKED, FrameFlags.CRC_MISMATCH, FrameFlags.BODY_REMOVED)
+)
+_SECRET = (FrameFlags.REDACTED | FrameFlags.CREDENTIALS).value
 
 
 @dataclass(slots=True)
@@ -146,7 +151,7 @@ class _Reading:
         if self.opened.compression is not None:
             return
         if self.flags & CHANGED:
-            is_valid = not self.flags & FrameFlags.CRC_MISMATCH if self.flags & FrameFlags.CRC_CHECKED else None
+            is_valid = not self.flags & _CRC_MISMATCH if self.flags & _CRC_CHECKED else None
         else:
             is_valid = crc32c.crc32c(memoryview(self.opened.data)[:at]) == outline.fields["checksum"]
         outline.fields["checksumValid"] = is_valid
@@ -173,7 +178,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
     body = reading.read()
     if opened.error is not None:
         reading.note(opened.error)
-    if flags & FrameFlags.BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:
+    if flags & _BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:
         detail = "what did not decode where it was captured was not stored"
         reading.error = DecodeError(ErrorCode.BODY_REMOVED, reading.error.offset, detail)
     if opened.error is not None and opened.error.code is ErrorCode.UNKNOWN_API:
@@ -194,7 +199,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
 
 def _failed(error: DecodeError, flags: int) -> Message:
     status: Status = "malformed"
-    if flags & FrameFlags.TRUNCATED:
+    if flags & _TRUNCATED:
         status = "truncated"
         error = DecodeError(
             ErrorCode.FRAME_TRUNCATED, error.offset, "the capture holds only the beginning of the frame"
@@ -205,11 +210,11 @@ def _failed(error: DecodeError, flags: int) -> Message:
 def _status(reading: _Reading, flags: int, size: int) -> tuple[Status, DecodeError | None]:
     """What the agent knows of the frame (its flags) goes before what the bytes say."""
     error = reading.error
-    if flags & FrameFlags.TRUNCATED:
+    if flags & _TRUNCATED:
         stopped = error.offset if error is not None and error.code is not ErrorCode.MESSAGE_LENGTH else size
         detail = "the capture holds only the beginning of the frame"
         return "truncated", DecodeError(ErrorCode.FRAME_TRUNCATED, min(stopped, size), detail)
-    if flags & (FrameFlags.REDACTED | FrameFlags.CREDENTIALS):
+    if flags & _SECRET:
         detail = "credentials were removed before the frame was stored"
         return "redacted", DecodeError(ErrorCode.CREDENTIALS_REDACTED, 0, detail)
     if error is None:

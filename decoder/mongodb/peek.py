@@ -13,6 +13,7 @@ from decoder.mongodb.compression import COMPRESSORS
 from decoder.mongodb.documents import DOCUMENT, INT64, MIN_DOCUMENT_BYTES, STRING, fields
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.secrets import is_secret_collection, is_sensitive_command
+from decoder.mongodb.summary import command_place, flag_bits
 from decoder.mongodb.wire import (
     EXHAUST_ALLOWED,
     HEADER_BYTES,
@@ -76,6 +77,12 @@ class RequestPeek:
 
 def peek_request(data: bytes) -> RequestPeek:
     """Look at a request, which may be cut off or damaged. Never raises."""
+    place = command_place(data)
+    if place is not None:
+        flags = flag_bits(data)
+        return RequestPeek(
+            bool(flags & MORE_TO_COME), bool(flags & EXHAUST_ALLOWED), _is_secret(*_command_in(data, *place))
+        )
     try:
         opened = open_message(data)
     except DecodeError:
@@ -94,6 +101,8 @@ def peek_request(data: bytes) -> RequestPeek:
 
 def has_more_to_come(data: bytes) -> bool:
     """Whether a response says that another one follows it by itself."""
+    if command_place(data) is not None:
+        return bool(flag_bits(data) & MORE_TO_COME)
     try:
         opened = open_message(data)
     except DecodeError:
@@ -135,10 +144,11 @@ def _command_in(data: bytes, start: int, end: int) -> tuple[str | None, str | No
 
 def holds_credentials(opened: Opened) -> bool:
     """Whether a request, and its answer, hold credentials."""
-    return any(
-        is_secret_collection(collection) or (command is not None and is_sensitive_command(command))
-        for command, collection in commands_of(opened)
-    )
+    return any(_is_secret(command, collection) for command, collection in commands_of(opened))
+
+
+def _is_secret(command: str | None, collection: str | None) -> bool:
+    return is_secret_collection(collection) or (command is not None and is_sensitive_command(command))
 
 
 def possible_header(data: bytes | bytearray, at: int, direction: Direction) -> Header | None:

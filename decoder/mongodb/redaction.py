@@ -11,7 +11,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, PayloadPolicy
 from decoder.mongodb.compression import COMPRESSED_AT, stored
 from decoder.mongodb.documents import Budget, document_end, fields, walk
-from decoder.mongodb.messages import Opened, open_message
+from decoder.mongodb.messages import CHANGED, Opened, open_message
 from decoder.mongodb.payload import Masker
 from decoder.mongodb.peek import commands_of
 from decoder.mongodb.rules import (
@@ -36,7 +36,7 @@ from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
 
 _MAY_BE_ANOTHERS = (
     FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT | FrameFlags.ORPHAN_RESPONSE
-)
+).value
 """Where bytes were lost, or came with two contents, a response may have been paired with another's request."""
 
 _WITHOUT_CREDENTIALS = frozenset({name.decode() for name in COMMANDS_ON_A_COLLECTION} | {"getMore", "bulkWrite"})
@@ -52,7 +52,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, but under the
     policy ``full`` if the command can be read and is no credential.
     """
-    if frame.flags & (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED):
+    if frame.flags & CHANGED:
         return frame  # it was cleaned before
     try:
         opened = open_message(frame.frame)

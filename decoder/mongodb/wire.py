@@ -37,6 +37,11 @@ REQUEST_OPCODES = frozenset(OPCODES) - {OP_REPLY, OP_COMMANDREPLY}
 RESPONSE_OPCODES = frozenset({OP_REPLY, OP_COMMANDREPLY, OP_COMPRESSED, OP_MSG})
 SILENT_OPCODES = frozenset({OP_UPDATE, OP_INSERT, OP_DELETE, OP_KILL_CURSORS})
 """Requests that no server answers."""
+LEGACY_COMMANDS = {
+    OP_UPDATE: "update", OP_INSERT: "insert", OP_QUERY: "find", OP_GET_MORE: "getMore", OP_DELETE: "delete",
+    OP_KILL_CURSORS: "killCursors",
+}  # fmt: skip
+"""The command that took the place of each legacy opcode."""
 
 CHECKSUM_PRESENT, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
 """Flag bits of OP_MSG."""
@@ -72,8 +77,7 @@ def write_header(header: Header) -> bytes:
     return _HEADER.pack(*header)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Documents in a message.
 
     Attributes:
@@ -159,11 +163,16 @@ class _Reader:
 
     def document(self, role: str, name: str) -> None:
         """The length of a document that is wrong hides all that follows."""
-        start = self.at
-        self.outline.places.append(Place(role, start, self.end, self.outline.fields, name))
-        end = document_end(self.data, start, self.end)
-        self.outline.places[-1] = Place(role, start, end, self.outline.fields, name)
-        self.outline.end = end
+        self.outline.end = self.place(role, self.at, self.outline.fields, name)
+
+    def place(self, role: str, start: int, into: dict[str, Any], name: str) -> int:
+        """Note where a document is; returns where it ends. If it says no good end it may have all that is left."""
+        end = self.end
+        try:
+            end = document_end(self.data, start, end)
+        finally:
+            self.outline.places.append(Place(role, start, end, into, name))
+        return end
 
     def documents(self, name: str, role: str = "payload") -> None:
         """All that is left."""
@@ -243,10 +252,7 @@ def _section(reader: _Reader, section: dict[str, Any], start: int) -> str | int:
     kind, places, body = section["kind"], reader.outline.places, reader.at
     if kind in (0, 2):  # 2: mongod's own, a security token
         role = "internal" if kind else "command"
-        places.append(Place(role, body, reader.end, section, "document"))
-        end = document_end(reader.data, body, reader.end)
-        places[-1] = Place(role, body, end, section, "document")
-        reader.outline.end = end
+        reader.outline.end = reader.place(role, body, section, "document")
         return int(kind)
     if kind != 1:
         raise DecodeError(ErrorCode.UNKNOWN_SECTION, start, f"a section of kind {kind}")

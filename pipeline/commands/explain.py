@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from decoder import Codec
+from decoder import Codec, Message
 from decoder.advice import advise
+from decoder.codec import PROTOCOLS
+from decoder.detect import cut_mongodb, is_mongodb
 from decoder.explain import Explanation, as_objects
 from decoder.explain import explain as explain_frame
 from decoder.guess import guess_response
@@ -58,7 +60,13 @@ def explain(
         str | None,
         typer.Option("--hex", help="Bytes instead of a file: hex, or a dump with offsets; '-' reads them from stdin."),
     ] = None,
-    direction: Annotated[str, typer.Option(help="With --hex: request or response.")] = "request",
+    protocol: Annotated[
+        str | None, typer.Option(help="With --hex: kafka or mongodb; by default as the bytes tell.")
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(help="With --hex: request (by default) or response. A MongoDB message tells it by itself."),
+    ] = None,
     api_key: Annotated[
         str | None, typer.Option(help="With --hex of a response: the request's api, by key or name.")
     ] = None,
@@ -69,6 +77,7 @@ def explain(
     """Show what each byte of one message means, and the exact byte where it stops making sense.
 
     Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
+    What stands compressed in a MongoDB message is shown below it.
 
     Examples:
 
@@ -79,11 +88,13 @@ def explain(
       xxd message.bin | wirelake explain --hex -
 
       wirelake explain --hex "$BYTES" --direction response --api-key Fetch --api-version 17
+
+      wirelake explain --hex "$(xxd -p message.bin)" --protocol mongodb
     """
     codec = Codec()
     if hex_text is not None:
         text = sys.stdin.read() if hex_text == "-" else hex_text
-        subject = _pasted(text, direction, _key(api_key, codec), api_version, codec)
+        subject = _pasted(text, protocol, direction, _key(api_key, codec), api_version, codec)
     elif file is not None and frame is not None:
         subject = _captured(file, frame, tls_keylog)
     else:
@@ -115,19 +126,28 @@ def _key(text: str | None, codec: Codec) -> int | None:
     raise UserError(f"no Kafka api is called {text!r}; give its key or its name, e.g. 1 or Fetch")
 
 
-def _pasted(text: str, direction: str, api_key: int | None, api_version: int | None, codec: Codec) -> _Subject:
-    if direction not in ("request", "response"):
+def _pasted(
+    text: str, protocol: str | None, direction: str | None, api_key: int | None, api_version: int | None, codec: Codec
+) -> _Subject:
+    if protocol not in (None, *PROTOCOLS):
+        raise UserError(f"--protocol is {' or '.join(PROTOCOLS)}, not {protocol!r}")
+    if direction not in (None, "request", "response"):
         raise UserError(f"--direction is request or response, not {direction!r}")
-    side: Direction = "request" if direction == "request" else "response"
     try:
         paste = read_paste(text)
     except PasteError as error:
         raise UserError(f"--hex: {error}") from error
-    if side == "response" and (api_key is None or api_version is None):
-        raise UserError(_how_to_name(paste.data, api_key, codec))
     remarks = []
     if paste.skipped:
         remarks.append(f"the first {paste.skipped} bytes are headers of the packet and were skipped")
+    side: Direction = "response" if direction == "response" else "request"
+    if protocol == "mongodb" or (protocol is None and api_key is None and is_mongodb(paste.data)):
+        cut = cut_mongodb(paste.data)
+        told = side if direction is not None else cut.direction
+        remarks += [cut.remark] if cut.remark else []
+        return _Subject(cut.frame, told, None, None, 0, "mongodb", paste.skipped, None, tuple(remarks))
+    if side == "response" and (api_key is None or api_version is None):
+        raise UserError(_how_to_name(paste.data, api_key, codec))
     split = split_length_prefix(paste.data, side, api_key, api_version, codec)
     if split.remark:
         remarks.append(split.remark)
@@ -163,26 +183,14 @@ def _captured(path: str, number: int, tls_keylog: str | None) -> _Subject:
 
 def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
     console = Console()
-    message = explanation.message
-    name = message.api_name or ("unknown api" if subject.protocol == "kafka" else "MongoDB")
-    version = "" if message.api_version is None else f" v{message.api_version}"
-    behind = ", behind a length prefix" if subject.declared is not None else ""
-    console.print(
-        Text(f"{name}{version} {subject.direction}, {len(subject.frame)} bytes{behind}: {message.status}", "bold"),
-        soft_wrap=True,
-    )
+    _head(explanation, subject, console)
     for remark in subject.remarks:
         say(f"note: {remark}", "yellow", console)
     show(explanation, console)
-    if message.error_offset is None or message.status == "redacted":
-        return
-    at = message.error_offset
-    pasted = f" ({at + subject.base:#06x} of what was pasted)" if subject.base else ""
-    field = f" in {path_text(message.error_path)}" if message.error_path else ""
-    console.print()
-    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
-    show_bytes(subject.frame, at, subject.base, console)
-    if subject.protocol != "kafka":
+    _show_error(explanation, subject.frame, subject.base, console)
+    if subject.protocol == "mongodb":
+        if explanation.inside is not None:
+            _show_inside(explanation.inside, console)
         return
     for advice in advise(
         explanation,
@@ -194,3 +202,41 @@ def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
         codec=codec,
     ):
         say(f"→ {advice}", "", console)
+
+
+def _head(explanation: Explanation, subject: _Subject, console: Console) -> None:
+    message = explanation.message
+    name = message.api_name or ("unknown api" if subject.protocol == "kafka" else _opcode_name(message))
+    version = "" if message.api_version is None else f" v{message.api_version}"
+    behind = ", behind a length prefix" if subject.declared is not None else ""
+    console.print(
+        Text(f"{name}{version} {subject.direction}, {len(subject.frame)} bytes{behind}: {message.status}", "bold"),
+        soft_wrap=True,
+    )
+
+
+def _opcode_name(message: Message) -> str:
+    """Of a MongoDB message that does not tell its command."""
+    return message.header.get("originalOpName") or message.header.get("opName") or "MongoDB"
+
+
+def _show_error(explanation: Explanation, frame: bytes, base: int, console: Console) -> None:
+    """Where decoding stopped, with the bytes around it; ``base``: where the message begins in what was pasted."""
+    message = explanation.message
+    if message.error_offset is None or message.status in ("ok", "redacted"):
+        return
+    at = message.error_offset
+    pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
+    field = f" in {path_text(message.error_path)}" if message.error_path else ""
+    console.print()
+    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
+    show_bytes(frame, at, base, console)
+
+
+def _show_inside(inside: Explanation, console: Console) -> None:
+    """A message that came compressed, whose bytes count anew."""
+    console.print()
+    title = f"Uncompressed, as if sent by itself, {inside.size} bytes: {inside.message.status}"
+    console.print(Text(title, "bold"), soft_wrap=True)
+    show(inside, console)
+    _show_error(inside, inside.frame, 0, console)

@@ -7,11 +7,9 @@ import hashlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -80,7 +78,7 @@ class FerretDB:
         (home / "state").mkdir()
         self._server = Server(f"FerretDB {VERSION}", [str(program), f"{self.host}:{self.port}"], home / "log", home)
         try:
-            self._wait()
+            self._server.wait_until_listening(self.host, self.port)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -98,14 +96,3 @@ class FerretDB:
             yield
         finally:
             self._server.signal(signal.SIGCONT)
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if not self._server.alive():
-                raise self._server.failure("ended while starting")
-            with socket.socket() as probe:
-                if probe.connect_ex((self.host, self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise self._server.failure(f"did not listen on {self.host}:{self.port} within 30 s")

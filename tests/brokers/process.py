@@ -50,6 +50,22 @@ class Server:
             time.sleep(0.1)
         raise self.failure(f"did not answer on {host}:{port} within {timeout_s:.0f} s")
 
+    def wait_until_listening(self, host: str, port: int, timeout_s: float = 30.0) -> None:
+        """Wait until something accepts connections at `host` and `port`.
+
+        Raises:
+            BrokerError: if the process ends or `timeout_s` seconds pass before.
+        """
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if not self.alive():
+                raise self.failure("ended while starting")
+            with socket.socket() as probe:
+                if probe.connect_ex((host, port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise self.failure(f"did not listen on {host}:{port} within {timeout_s:.0f} s")
+
     def signal(self, number: int) -> None:
         """Send a signal."""
         self._process.send_signal(number)

@@ -18,6 +18,7 @@ from pipeline.capture.packet import Packet
 LATE_US = 20_000
 LATE_PACKETS = 12
 
+SERVER_PORTS = (9092, 27017)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 _TCP_AT = 14 + 20
@@ -215,7 +216,8 @@ def stop_early(source: Random, packets: list[Packet]) -> list[Packet]:
 def one_direction(source: Random, packets: list[Packet]) -> list[Packet]:
     """Only what clients sent, or only what servers sent, as behind asymmetric routing."""
     wanted = source.choice((True, False))
-    return [p for p in packets if (segment := segment_of(p)) is not None and (segment.destination[1] == 9092) is wanted]
+    segments = ((packet, segment_of(packet)) for packet in packets)
+    return [packet for packet, one in segments if one is not None and (one.destination[1] in SERVER_PORTS) is wanted]
 
 
 HARMS: dict[str, Change] = {

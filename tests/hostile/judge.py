@@ -11,13 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from decoder.model import Direction, Frame, FrameFlags, Gap
+from decoder.mongodb.messages import open_message
+from decoder.mongodb.wire import HEADER_BYTES
 from pipeline.capture.agent import frames_of
 from pipeline.capture.packet import Packet
 from tests.hostile.harm import Harmed
 from tests.hostile.streams import Stream, Way, bases, streams
 from tests.pipeline.capture.wire import pcap
 
-PREFIX = 4
+PREFIX = {"kafka": 4, "mongodb": 0}
+"""Bytes in front of a frame that say its length."""
+_MASKS = {"kafka": b"\0", "mongodb": b"\0*"}
+"""What the agent writes over bytes that might be credentials, or payload of another policy."""
 
 Side = tuple[tuple[str, int], tuple[str, int], Direction]
 """Client, server, direction."""
@@ -34,14 +39,14 @@ def way_of(side: Side) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class TrueFrame:
-    """A frame of the unharmed capture; ``start`` is the position of its length prefix in its stream."""
+    """A frame of the unharmed capture; ``start`` is its position, or that of its length prefix, in its stream."""
 
     frame: Frame
     start: int
 
     @property
     def end(self) -> int:
-        return self.start + PREFIX + self.frame.size
+        return self.start + PREFIX[self.frame.protocol] + self.frame.size
 
 
 class Truth:
@@ -145,20 +150,39 @@ def _match(truth: Truth, held: dict[Way, Stream], frames: list[Frame], verdict: 
 def _is(frame: Frame, true: TrueFrame, stream: Stream) -> bool:
     """Whether a frame of the harmed capture is this one: its size, its times, its bytes (if cut off: the first ones).
 
-    Of orphans, and of what is cut off, the agent overwrites bytes with zeros that might be credentials.
+    Of orphans, and of what is cut off, the agent overwrites bytes that might be credentials. A compressed message in
+    which it did so stands there uncompressed.
     """
-    if frame.size != true.frame.size or len(frame.frame) > frame.size:
+    size = _captured(frame)
+    last = true.start + PREFIX[frame.protocol] + size - 1
+    if frame.size != true.frame.size or (frame.ts, frame.ts_end) != (stream.ts[true.start], stream.ts[last]):
         return False
-    if (frame.ts, frame.ts_end) != (stream.ts[true.start], stream.ts[true.start + PREFIX + len(frame.frame) - 1]):
-        return False
-    is_cut = bool(frame.flags & FrameFlags.TRUNCATED)
-    begin = true.frame.frame[: len(frame.frame)]
-    if is_cut != (len(frame.frame) < frame.size) or len(begin) < len(frame.frame):
+    given, there = frame.frame, true.frame.frame[:size]
+    if bool(frame.flags & FrameFlags.TRUNCATED) != (size < frame.size):
         return False
     if not frame.flags & (FrameFlags.REDACTED | FrameFlags.PAYLOAD_REMOVED):
-        return frame.frame == begin
-    given, there = np.frombuffer(frame.frame, np.uint8), np.frombuffer(begin, np.uint8)
-    return bool(((given == there) | (given == 0)).all())
+        return given == there
+    if frame.protocol == "mongodb":
+        given, there = (_uncompressed(one) for one in (given, there))
+    return len(given) == len(there) and _is_masked(given, there, _MASKS[frame.protocol])
+
+
+def _captured(frame: Frame) -> int:
+    """Bytes of the stream that a frame stands for."""
+    return len(frame.frame) if frame.flags & FrameFlags.TRUNCATED else frame.size
+
+
+def _uncompressed(message: bytes) -> bytes:
+    """A MongoDB message's ids with what is inside; one that is cut off in its header as it is."""
+    if len(message) < HEADER_BYTES:
+        return message
+    opened = open_message(message)
+    return message[4:12] + opened.data[12:]
+
+
+def _is_masked(given: bytes, there: bytes, masks: bytes) -> bool:
+    one, other = np.frombuffer(given, np.uint8), np.frombuffer(there, np.uint8)
+    return bool(((one == other) | np.isin(one, np.frombuffer(masks, np.uint8))).all())
 
 
 def _is_whole(true: TrueFrame, stream: Stream) -> bool:
@@ -212,7 +236,7 @@ def _check_account(held: dict[Way, Stream], frames: list[Frame], gaps: list[Gap]
         (client, server, _) = side_of(frame)
         for direction in ("request", "response"):
             ways[frame.connection_id, direction] = way_of((client, server, direction))
-        accounted[ways[frame.connection_id, frame.direction]] += PREFIX + len(frame.frame)
+        accounted[ways[frame.connection_id, frame.direction]] += PREFIX[frame.protocol] + _captured(frame)
     for gap in gaps:
         way = ways.get((gap.connection_id, gap.direction))
         if way is not None:

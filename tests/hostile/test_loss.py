@@ -12,7 +12,7 @@ from decoder.model import Frame, FrameFlags, Gap
 from tests.hostile import judge as judging
 from tests.hostile.harm import HARMLESS, HARMS, SHAPES, Harmed, harm, renumber
 from tests.hostile.judge import Verdict, judge
-from tests.hostile.loss import CAPTURES, RECALL, main, run, truth
+from tests.hostile.loss import CAPTURES, CAPTURES_OF, MONGODB, RECALL, main, run, truth
 
 SMALL = "version_negotiation"
 
@@ -26,10 +26,17 @@ def test_true_under_loss(seed: int) -> None:
     assert verdict.faults == [], what
 
 
-def test_recall_over_captures_and_harms() -> None:
+@pytest.mark.parametrize("seed", range(2 * len(HARMS)))
+def test_true_under_loss_of_mongodb(seed: int) -> None:
+    _, _, what, verdict = run(seed * 37 % (len(HARMS) * len(CAPTURES_OF[MONGODB])), MONGODB)
+    assert verdict.faults == [], what
+
+
+@pytest.mark.parametrize("name", [SMALL, "mongodb/snappy", "mongodb/old_opcodes"])
+def test_recall_over_captures_and_harms(name: str) -> None:
     total = Verdict()
     for seed in range(2 * len(HARMS)):
-        total.add(judge(truth(SMALL), harm(truth(SMALL).packets, seed)))
+        total.add(judge(truth(name), harm(truth(name).packets, seed)))
     assert total.faults == []
     assert total.recovered >= RECALL * total.whole
 
@@ -83,6 +90,11 @@ def test_the_judge_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch, how: str)
     assert any(found.startswith(fault) for found in judge(truth(SMALL), Harmed("", (), packets, packets)).faults)
 
 
-def test_as_a_program(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--seeds", "2", "--from", str(5 + 11 * CAPTURES.index(SMALL))]) == 0
+@pytest.mark.parametrize(
+    "arguments",
+    [["--from", str(5 + 11 * CAPTURES.index(SMALL))], ["--protocol", MONGODB]],
+    ids=["kafka", MONGODB],
+)
+def test_as_a_program(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert main(["--seeds", "2", *arguments]) == 0
     assert "100.0000%" in capsys.readouterr().out

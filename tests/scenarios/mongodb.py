@@ -29,7 +29,8 @@ class Truth(monitoring.CommandListener):
 
     An event has `request_id`, `command`, `database`, `document` (the command, relaxed extended JSON), `started_us`
     (µs since the epoch), `duration_us`, `reply` or `failure`. Of what a plain socket sends: `raw` (the opcode),
-    `request_id`, and the `reply_id`s, as the socket saw them.
+    `request_id`, and the `reply_ids`, as the socket saw them; of a reply perhaps its `cursor` and how many documents it
+    `returned`.
     """
 
     def __init__(self) -> None:
@@ -60,8 +61,8 @@ class Truth(monitoring.CommandListener):
             told = self._running.pop((event.request_id, event.operation_id))
             told |= {"duration_us": event.duration_micros, **outcome}
 
-    def raw(self, opcode: int, request_id: int, reply_ids: list[int]) -> None:
-        self.events.append({"raw": opcode, "request_id": request_id, "reply_ids": reply_ids})
+    def raw(self, opcode: int, request_id: int, reply_ids: list[int], **reply: int) -> None:
+        self.events.append({"raw": opcode, "request_id": request_id, "reply_ids": reply_ids, **reply})
 
     def write(self, path: Path, about: dict[str, Any]) -> None:
         lines = ",\n".join("    " + json.dumps(event, separators=(",", ":")) for event in self.events)

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pymongo
 
-from tests.brokers.ferretdb import VERSION, FerretDB
+from tests.brokers.ferretdb import FerretDB
+from tests.brokers.mongo_java_server import MongoJavaServer
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.process import free_ports
 from tests.brokers.tcpdump import Tcpdump
-from tests.scenarios import troubled_mongodb
+from tests.scenarios import old_mongodb, troubled_mongodb
 from tests.scenarios.mongodb import Truth, old_opcodes, play
 
 HERE = Path(__file__).parent
@@ -24,6 +25,10 @@ RECORDINGS: dict[str, str | None] = {"plain": None, "proxied": None, "snappy": "
 TROUBLED = "troubled_mongodb"
 """With FerretDB itself, at an address of its own."""
 NAMES = (*RECORDINGS, TROUBLED)
+"""By pymongo."""
+OLD = "old_opcodes"
+"""With mongo-java-server, by a plain socket."""
+ALL = (*NAMES, OLD)
 
 
 def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
@@ -32,13 +37,18 @@ def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
     fresh = directory / f".{name}.recording.pcap"
     with contextlib.ExitStack() as stack:
         stack.callback(fresh.unlink, missing_ok=True)
-        if name in ("plain", TROUBLED):
+        server: FerretDB | MongoJavaServer
+        if name == OLD:
+            server = stack.enter_context(MongoJavaServer("127.0.0.1", port))
+        elif name in ("plain", TROUBLED):
             server = stack.enter_context(FerretDB(troubled_mongodb.HOST if name == TROUBLED else "127.0.0.1", port))
         else:
             server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
             stack.enter_context(MongodbProxy("127.0.0.1", port, server.port, compressor))
         with Tcpdump(fresh, [port]) as capture:
-            if name == TROUBLED:
+            if isinstance(server, MongoJavaServer):
+                old_mongodb.play(server.host, port, truth)
+            elif name == TROUBLED:
                 troubled_mongodb.play(server.host, port, truth, server.frozen)
             else:
                 play("127.0.0.1", port, truth, compressor, is_proxied=name != "plain")
@@ -47,7 +57,8 @@ def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
             capture.stop()
         fresh.rename(directory / f"{name}.pcap")
     about = {
-        "scenario": name, "server": f"FerretDB {VERSION}", "client": f"pymongo {pymongo.version}",
+        "scenario": name, "server": f"{type(server).__name__} {server.version}",
+        "client": "plain socket" if name == OLD else f"pymongo {pymongo.version}",
         "capture_start_ms": capture.start_ms, "capture_end_ms": capture.end_ms,
     }  # fmt: skip
     truth.write(directory / f"{name}.truth.json", about)
@@ -55,11 +66,11 @@ def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
 
 def main(names: list[str]) -> int:
     """Record what is named, or all; return the exit code."""
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in ALL]
     if unknown:
-        sys.stderr.write(f"unknown: {', '.join(unknown)}; choose from {', '.join(NAMES)}\n")
+        sys.stderr.write(f"unknown: {', '.join(unknown)}; choose from {', '.join(ALL)}\n")
         return 2
-    for name in names or NAMES:
+    for name in names or ALL:
         record(name)
     return 0
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from decoder.model import FrameFlags
-from tests.captures.mongodb.exchanges import Exchange, exchanges, frames, is_silent, of_a_command, told, truth
-from tests.captures.mongodb.record import HERE, NAMES, RECORDINGS, record
-from tests.requirements import require_go, require_tcpdump
+from tests.captures.mongodb.exchanges import CODEC, Exchange, exchanges, frames, is_silent, of_a_command, told, truth
+from tests.captures.mongodb.record import ALL, HERE, OLD, RECORDINGS, record
+from tests.requirements import require_go, require_maven, require_tcpdump
 
 
 def compare(path: Path) -> tuple[int, int]:
@@ -36,10 +37,17 @@ def compare(path: Path) -> tuple[int, int]:
         exchange = by_id.pop(request_id)
         answered = [exchange.response.correlation_id] if exchange.response is not None else []
         compared += 1
-        equal += (exchange.request.api_key, answered) == (event["raw"], event["reply_ids"])
+        equal += (exchange.request.api_key, answered) == (event["raw"], event["reply_ids"]) and (
+            "cursor" not in event or _old_reply(exchange) == (event["cursor"], event["returned"])
+        )
     assert not following
     assert not [e for e in by_id.values() if of_a_command(e)]
     return compared, equal
+
+
+def _old_reply(exchange: Exchange) -> tuple[int, int]:
+    body = CODEC.decode(exchange.response.frame, protocol="mongodb", direction="response").body
+    return body["cursorID"], len(body["documents"])
 
 
 def is_equal(event: dict, exchange: Exchange) -> bool:
@@ -58,7 +66,7 @@ def is_equal(event: dict, exchange: Exchange) -> bool:
     return got == wanted
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_recording_holds_what_monitoring_told(name: str) -> None:
     compared, equal = compare(HERE / f"{name}.pcap")
     print(f"{name}: {compared} commands compared, {equal} equal")
@@ -72,10 +80,28 @@ def test_what_is_compressed_says_so(name: str) -> None:
     assert sum(f.compressor == RECORDINGS[name] for f in facts) > 20
 
 
-def test_a_recording_of_now_says_the_same(tmp_path: Path) -> None:
-    require_go()
+def test_what_an_old_client_does_has_the_facts_of_the_commands_of_today() -> None:
+    facts = [e.facts for e in exchanges(frames(HERE / f"{OLD}.pcap"))]
+    told = [(f.command, f.collection, f.documents_in, f.documents_out, f.cursor_left, f.ok) for f in facts]
+    assert told[1] == ("insert", "entries", 20, None, None, None)
+    assert told[5:9] == [
+        ("find", "entries", None, 8, 1, True),
+        ("getMore", "entries", None, 8, 1, True),
+        ("getMore", "entries", None, 4, 0, True),
+        ("find", "entries", None, 5, 2, True),
+    ]
+    assert facts[9].cursors_killed == (2,)
+    assert [(f.command, f.error_name) for f in facts if f.ok is False] == [
+        ("getMore", "CursorNotFound"), ("noSuchCommand", "CommandNotFound"), ("find", "BadValue"),
+    ]  # fmt: skip
+    assert {f.command for f in facts if f.ok is None} == {"insert", "update", "delete", "killCursors"}
+
+
+@pytest.mark.parametrize(("name", "require_server"), [("proxied", require_go), (OLD, require_maven)])
+def test_a_recording_of_now_says_the_same(tmp_path: Path, name: str, require_server: Callable[[], None]) -> None:
+    require_server()
     require_tcpdump()
-    record("proxied", tmp_path, port=27117)
-    compared, equal = compare(tmp_path / "proxied.pcap")
+    record(name, tmp_path, port=27117)
+    compared, equal = compare(tmp_path / f"{name}.pcap")
     print(f"recorded now: {compared} commands compared, {equal} equal")
     assert compared == equal > 20

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from decoder import Codec, limits
 from decoder.errors import DecodeError, ErrorCode
-from decoder.mongodb.documents import as_json, fields, walk
+from decoder.mongodb.documents import Budget, as_json, check, fields, walk
 from tests.decoder.mongodb.build import command, element, raw, text
 
 INT32, INT64, DOUBLE = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<d")
@@ -274,3 +274,33 @@ def test_whoever_walks_a_changed_document_stays_in_it(document, at, value):
         elements = list(walk(bytes(data), 0, len(data)))
         assert all(4 <= e.key_start <= e.key_end < e.start <= e.end < len(data) for e in elements)
         assert [e for e in elements if e.depth == 1] == list(fields(bytes(data), 0, len(data)))
+
+
+def outcome(walker, data: bytes) -> tuple:
+    budget = Budget()
+    try:
+        for _ in walker(data, 0, len(data), budget) or ():
+            pass
+    except DecodeError as error:
+        return error.code, error.offset, error.detail
+    return (budget.left,)
+
+
+@settings(derandomize=True, deadline=None, max_examples=500)
+@given(DOCUMENTS, st.integers(0, 10_000), st.integers(0, 255))
+def test_a_quick_check_says_what_a_walk_says(document, at, value):
+    data = bytearray(bson.encode(document))
+    assert outcome(check, bytes(data)) == outcome(walk, bytes(data))
+    data[at % len(data)] = value
+    assert outcome(check, bytes(data)) == outcome(walk, bytes(data))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 199, 200, 201, 1000])
+def test_a_quick_check_knows_the_same_limits(monkeypatch, depth):
+    data = raw()
+    for _ in range(depth - 1):
+        data = raw(element(3, data))
+    assert outcome(check, data) == outcome(walk, data)
+    for most in (0, 1, depth - 2, depth - 1, depth):
+        monkeypatch.setattr(limits, "MAX_BSON_VALUES", most)
+        assert outcome(check, data) == outcome(walk, data)

@@ -14,14 +14,14 @@ from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.agent import frames_of
 from pipeline.cli import app
 from tests.canaries import seen_in, seen_in_files
-from tests.captures.mongodb.record import HERE, RECORDINGS
+from tests.captures.mongodb.record import HERE, OLD, RECORDINGS
 from tests.decoder.mongodb.build import command, reply
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, HIDING, PAYLOAD, POLICIES, SECRET, TRACES, variants
 from tests.pipeline.capture.test_agent import packets_of
 from tests.pipeline.capture.wire import Flow, pcap, request, response
 from tests.requirements import require_tshark
 
-PATHS = [HERE / f"{name}.pcap" for name in RECORDINGS]
+PATHS = [HERE / f"{name}.pcap" for name in (*RECORDINGS, OLD)]
 KEY = "a key of this deployment"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.cli import main
 from tests.decoder.kafka.encode import request, response
+from tests.decoder.mongodb.build import command, compressed, sequence
 from tests.decoder.test_advice import metadata
 from tests.decoder.test_paste import DUMPS
 
@@ -119,3 +120,66 @@ class TestResponses:
 
 def test_what_is_no_bytes(run):
     assert "--hex: 'h' is no hex digit" in run("explain", "--hex", "hello, world!")
+
+
+FIND = {"find": "orders", "filter": {"total": 7}, "$db": "shop"}
+
+
+def damaged_find() -> tuple[bytes, int]:
+    """A length inside the command that is too large, and where it stands."""
+    data = bytearray(command(FIND))
+    at = data.index(b"filter\0") + len(b"filter\0")
+    data[at] = 99
+    return bytes(data), at
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_a_mongodb_message_is_known_by_its_bytes(run, dump):
+    out = run("explain", "--hex", dump(command(FIND)))
+    assert f"find request, {len(command(FIND))} bytes: ok" in out
+    assert '"orders"' in out
+    assert out == run("explain", "--hex", dump(command(FIND)), "--protocol", "mongodb")
+
+
+def test_the_byte_where_a_mongodb_message_stops_making_sense(run):
+    data, at = damaged_find()
+    out = run("explain", "--hex", data.hex())
+    assert f"stopped at byte {at}: a document declares 99 bytes" in out
+    row = next(line for line in out.splitlines() if line.startswith(f"  {at // 16 * 16:04x}"))
+    mark = out.splitlines()[out.splitlines().index(row) + 1]
+    assert row[mark.index("^") :].startswith("63")
+
+
+def test_a_compressed_mongodb_message_is_shown_with_what_is_inside(run):
+    data, at = damaged_find()
+    out = run("explain", "--hex", compressed(data, "zlib").hex())
+    assert "stopped at byte 25: a document declares 99 bytes" in out
+    assert f"Uncompressed, as if sent by itself, {len(data)} bytes: malformed" in out
+    assert f"stopped at byte {at}: a document declares 99 bytes" in out
+    lines = [
+        json.loads(line) for line in run("explain", "--hex", compressed(data, "zlib").hex(), "--json").splitlines()
+    ]
+    assert [one["start"] for one in lines if one["error"]] == [25, at]
+    assert {one["name"] for one in lines if one.get("inside")} >= {"messageLength", "find"}
+
+
+def test_each_byte_of_a_mongodb_message_is_in_a_field(run):
+    data = command(FIND, sequence("documents", {"_id": 1}, {"_id": 2}))
+    lines = [json.loads(line) for line in run("explain", "--hex", data.hex(), "--json").splitlines()]
+    top = [(one["start"], one["end"]) for one in lines if one["depth"] == 0]
+    assert [start for start, _ in top[1:]] == [end for _, end in top[:-1]]
+    assert (top[0][0], top[-1][1]) == (0, len(data))
+
+
+@pytest.mark.parametrize(("number", "name"), [("5", "insert"), ("6", "insert")])
+def test_a_mongodb_message_of_a_capture(run, number, name):
+    out = run("explain", str(CAPTURES / "mongodb" / "plain.pcap"), "--frame", number)
+    assert out.startswith(name) or "response" in out.splitlines()[0]
+    assert "messageLength" in out
+    assert "stopped at" not in out
+
+
+def test_what_follows_a_mongodb_message_is_said_and_a_wrong_protocol_refused(run):
+    assert "bytes follow the message that the header announces" in run("explain", "--hex", (command(FIND) * 2).hex())
+    assert "--protocol is kafka or mongodb" in run("explain", "--hex", command(FIND).hex(), "--protocol", "mongo")
+    assert "find request" not in run("explain", "--hex", command(FIND).hex(), "--protocol", "kafka")

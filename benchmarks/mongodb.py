@@ -1,0 +1,125 @@
+"""How fast is a MongoDB message decoded, beside tshark on the same file and pymongo on the same documents?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+
+import bson
+import orjson
+from bson import json_util
+
+from benchmarks.candidates import CONSOLE, Candidate, PerItem, measure, show
+from benchmarks.corpus import CAPTURES, CorpusFrame, recorded
+from benchmarks.tshark import MONGODB, ROUNDS, FromCapture, Tshark, copies, version
+from decoder import Codec
+from decoder.mongodb.documents import as_json, document_end
+from decoder.mongodb.messages import open_message
+from decoder.mongodb.summary import summarise
+
+MESSAGES = 30_000
+"""In a round, by repeating the recorded ones."""
+_CODEC = Codec()
+_AS_MONGODB = ("-d", f"tcp.port=={MONGODB.port},mongo", "-Y", "mongo")
+_FIELDS = ("frame.number", "mongo.request_id", "mongo.response_to", "mongo.opcode", "mongo.full_collection_name")
+_JSON = json_util.RELAXED_JSON_OPTIONS
+
+
+def main() -> None:
+    """Two tables: messages beside tshark, and their documents beside pymongo."""
+    messages = samples()
+    common = [message for message in messages if _decode(message)]
+    kinds = len({(message.direction, message.data) for message in common})
+    CONSOLE.print(
+        f"\nMongoDB: {len(messages):,} recorded messages, {len(common):,} decode ({kinds:,} different ones), "
+        f"mean {sum(len(message.data) for message in common) / len(common):.0f} bytes"
+    )
+    beside_tshark(copies(common, MESSAGES))
+    beside_pymongo(list(documents(common)))
+
+
+def samples() -> list[CorpusFrame]:
+    """Every message of the recordings, compressed ones too."""
+    return recorded(sorted((CAPTURES / "mongodb").glob("*.pcap")))
+
+
+def beside_tshark(messages: Sequence[CorpusFrame]) -> None:
+    """All read the same messages; Wirelake's first two have them in memory, as Spark has them."""
+    candidates: list[Candidate[CorpusFrame]] = [
+        PerItem("Wirelake, front only, in memory", "header, flags, command, namespace", _front),
+        PerItem("Wirelake, whole messages, in memory", "JSON text, all fields", _decode),
+        FromCapture("Wirelake, agent and whole messages", "JSON text, all fields", wire=MONGODB),
+    ]
+    if shutil.which("tshark") is None:
+        CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
+    else:
+        only_tcp = ("-Y", "tcp", "-w", "/dev/null", "--disable-protocol", "mongo")
+        fields = [part for name in _FIELDS for part in ("-e", name)]
+        candidates += [
+            Tshark("tshark, reads and follows TCP only", "nothing", only_tcp, wire=MONGODB),
+            Tshark(
+                "tshark -T fields",
+                f"text, {len(_FIELDS)} fields",
+                (*_AS_MONGODB, "-T", "fields", *fields),
+                wire=MONGODB,
+            ),
+            Tshark(
+                "tshark -T json", "JSON text, all fields", (*_AS_MONGODB, "-T", "json", "-J", "mongo"), wire=MONGODB
+            ),
+        ]
+        start = Tshark("", "", only_tcp, wire=MONGODB)
+        start.load([])
+        CONSOLE.print(f"Beside tshark {version()}, a packet each, every copy a connection of its own")
+        CONSOLE.print(f"tshark's start, which is in its times: {start.round(3) / 3:.2f} s")
+    results = measure(candidates, [messages] * len(candidates), 1, ROUNDS)
+    show(
+        f"CPU time of all processes, {ROUNDS} rounds in turn, tshark's start with it",
+        results,
+        len(messages),
+        "messages",
+    )
+
+
+def beside_pymongo(found: Sequence[bytes]) -> None:
+    """The documents alone, one by one."""
+    size = sum(map(len, found)) / max(len(found), 1)
+    CONSOLE.print(f"\nTheir documents alone: {len(found):,}, mean {size:.0f} bytes; pymongo {bson.__name__} in C")
+    candidates: list[Candidate[bytes]] = [
+        PerItem("Wirelake", "checked, values for JSON", lambda data: as_json(data, 0, len(data))),
+        PerItem("Wirelake", "checked, JSON text", lambda data: orjson.dumps(as_json(data, 0, len(data)))),
+        PerItem("pymongo bson.decode", "Python objects", bson.decode),
+        PerItem(
+            "pymongo json_util.dumps", "JSON text", lambda data: json_util.dumps(bson.decode(data), json_options=_JSON)
+        ),
+    ]
+    repeat = max(1, 20_000 // max(len(found), 1))
+    results = measure(candidates, [found] * len(candidates), repeat, ROUNDS)
+    show(
+        f"{repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core",
+        results,
+        len(found),
+        "documents",
+    )
+
+
+def documents(messages: Sequence[CorpusFrame]) -> Iterator[bytes]:
+    """Every document of the messages, those of sections and legacy opcodes, decompressed."""
+    for message in messages:
+        opened = open_message(message.data)
+        for place in opened.outline.places if opened.outline is not None else ():
+            at = place.start
+            while at < place.end:
+                end = document_end(opened.data, at, place.end)
+                yield opened.data[at:end]
+                at = end
+
+
+def _front(message: CorpusFrame) -> bool:
+    return summarise(message.data, message.direction) is not None
+
+
+def _decode(message: CorpusFrame) -> bool:
+    found = _CODEC.decode(message.data, protocol="mongodb", direction=message.direction)
+    orjson.dumps(found.header)
+    orjson.dumps(found.body)
+    return found.status == "ok"
