@@ -29,8 +29,8 @@ BITS = STACK_ROWS * MAX_DEPTH
 STACK_SIZE = BITS + 1
 
 _TEXTS = [
-    '{"flagBits":', ',"sections":[', '{"kind":0,"document":', '{"kind":1,"identifier":', ',"documents":[', "true", "false",
-    "null", '{"$oid":"', '"}', '{"$date":"', '{"$timestamp":{"t":', ',"i":', "}}", '{"$binary":{"base64":',
+    '{"flagBits":', ',"sections":[', '{"kind":0,"document":', '{"kind":1,"identifier":', ',"documents":[', "true",
+    "false", "null", '{"$oid":"', '"}', '{"$date":"', '{"$timestamp":{"t":', ',"i":', "}}", '{"$binary":{"base64":',
     ',"subType":"', '"}}',
 ]  # fmt: skip
 (
