@@ -117,14 +117,17 @@ class FromCapture(InFile):
 
 @dataclass
 class Tshark(InFile):
+    """tshark with some arguments; ``start``: seconds that its start takes, not to be counted."""
+
     arguments: tuple[str, ...] = ()
+    start: float = field(default=0.0, kw_only=True)
 
     def round(self, repeat: int) -> float:
         begun = children_seconds()
         for _ in range(repeat):
             subprocess.run(["tshark", "-r", str(self._capture), *QUIET, *self.arguments],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)  # fmt: skip
-        return children_seconds() - begun
+        return children_seconds() - begun - repeat * self.start
 
 
 def _fields() -> Iterable[str]:

@@ -185,7 +185,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
         body = {"raw": base64.b64encode(memoryview(data)[HEADER_BYTES:]).decode()}
     status, error = _status(reading, flags, len(data))
     return Message(
-        header=_header(opened),
+        header=header_json(opened),
         body=body,
         status=status,
         error_code=error.code.value if error else None,
@@ -224,7 +224,8 @@ def _status(reading: _Reading, flags: int, size: int) -> tuple[Status, DecodeErr
     return "partial" if reading.documents else "malformed", error
 
 
-def _header(opened: Opened) -> dict[str, Any]:
+def header_json(opened: Opened) -> dict[str, Any]:
+    """The header, of a compressed message with that of the one inside."""
     length, request_id, response_to, opcode = opened.header
     header: dict[str, Any] = {
         "messageLength": length, "requestID": request_id, "responseTo": response_to, "opCode": opcode,

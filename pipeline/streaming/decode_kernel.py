@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,16 @@ from decoder.codec import CODEC_VERSION
 from decoder.kafka import kernel
 from decoder.kafka.batch import NONE, ReadBatch, Texts, embedded_in, read_batch
 from decoder.kafka.program import compile_programs
+from decoder.model import Direction
+from decoder.mongodb.quick import read_quickly
 from pipeline.arrow import arrow_type
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text
+from pipeline.streaming.decode import DECODED_COLUMNS, decode_row, decode_rows, json_text
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""
+_OK_ROW: dict[str, object] = {column.name: None for column in DECODED_COLUMNS} | {
+    "decode_status": "ok", "codec_version": CODEC_VERSION,
+}  # fmt: skip
 
 
 def decode_by_kernel(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
@@ -60,11 +65,22 @@ def _decode_piece(codec: Codec, piece: pd.DataFrame) -> pd.DataFrame:
     is_left = read.outcomes == kernel.GIVEN_BACK
     if is_left.any():
         mask = pa.array(is_left)
-        for name, values in decode_rows(codec, piece[is_left]).items():
+        for name, values in decode_rows(codec, piece[is_left], _row).items():
             columns[name] = pc.replace_with_mask(columns[name], mask, pa.array(values, columns[name].type))
     series = {name: _series(column, piece.index) for name, column in columns.items()}
     decoded: pd.DataFrame = piece.assign(**series)
     return decoded
+
+
+def _row(
+    codec: Codec, frame: bytes, protocol: str, direction: str, api_key: int | None, api_version: int | None, flags: int
+) -> dict[str, object]:
+    """See decode_row: the kernel for MongoDB takes a message at a time."""
+    found = read_quickly(bytes(frame), cast(Direction, direction), flags) if protocol == "mongodb" else None
+    if found is None:
+        return decode_row(codec, frame, protocol, direction, api_key, api_version, flags)
+    told = {"api_name": found.api_name, "header": json_text(found.header), "body": found.body.decode()}
+    return _OK_ROW | told
 
 
 def _series(column: pa.Array, index: pd.Index[Any]) -> pd.Series[Any]:

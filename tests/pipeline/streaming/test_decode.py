@@ -13,6 +13,7 @@ from decoder import Codec
 from pipeline.streaming import decode_kernel
 from pipeline.streaming.decode import decode_batch
 from tests.decoder.kafka.encode import request
+from tests.hostile.mongodb import samples as mongodb_samples
 from tests.hostile.samples import made, recorded
 
 CODEC = Codec()
@@ -80,6 +81,7 @@ def test_the_kernel_gives_the_same_columns() -> None:
         {"frame": s.data, "direction": s.direction, "api_key": s.api_key, "api_version": s.api_version}
         for s in (*recorded(), *made())
     ]
+    rows += [{"frame": data, "direction": side, "protocol": "mongodb"} for side, data in mongodb_samples()]
     rows += [
         {"frame": b"\0"},
         {"frame": b"\0" * 16, "protocol": "gopher"},
