@@ -1,7 +1,4 @@
-"""What all tests share: one Spark session, because each start costs ten seconds; and how they run side by side.
-
-With ``-n 2`` (``make test``) one process runs all that needs Spark, one after the other, the other process the rest.
-"""
+"""What all tests share: one Spark session, because each start costs ten seconds; how they run side by side."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.setup.java import SHORT_LIVED_JVM
 from tests.requirements import require_java
 
 if TYPE_CHECKING:
@@ -22,30 +20,35 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The session of the whole run. The quick compiler only: no test runs long enough for the slow one to pay."""
+    """The session of the whole run."""
     require_java()
     from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
 
     return build_session(
         "wirelake-tests",
         extra_conf={
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )
 
 
-_MADE_BY_SPARK = {"spark", "demo", "demo_lake"}
-
-
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what needs Spark in one process, started first, and each other module whole."""
+    """Keep together what shares a Spark session or the demo's lake, the longest first, and each other module."""
+    groups = {item.nodeid: _group(item) for item in items}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("spark" if _needs_spark(item) else item.nodeid.split("::")[0]))
-    items.sort(key=lambda item: not _needs_spark(item))
+        item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
+    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], len(_LONGEST)))
 
 
-def _needs_spark(item: pytest.Item) -> bool:
+_LONGEST = {"session": 0, "commands": 1}
+"""Groups to begin with: tests with the session above; tests of commands that start Spark on their own."""
+
+
+def _group(item: pytest.Item) -> str:
     fixtures: list[str] = getattr(item, "fixturenames", [])
-    return item.get_closest_marker("spark") is not None or not _MADE_BY_SPARK.isdisjoint(fixtures)
+    if "spark" in fixtures:
+        return "session"
+    uses_demo = "demo" in fixtures or "demo_lake" in fixtures
+    return "commands" if uses_demo or item.get_closest_marker("spark") is not None else item.nodeid.split("::")[0]

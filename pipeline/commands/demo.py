@@ -17,6 +17,7 @@ from pipeline.commands.lake import Say, spark_session, steps
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
+from pipeline.setup.java import SHORT_LIVED_JVM
 
 SAMPLES = (
     "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",
@@ -58,6 +59,7 @@ def demo(
     """
     console = Console()
     settings = load_settings(None)
+    settings.spark.setdefault("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
     console.print(Rule("1. capture: packets to frames", align="left"))
     _read_samples(captures, landing, console)
     console.print(Rule("2. stream: frames to tables, and quality checks", align="left"))

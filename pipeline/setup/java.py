@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIN_JAVA = 17
+SHORT_LIVED_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Options of a JVM that runs for minutes: the quick compiler only. Its code cache would be 48 MB; once it is full, the
+JVM compiles nothing any more and is many times slower."""
 VECTOR_MODULE = "jdk.incubator.vector"
 
 _WELL_KNOWN = (

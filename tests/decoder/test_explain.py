@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from decoder import Codec
 from decoder.explain import Explanation, as_objects, explain
 from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
+from decoder.kafka.embedded import EMBEDDING_APIS
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
 from tests.decoder.kafka.encode import find_layout, frame, request, response
 from tests.decoder.kafka.test_bodies import SORTS, values
@@ -45,7 +46,8 @@ def test_every_byte_belongs_to_one_field(data):
     shown = {byte for shown in lines for byte in range(shown.start, shown.end)}
     empty_sections = {span.start for span in spans if span.type == TAGGED_SECTION and not span.value}
     assert set(range(len(raw))) - shown <= empty_sections
-    assert not any(shown.is_error for shown in lines)
+    # What a message carries inside may be anything.
+    assert key in EMBEDDING_APIS or not any(shown.is_error for shown in lines)
 
 
 class TestLines:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.dashboard.sql import query
+from pipeline.setup.java import SHORT_LIVED_JVM
 from tests.requirements import ROOT, require_java
 
 CAPTURES = ROOT / "tests" / "captures"
@@ -44,6 +45,14 @@ def wirelake(
         env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_lived_jvms() -> Iterator[None]:
+    """Commands that start Spark do so as the tests' own session does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WIRELAKE_SPARK", json.dumps({"spark.driver.extraJavaOptions": SHORT_LIVED_JVM}))
+        yield
 
 
 @pytest.fixture(scope="session")
