@@ -48,7 +48,7 @@ demo: setup ## The whole way in one go: sample captures to tables, findings and 
 	@$(VENV)/bin/wirelake demo
 
 test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of them)
-	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --durations 25 $(TESTS)
+	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
 lint: setup ## Formatting, ruff, mypy, import rules
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
