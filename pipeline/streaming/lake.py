@@ -123,10 +123,16 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
         known = {row["key"]: row["value"] for row in detail}
         for name, condition in table.checks.items():
             before = known.get(f"delta.constraints.{name}")
-            if before not in (None, condition):
+            if before is not None and without_spaces(before) == without_spaces(condition):
+                continue
+            if before is not None:
                 spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
-            if before != condition:
-                spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+            spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+
+
+def without_spaces(condition: str) -> str:
+    """A condition as it compares with one that Spark has written anew, with spaces of its own."""
+    return "".join(condition.split())
 
 
 def register(spark: SparkSession, lake: Lake) -> None:
