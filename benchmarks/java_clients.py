@@ -13,7 +13,8 @@ from typing import Any
 
 from benchmarks.candidates import Candidate
 from benchmarks.corpus import CorpusFrame, write
-from tests.brokers.maven import CACHE, copy_dependencies
+from tests.brokers.cache import CACHE
+from tests.brokers.maven import copy_dependencies
 
 RELEASE = "4.4.0"
 _PROJECT = Path(__file__).parent / "java"

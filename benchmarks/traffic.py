@@ -19,8 +19,8 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaProducer
 
 from benchmarks.candidates import CONSOLE
+from tests.brokers.cache import CACHE
 from tests.brokers.kafka4 import Kafka4
-from tests.brokers.maven import CACHE
 from tests.brokers.tcpdump import Tcpdump
 from tests.scenarios import librdkafka as rd
 from tests.scenarios import python_client as kp

@@ -16,6 +16,7 @@ from decoder import limits
 from decoder.kafka import seal_kernel, stream_kernel
 from decoder.kafka.batch import kernel_tables
 from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
+from decoder.kafka.peek import peek_request
 from decoder.kafka.redaction import RECORDS, is_untouched
 from decoder.kafka.stream_kernel import FRAME, Frames, new_frames
 from decoder.model import Frame, FrameFlags, PayloadPolicy
@@ -192,7 +193,10 @@ class KafkaBulk:
         key, version = frame.api_key or 0, frame.api_version
         if version is None or not 0 <= version < bodies.shape[2] or bodies[side, key, version] < 0:
             return None
-        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED or (side == 0 and _key_and_version(frame) != (key, version)):
+        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED:
+            return None
+        asked = peek_request(frame.frame) if side == 0 else None
+        if side == 0 and (asked is None or (asked.api_key, asked.api_version) != (key, version)):
             return None
         data, flags = np.frombuffer(bytearray(frame.frame), np.uint8), np.empty(1, np.int64)
         seal_kernel.seal_frames(
@@ -202,11 +206,6 @@ class KafkaBulk:
         if flags[0] == seal_kernel.GIVEN_BACK:
             return None
         return replace(frame, frame=data.tobytes(), flags=frame.flags | int(flags[0]))
-
-
-def _key_and_version(frame: Frame) -> tuple[int, int]:
-    """Of a request, by its own header."""
-    return int.from_bytes(frame.frame[:2], "big", signed=True), int.from_bytes(frame.frame[2:4], "big", signed=True)
 
 
 _DIRECTIONS: Sequence[Any] = ("request", "response")

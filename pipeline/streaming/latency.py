@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import address
 from pipeline.streaming.sinks import day_of, replace_since
-from pipeline.tables import API_LATENCY, EXCHANGES
+from pipeline.tables import API_LATENCY, EXCHANGES, Table
 
-MINUTE = 60_000_000
+_MINUTE = 60_000_000
 """In µs."""
 PERCENTILES = (50, 95, 99)
 _BY = ("date", "minute", "server", "api_key", "api_name", "api_version", "client_id")
@@ -18,10 +20,21 @@ _BY = ("date", "minute", "server", "api_key", "api_name", "api_version", "client
 
 def refresh_latency(spark: SparkSession, lake: Lake, since_us: int) -> None:
     """Recompute the minutes from that of ``since_us`` (µs since the epoch) on."""
-    minute = since_us - since_us % MINUTE
+    refresh_minutes(spark, lake, (EXCHANGES, API_LATENCY), latency_rows, since_us)
+
+
+def refresh_minutes(
+    spark: SparkSession,
+    lake: Lake,
+    tables: tuple[Table, Table],
+    rows_of: Callable[[DataFrame], DataFrame],
+    since_us: int,
+) -> None:
+    """Recompute the second table by ``rows_of`` from whole minutes of the first, from that of ``since_us`` (µs) on."""
+    source, target = tables
+    minute = since_us - since_us % _MINUTE
     later = (F.col("date") >= F.lit(day_of(minute))) & (F.col("ts") >= F.timestamp_micros(F.lit(minute)))
-    rows = latency_rows(read_table(spark, lake, EXCHANGES).where(later))
-    replace_since(rows, lake, API_LATENCY, "minute", minute)
+    replace_since(rows_of(read_table(spark, lake, source).where(later)), lake, target, "minute", minute)
 
 
 def latency_rows(exchanges: DataFrame) -> DataFrame:

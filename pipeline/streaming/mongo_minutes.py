@@ -5,9 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.latency import MINUTE, with_percentiles
-from pipeline.streaming.sinks import day_of, replace_since
+from pipeline.streaming.lake import Lake
+from pipeline.streaming.latency import refresh_minutes, with_percentiles
 from pipeline.tables import MONGO_COMMANDS, MONGO_MINUTES
 
 _BY = ("date", "minute", "server", "command", "namespace", "application")
@@ -25,10 +24,7 @@ def has_failed() -> Column:
 
 def refresh_mongo_minutes(spark: SparkSession, lake: Lake, since_us: int) -> None:
     """Recompute the minutes from that of ``since_us`` (µs since the epoch) on."""
-    minute = since_us - since_us % MINUTE
-    later = (F.col("date") >= F.lit(day_of(minute))) & (F.col("ts") >= F.timestamp_micros(F.lit(minute)))
-    rows = minute_rows(read_table(spark, lake, MONGO_COMMANDS).where(later))
-    replace_since(rows, lake, MONGO_MINUTES, "minute", minute)
+    refresh_minutes(spark, lake, (MONGO_COMMANDS, MONGO_MINUTES), minute_rows, since_us)
 
 
 def minute_rows(commands: DataFrame) -> DataFrame:

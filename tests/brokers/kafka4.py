@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
@@ -122,14 +120,9 @@ class Kafka4:
         self._server.stop()
         self._start(Path(self._temp.name))
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Keep the process from running, as a long garbage collection does; the kernel still accepts connections."""
-        self._server.signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._server.signal(signal.SIGCONT)
+    def frozen(self) -> AbstractContextManager[None]:
+        """See Server.frozen."""
+        return self._server.frozen()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._server.stop()

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache"
+from tests.brokers.cache import CACHE, ROOT, only_one_makes
 
 
 class MavenError(RuntimeError):
@@ -47,8 +46,14 @@ def copy_dependencies(pom: Path, home: Path, arguments: list[str], sources: list
     for path in [pom, *(sources or [])]:
         digest.update(path.read_bytes())
     libs, stamp = home / "libs", home / "inputs.sha256"
-    if stamp.exists() and stamp.read_text() == digest.hexdigest():
-        return libs
+    with only_one_makes(home):
+        if not stamp.exists() or stamp.read_text() != digest.hexdigest():
+            _fetch(pom, home, libs, arguments)
+            stamp.write_text(digest.hexdigest())
+    return libs
+
+
+def _fetch(pom: Path, home: Path, libs: Path, arguments: list[str]) -> None:
     if shutil.which("mvn") is None:
         raise MavenError("Maven is missing: install it (Debian: apt-get install maven) and try again")
     shutil.rmtree(home, ignore_errors=True)
@@ -63,5 +68,3 @@ def copy_dependencies(pom: Path, home: Path, arguments: list[str], sources: list
     )
     if done.returncode != 0:
         raise MavenError(f"Maven failed on {pom.relative_to(ROOT)}:\n{done.stdout[-4000:]}")
-    stamp.write_text(digest.hexdigest())
-    return libs

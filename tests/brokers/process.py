@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -41,14 +44,7 @@ class Server:
         Raises:
             BrokerError: if the process ends or `timeout_s` seconds pass before.
         """
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            if not self.alive():
-                raise self.failure("ended while starting")
-            if _brokers_known(host, port) > 0:
-                return
-            time.sleep(0.1)
-        raise self.failure(f"did not answer on {host}:{port} within {timeout_s:.0f} s")
+        self._wait_until(lambda: _brokers_known(host, port) > 0, f"did not answer on {host}:{port}", timeout_s)
 
     def wait_until_listening(self, host: str, port: int, timeout_s: float = 30.0) -> None:
         """Wait until something accepts connections at `host` and `port`.
@@ -56,15 +52,31 @@ class Server:
         Raises:
             BrokerError: if the process ends or `timeout_s` seconds pass before.
         """
+
+        def listens() -> bool:
+            with socket.socket() as probe:
+                return probe.connect_ex((host, port)) == 0
+
+        self._wait_until(listens, f"did not listen on {host}:{port}", timeout_s)
+
+    def _wait_until(self, is_ready: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if not self.alive():
                 raise self.failure("ended while starting")
-            with socket.socket() as probe:
-                if probe.connect_ex((host, port)) == 0:
-                    return
+            if is_ready():
+                return
             time.sleep(0.05)
-        raise self.failure(f"did not listen on {host}:{port} within {timeout_s:.0f} s")
+        raise self.failure(f"{otherwise} within {timeout_s:.0f} s")
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep the process from running, as a long garbage collection does; the kernel still accepts connections."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def signal(self, number: int) -> None:
         """Send a signal."""

@@ -21,7 +21,7 @@ import atheris
 with atheris.instrument_imports(include=["decoder"]):
     from decoder import Codec
 
-from tests.brokers.maven import CACHE
+from tests.brokers.cache import CACHE
 from tests.hostile.invariants import check
 from tests.hostile.samples import made_of_every_version
 

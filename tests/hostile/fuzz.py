@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.brokers.maven import CACHE
+from tests.brokers.cache import CACHE
 from tests.hostile.fuzz_worker import Job, Report, work, write_fault
 from tests.hostile.readers import KAFKA, READERS
 from tests.hostile.readers import mutator as mutator_for

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.brokers.maven import CACHE, copy_dependencies
+from tests.brokers.cache import CACHE, only_one_makes
+from tests.brokers.maven import copy_dependencies
 
 RELEASES = ("4.4.0", "3.9.2")
 """Newest, and the last one with the versions that KIP-896 removed."""
@@ -132,13 +133,14 @@ def _output(release: str, program: str, name: str, arguments: list[str]) -> Path
     sources = sorted(_PROJECT.rglob("*.java"))
     libs = copy_dependencies(_PROJECT / "pom.xml", home, [f"-P{release}", f"-Dhome={home}", "compile"], sources)
     output = home / f"{name}.ndjson.gz"  # `home` is emptied when a source changes
-    if not output.exists():
-        unfinished = output.with_suffix(".part")
-        java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", f"oracle.{program}"]
-        done = subprocess.run([*java, str(unfinished), *arguments], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")
-        unfinished.rename(output)
+    with only_one_makes(output):
+        if not output.exists():
+            unfinished = output.with_suffix(".part")
+            java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{home / 'classes'}:{libs}/*", f"oracle.{program}"]
+            done = subprocess.run([*java, str(unfinished), *arguments], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"the oracle for Kafka {release} failed:\n{done.stderr[-4000:]}")
+            unfinished.rename(output)
     return output
 
 

@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from tests.brokers.maven import CACHE, copy_dependencies
+from tests.brokers.cache import CACHE
+from tests.brokers.maven import copy_dependencies
 from tests.scenarios.truth import Truth
 
 _PROJECT = Path(__file__).parent / "java"
