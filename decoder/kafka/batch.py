@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,10 +78,8 @@ def read_batch(
     """
     count = len(frames)
     sizes = np.fromiter(map(len, frames), np.int64, count)
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    total = int(starts[-1])
-    data = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
+    total = int(sizes.sum())
+    addresses = np.frombuffer(memoryview((ctypes.c_char_p * count)(*frames)).cast("B"), np.int64, count)
     columns = [
         np.empty(size, np.uint8)
         for size in (192 * count + 4096, 3 * total + 512 * count + 4096, total + 256 * count + 4096, 32 * count + 4096)
@@ -94,7 +93,7 @@ def read_batch(
     done = 0
     while done < count:
         done = kernel.read_frames(
-            tables, stack, where, data, starts, *given, done, *columns, ends, outcomes, keys, versions
+            tables, stack, where, addresses, sizes, *given, done, *columns, ends, outcomes, keys, versions
         )
         if done < count:
             columns = [np.concatenate((column, np.empty_like(column))) for column in columns]
