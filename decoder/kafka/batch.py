@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from decoder.columns import Bools, Bytes, Ints, Texts, joined
 from decoder.kafka import kernel
 from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.kernel_text import end_to_end
@@ -18,10 +19,6 @@ from decoder.kafka.messages import BATCHES_AT
 from decoder.kafka.program import compile_programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
 from decoder.model import Direction, Message
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 NONE = -1
 """Instead of an api key or version: those of a response whose request was not seen."""
@@ -34,14 +31,6 @@ _ROLES = {
     "clientId": kernel.CLIENT,
     "": kernel.ELEMENT,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A column of UTF-8 texts end to end, as Arrow holds it: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    data: Bytes
-    offsets: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +64,8 @@ def read_batch(
         is_response, flags: of each frame, as for Codec.decode.
         api_keys, api_versions: of the request, NONE if it was not seen.
     """
-    count = len(frames)
-    sizes = np.fromiter(map(len, frames), np.int64, count)
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    total = int(starts[-1])
-    data = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
+    count, read = len(frames), joined(frames)
+    total = int(read.offsets[-1])
     columns = [
         np.empty(size, np.uint8)
         for size in (192 * count + 4096, 3 * total + 512 * count + 4096, total + 256 * count + 4096, 32 * count + 4096)
@@ -94,7 +79,7 @@ def read_batch(
     done = 0
     while done < count:
         done = kernel.read_frames(
-            tables, stack, where, data, starts, *given, done, *columns, ends, outcomes, keys, versions
+            tables, stack, where, read.data, read.offsets, *given, done, *columns, ends, outcomes, keys, versions
         )
         if done < count:
             columns = [np.concatenate((column, np.empty_like(column))) for column in columns]
@@ -114,8 +99,7 @@ def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[t
     """
     may_carry = np.isin(batch.api_keys, list(EMBEDDING_APIS)) & (batch.outcomes != kernel.GIVEN_BACK)
     for number in np.flatnonzero(may_carry).tolist():
-        begin, end = batch.body.offsets[number : number + 2].tolist()
-        body = orjson.loads(batch.body.data[begin:end].tobytes())
+        body = orjson.loads(batch.body[number])
         message = Message({}, body, "ok", api_key=int(batch.api_keys[number]))
         direction: Direction = "response" if is_response[number] else "request"
         found = embedded_messages(compile_programs(), message, direction, int(flags[number]))

@@ -22,6 +22,7 @@ from decoder.redact import redact
 from tests.captures.mongodb.exchanges import frames
 from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
+from tests.decoder.mongodb.kernel import compare, compare_fronts
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import FLAGS, MOST_BYTES, Hostile
@@ -183,6 +184,12 @@ def _read(hostile: Hostile) -> Message:
     return message
 
 
+def compare_kernel(hostile: Sequence[Hostile], messages: Sequence[Message]) -> None:
+    """The kernel reads the same in what it reads of them, all at once."""
+    compare(hostile, messages)
+    compare_fronts(hostile)
+
+
 def check_summary(data: bytes, direction: Direction, message: Message) -> None:
     """What is told without documents is what the whole message tells."""
     told = summarise(data, direction)
@@ -195,7 +202,8 @@ def check_summary(data: bytes, direction: Direction, message: Message) -> None:
         return
     assert told.opcode == message.header.get("originalOpcode", message.header["opCode"])
     assert told.compressor == message.header.get("compressor")
-    assert told.flags == message.body.get("flagBits", message.body.get("flags"))
+    flags = [message.body[name] for name in ("flagBits", "flags", "responseFlags") if name in message.body]
+    assert [told.flags] == (flags or [None])
     if direction == "request":
         facts = command_facts(Half(message.header, message.body), None)
         assert told[4:] == (facts.command, facts.database, facts.collection)
