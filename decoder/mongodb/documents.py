@@ -144,7 +144,7 @@ def top_level(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int
     """As :func:`fields`, only quicker: type, start of the key, start of the value."""
     read, find, fixed = _INT32.unpack_from, data.find, FIXED_BYTES
     at, last = start + 4, end - 5
-    while at < last and (kind := data[at]):
+    while at < end and (kind := data[at]):
         value = find(0, at + 1, last) + 1
         begin, at = at + 1, 0
         if value and kind in fixed:

@@ -44,7 +44,7 @@ def test_of_recorded_messages_most_are_read(name):
     read, fronts = sum(compare(found)), sum(compare_fronts(found))
     print(f"{name}: {read} of {len(found)} messages by the kernel, {fronts} fronts, all equal")
     assert read > 0.7 * len(found)
-    assert fronts > 0.7 * len(found)
+    assert fronts > 0.6 * len(found)
 
 
 def test_of_changed_ones_none_differs():
@@ -223,6 +223,8 @@ def test_what_is_rare_is_given_back(data):
         {"aggregate": 1, "$db": 1},
         {"$query": {"find": "orders"}, "$db": "shop"},
         {"query": "orders"},
+        {"": None},
+        {"a": True},
         {},
         raw(element(2, text(b"a"), b"find"), element(2, text(b"b"), b"find"), element(2, text(b"\xff"), b"$db")),
         raw(element(2, text(b"a"), b"find"), element(16, bytes(4), b"find")),
