@@ -139,7 +139,9 @@ def _fronts_read(given: Batch) -> list[bool]:
 
 
 def _read(given: Batch) -> list[bool]:
-    is_read: list[bool] = (read_batch(given.data, given.is_response, given.flags).outcomes != kernel.GIVEN_BACK).tolist()
+    is_read: list[bool] = (
+        read_batch(given.data, given.is_response, given.flags).outcomes != kernel.GIVEN_BACK
+    ).tolist()
     return is_read
 
 

@@ -1,14 +1,14 @@
 """Reads many messages at once, straight from bytes into JSON text, compiled by numba: what the plain reader gives.
 
 It gives back what is rare (opcodes that drivers of today do not send, checksums, and what
-:mod:`decoder.mongodb.kernel_documents` says) and whatever is not as it should be. So nothing that is written here has an
-error, and one place knows them: :mod:`decoder.mongodb.messages`.
+:mod:`decoder.mongodb.kernel_documents` says) and whatever is not as it should be. So nothing that is written here has
+an error, and one place knows them: :mod:`decoder.mongodb.messages`.
 
 Importing this module compiles it (some ten seconds), or loads what an earlier process compiled from numba's cache.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
-# ruff: noqa: C901, PLR0911, PLR0912
+# ruff: noqa: C901, PLR0912  one loop over the messages, which calls little
 from __future__ import annotations
 
 import numba as nb
@@ -237,7 +237,9 @@ def read_messages(data, starts, is_response, flags, lengths, compressors, header
         ends[index, API_NAME], ends[index, CLIENT_ID] = n_at, c_at
         start, stop = starts[index], starts[index + 1]
         size = stop - start
-        if flags[index] & _LEFT_TO_PLAIN or not HEADER_BYTES + 4 <= size <= MOST_BYTES or number(data, start, 4) != size:
+        if flags[index] & _LEFT_TO_PLAIN or not HEADER_BYTES + 4 <= size <= MOST_BYTES:
+            continue
+        if number(data, start, 4) != size:
             continue
         code = number(data, start + 12, 4)
         opcode = 0

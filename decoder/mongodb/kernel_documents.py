@@ -5,7 +5,7 @@ repeated, and whatever is not as it should be.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
-# ruff: noqa: C901, PLR0911, PLR0912, PLR0915  one loop over the bytes: calls cost more than what they do
+# ruff: noqa: C901, PLR0911, PLR0912, PLR0915, SIM110  one loop over the bytes: calls cost more than what they do
 from __future__ import annotations
 
 import numba as nb

@@ -5,7 +5,7 @@ commands in a wrapper, values of rare types beside the ones that are looked for.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
-# ruff: noqa: C901, PLR0911  one loop over the bytes: calls cost more than what they do
+# ruff: noqa: C901  one loop over the bytes: calls cost more than what they do
 from __future__ import annotations
 
 import numba as nb
@@ -227,7 +227,8 @@ def read_fronts(data, starts, is_response, lengths, compressors, rows):
         is_read = False
         if opcode == OP_MSG:
             end = command_end(data, start, stop)
-            is_read = end >= 0 and (is_response[row] != 0 or _read_command(data, start + FIRST_DOCUMENT, end, rows, row))
+            begin = start + FIRST_DOCUMENT
+            is_read = end >= 0 and (is_response[row] != 0 or _read_command(data, begin, end, rows, row))
         elif opcode == OP_QUERY:
             is_read = is_response[row] == 0 and _read_query(data, start, stop, rows, row)
         elif opcode == OP_REPLY:

@@ -42,7 +42,8 @@ def plainly(one: Given) -> Message:
 
 def compare(given: Sequence[Given], messages: Sequence[Message] | None = None) -> list[bool]:
     """Which messages the kernel reads; what it reads must be what the plain reader gives (``messages``, if known)."""
-    batch = read_batch([one.data for one in given], _is_response(given), np.array([one.flags for one in given], np.int64))
+    flags = np.array([one.flags for one in given], np.int64)
+    batch = read_batch([one.data for one in given], _is_response(given), flags)
     is_read = (batch.outcomes != kernel.GIVEN_BACK).tolist()
     for index in np.flatnonzero(is_read).tolist():
         plain = messages[index] if messages is not None else plainly(given[index])
