@@ -68,7 +68,7 @@ def beside_tshark(messages: Sequence[CorpusFrame]) -> None:
         CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
     else:
         candidates += _tsharks()
-    results = measure(candidates, [messages] * len(candidates), 1, ROUNDS)
+    results = measure(candidates, [messages] * len(candidates), ROUNDS)
     show(
         f"CPU time of all processes, {ROUNDS} rounds in turn, tshark's start not counted",
         results,
@@ -107,14 +107,8 @@ def beside_pymongo(found: Sequence[bytes]) -> None:
             "pymongo json_util.dumps", "JSON text", lambda data: json_util.dumps(bson.decode(data), json_options=_JSON)
         ),
     ]
-    repeat = max(1, 20_000 // max(len(found), 1))
-    results = measure(candidates, [found] * len(candidates), repeat, ROUNDS)
-    show(
-        f"{repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core",
-        results,
-        len(found),
-        "documents",
-    )
+    results = measure(candidates, [found] * len(candidates), ROUNDS)
+    show(f"over and over in each of {ROUNDS} rounds in turn, CPU time of one core", results, len(found), "documents")
 
 
 def documents(messages: Sequence[CorpusFrame]) -> Iterator[bytes]:

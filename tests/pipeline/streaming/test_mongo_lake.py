@@ -143,6 +143,7 @@ def test_applications_and_drivers_are_clients(lake: Path) -> None:
     troubled = {"archive", "reports", "checkout", "importer", "dashboards"}
     assert {(r["cluster"], r["client_id"], *r["software"]) for r in found} == {
         ("127.0.0.1:27017", "shop", *driver),
+        ("127.0.0.1:27017", "ledger", "plain socket 1"),
         *((f"{troubled_mongodb.HOST}:27017", name, *driver) for name in troubled),
     }
 
