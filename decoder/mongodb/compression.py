@@ -92,6 +92,8 @@ def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
 
 
 def _check_size(compression: Compression, compressed: int) -> None:
+    if 0 <= compression.size <= limits.DECOMPRESSION_FLOOR:
+        return
     if compression.size < 0:
         raise DecodeError(ErrorCode.NEGATIVE_LENGTH, HEADER_BYTES + 4, f"uncompressedSize is {compression.size}")
     allowed = limits.MAX_MONGODB_MESSAGE_BYTES - HEADER_BYTES
