@@ -73,8 +73,9 @@ def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Read
     """
     count, messages = len(frames), _opened(frames)
     sizes = np.diff(messages.texts.offsets)
-    room = MOST_TIMES * int(sizes[sizes <= kernel.MOST_BYTES].sum()) + ROOM * (count + 1)
-    columns = [np.empty(size, np.uint8) for size in (kernel.HEADER_ROOM * (count + 1), room, room, room)]
+    total = int(sizes[sizes <= kernel.MOST_BYTES].sum())
+    room = (kernel.HEADER_ROOM * count, MOST_TIMES * total + ROOM * count, total + ROOM, total + ROOM)
+    columns = [np.empty(size, np.uint8) for size in room]
     ends = np.empty((count, kernel.COLUMNS), np.int64)
     outcomes = np.empty(count, np.uint8)
     stack, keys = np.empty(STACK_SIZE, np.int64), np.empty(2 * MAX_KEYS, np.int64)

@@ -46,7 +46,7 @@ REPLY_DOCUMENTS = HEADER_BYTES + 20
 ) = range(13)  # fmt: skip
 """Columns of the rows that the kernel fills: whether the message was read (else it is given back), what
 decoder.mongodb.summary.Summary holds, and where its texts begin and end; -1 is none."""
-COLUMNS = 13
+COLUMNS = COLLECTION_END + 1
 
 _GROUPS = (
     HANDSHAKES, ("client",), ("application",), ("name",), ("$db",), ("collection",), ("getMore",), (".$cmd",),
