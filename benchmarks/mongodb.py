@@ -9,13 +9,15 @@ import bson
 import orjson
 from bson import json_util
 
-from benchmarks.candidates import CONSOLE, Candidate, PerItem, measure, show
+from benchmarks.candidates import CONSOLE, AllAtOnce, Candidate, PerItem, measure, show
 from benchmarks.corpus import CAPTURES, CorpusFrame, recorded
 from benchmarks.tshark import MONGODB, ROUNDS, FromCapture, Tshark, copies, version
+from benchmarks.wirelake import Batch, batches
 from decoder import Codec
+from decoder.mongodb import kernel, kernel_fronts
+from decoder.mongodb.batch import read_batch, read_fronts
 from decoder.mongodb.documents import as_json, document_end
 from decoder.mongodb.messages import open_message
-from decoder.mongodb.quick import read_quickly
 from decoder.mongodb.summary import summarise
 from decoder.mongodb.wire import OP_COMPRESSED
 
@@ -41,8 +43,9 @@ def main() -> None:
         ("Not compressed", plain),
         ("Compressed", [one for one in common if one.api_key == OP_COMPRESSED]),
     ):
-        by_kernel = sum(read_quickly(one.data, one.direction) is not None for one in part)
-        CONSOLE.print(f"\n{title}: {len(part):,}, of which the kernel reads {by_kernel:,}")
+        given = batches(part)
+        read, fronts = (sum(sum(marks(one)) for one in given) for marks in (_read, _fronts_read))
+        CONSOLE.print(f"\n{title}: {len(part):,}, of which the kernel reads {read:,}, and the fronts of {fronts:,}")
         beside_tshark(copies(part, MESSAGES))
     beside_pymongo(list(documents(common)))
 
@@ -55,8 +58,9 @@ def samples() -> list[CorpusFrame]:
 def beside_tshark(messages: Sequence[CorpusFrame]) -> None:
     """All read the same messages; in memory is where Spark has them."""
     candidates: list[Candidate[CorpusFrame]] = [
-        PerItem("Wirelake, front only, in memory", "header, flags, command, namespace", _front),
-        PerItem("Wirelake, kernel, in memory", "JSON text, all fields", _by_kernel),
+        AllAtOnce("Wirelake, kernel, fronts, in memory", "header, flags, command, namespace", batches, _fronts),
+        PerItem("Wirelake, summarise, in memory", "header, flags, command, namespace", _front),
+        AllAtOnce("Wirelake, kernel, in memory", "JSON text, all fields", batches, _by_kernel),
         PerItem("Wirelake, plain reader, in memory", "JSON text, all fields", _decode),
         FromCapture("Wirelake, agent and plain reader", "JSON text, all fields", wire=MONGODB),
     ]
@@ -64,7 +68,7 @@ def beside_tshark(messages: Sequence[CorpusFrame]) -> None:
         CONSOLE.print("tshark is not installed (Debian: apt-get install tshark)")
     else:
         candidates += _tsharks()
-    results = measure(candidates, [messages] * len(candidates), 1, ROUNDS)
+    results = measure(candidates, [messages] * len(candidates), ROUNDS)
     show(
         f"CPU time of all processes, {ROUNDS} rounds in turn, tshark's start not counted",
         results,
@@ -103,14 +107,8 @@ def beside_pymongo(found: Sequence[bytes]) -> None:
             "pymongo json_util.dumps", "JSON text", lambda data: json_util.dumps(bson.decode(data), json_options=_JSON)
         ),
     ]
-    repeat = max(1, 20_000 // max(len(found), 1))
-    results = measure(candidates, [found] * len(candidates), repeat, ROUNDS)
-    show(
-        f"{repeat} times over in each of {ROUNDS} rounds in turn, CPU time of one core",
-        results,
-        len(found),
-        "documents",
-    )
+    results = measure(candidates, [found] * len(candidates), ROUNDS)
+    show(f"over and over in each of {ROUNDS} rounds in turn, CPU time of one core", results, len(found), "documents")
 
 
 def documents(messages: Sequence[CorpusFrame]) -> Iterator[bytes]:
@@ -129,13 +127,26 @@ def _front(message: CorpusFrame) -> bool:
     return summarise(message.data, message.direction) is not None
 
 
-def _by_kernel(message: CorpusFrame) -> bool:
+def _fronts_read(given: Batch) -> list[bool]:
+    is_read: list[bool] = (read_fronts(given.data, given.is_response).rows[:, kernel_fronts.READ] != 0).tolist()
+    return is_read
+
+
+def _read(given: Batch) -> list[bool]:
+    is_read: list[bool] = (
+        read_batch(given.data, given.is_response, given.flags).outcomes != kernel.GIVEN_BACK
+    ).tolist()
+    return is_read
+
+
+def _fronts(given: list[Batch]) -> list[bool]:
+    """With ``summarise`` for what the kernel gives back."""
+    return [good or _front(one) for batch in given for one, good in zip(batch.frames, _fronts_read(batch), strict=True)]
+
+
+def _by_kernel(given: list[Batch]) -> list[bool]:
     """As in Spark: with the plain reader for what the kernel gives back."""
-    found = read_quickly(message.data, message.direction)
-    if found is None:
-        return _decode(message)
-    orjson.dumps(found.header)
-    return True
+    return [good or _decode(one) for batch in given for one, good in zip(batch.frames, _read(batch), strict=True)]
 
 
 def _decode(message: CorpusFrame) -> bool:

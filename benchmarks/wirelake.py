@@ -31,7 +31,7 @@ def _plain(frame: CorpusFrame) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class Batch:
     """Frames as Spark hands them over: columns."""
 
     frames: Sequence[CorpusFrame]
@@ -42,10 +42,10 @@ class _Batch:
     flags: np.ndarray[Any, Any]
 
 
-def _batches(frames: Sequence[CorpusFrame]) -> list[_Batch]:
+def batches(frames: Sequence[CorpusFrame]) -> list[Batch]:
     pieces = [frames[start : start + _AT_ONCE] for start in range(0, len(frames), _AT_ONCE)]
     return [
-        _Batch(
+        Batch(
             some,
             [frame.data for frame in some],
             np.array([frame.direction == "response" for frame in some]),
@@ -57,27 +57,27 @@ def _batches(frames: Sequence[CorpusFrame]) -> list[_Batch]:
     ]
 
 
-def _as_in_spark(batches: list[_Batch]) -> list[bool]:
+def _as_in_spark(given: list[Batch]) -> list[bool]:
     """All columns of bronze.frames: messages inside messages too, which no other candidate reads."""
-    return _by_kernel(batches, with_embedded=True)
+    return _by_kernel(given, with_embedded=True)
 
 
-def _by_kernel(batches: list[_Batch], *, with_embedded: bool = False) -> list[bool]:
+def _by_kernel(given: list[Batch], *, with_embedded: bool = False) -> list[bool]:
     """With the plain reader for what the kernel gives back."""
     understood: list[bool] = []
-    for given in batches:
-        batch = read_batch(given.data, given.is_response, given.api_keys, given.api_versions, given.flags)
+    for one in given:
+        batch = read_batch(one.data, one.is_response, one.api_keys, one.api_versions, one.flags)
         if with_embedded:
-            for _, embedded in embedded_in(batch, given.is_response, given.flags):
+            for _, embedded in embedded_in(batch, one.is_response, one.flags):
                 orjson.dumps(embedded)
         is_read = (batch.outcomes != GIVEN_BACK).tolist()
-        understood += [good or _plain(frame) for good, frame in zip(is_read, given.frames, strict=True)]
+        understood += [good or _plain(frame) for good, frame in zip(is_read, one.frames, strict=True)]
     return understood
 
 
 FRAME_READERS: list[Candidate[CorpusFrame]] = [
-    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", _batches, _by_kernel),
-    AllAtOnce("Wirelake, kernel", "the same and embedded messages", _batches, _as_in_spark),
+    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", batches, _by_kernel),
+    AllAtOnce("Wirelake, kernel", "the same and embedded messages", batches, _as_in_spark),
     PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
 ]
 

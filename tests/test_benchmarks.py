@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import decode, java_clients, records, wirelake
+from benchmarks import decode, java_clients, mongodb, records, wirelake
 from benchmarks.__main__ import main
 from benchmarks.candidates import AllAtOnce, PerItem, measure, show
 from benchmarks.corpus import CorpusFrame, describe, samples, write
@@ -44,6 +44,14 @@ def test_kafkas_own_classes_understand_what_4_4_0_knows(frames):
     marks = parse.check(frames)
     assert marks == json.check(frames)
     assert 0.9 < sum(marks) / len(frames) < 1
+
+
+def test_the_readers_of_mongodb_understand_every_recorded_message():
+    messages = mongodb.samples()
+    given = wirelake.batches(messages)
+    assert all(map(mongodb._decode, messages))
+    assert mongodb._by_kernel(given) == mongodb._fronts(given) == [True] * len(messages)
+    assert len(list(mongodb.documents(messages))) > len(messages)
 
 
 def test_a_capture_written_for_tshark_holds_the_same_frames(tmp_path, frames):

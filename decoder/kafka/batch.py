@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from decoder.columns import Bools, Bytes, Ints, Texts
 from decoder.kafka import kernel
 from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.kernel_text import end_to_end
@@ -19,10 +20,6 @@ from decoder.kafka.messages import BATCHES_AT
 from decoder.kafka.program import compile_programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
 from decoder.model import Direction, Message
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 NONE = -1
 """Instead of an api key or version: those of a response whose request was not seen."""
@@ -35,14 +32,6 @@ _ROLES = {
     "clientId": kernel.CLIENT,
     "": kernel.ELEMENT,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A column of UTF-8 texts end to end, as Arrow holds it: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    data: Bytes
-    offsets: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +102,7 @@ def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[t
     """
     may_carry = np.isin(batch.api_keys, list(EMBEDDING_APIS)) & (batch.outcomes != kernel.GIVEN_BACK)
     for number in np.flatnonzero(may_carry).tolist():
-        begin, end = batch.body.offsets[number : number + 2].tolist()
-        body = orjson.loads(batch.body.data[begin:end].tobytes())
+        body = orjson.loads(batch.body[number])
         message = Message({}, body, "ok", api_key=int(batch.api_keys[number]))
         direction: Direction = "response" if is_response[number] else "request"
         found = embedded_messages(compile_programs(), message, direction, int(flags[number]))

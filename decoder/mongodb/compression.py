@@ -8,15 +8,16 @@ within the limits.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cramjam
 import zstandard
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
-from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, Header, read_header, write_header
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, read_header, write_header
 
 NOOP, SNAPPY, ZLIB, ZSTD = range(4)
 COMPRESSORS = {NOOP: "noop", SNAPPY: "snappy", ZLIB: "zlib", ZSTD: "zstd"}
@@ -28,11 +29,12 @@ anew it would look as if a sender had chosen these bytes, and could have more of
 COMPRESSED_AT = HEADER_BYTES + 9
 """Behind opcode, size and compressor."""
 
+_HEADER = struct.Struct("<i8si")
+"""Of the message inside: the ids are those of the one outside."""
 _FIELDS = struct.Struct("<iiB")
 
 
-@dataclass(frozen=True, slots=True)
-class Compression:
+class Compression(NamedTuple):
     """What an OP_COMPRESSED says of its content.
 
     Attributes:
@@ -78,8 +80,7 @@ def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
     content = _decompress(data[COMPRESSED_AT:end], compression)
     if len(content) != compression.size:
         raise _wrong_size(compression, f"{len(content)} bytes came out")
-    header = read_header(data)
-    return write_header(Header(HEADER_BYTES + len(content), *header[1:3], compression.opcode)) + content
+    return _HEADER.pack(HEADER_BYTES + len(content), data[4:12], compression.opcode) + content
 
 
 def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
@@ -91,6 +92,8 @@ def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
 
 
 def _check_size(compression: Compression, compressed: int) -> None:
+    if 0 <= compression.size <= limits.DECOMPRESSION_FLOOR:
+        return
     if compression.size < 0:
         raise DecodeError(ErrorCode.NEGATIVE_LENGTH, HEADER_BYTES + 4, f"uncompressedSize is {compression.size}")
     allowed = limits.MAX_MONGODB_MESSAGE_BYTES - HEADER_BYTES
@@ -143,10 +146,37 @@ def _zlib(data: bytes, size: int) -> bytes:
     return result
 
 
+class _Ready(threading.local):
+    """A zstd decompressor, which takes longer to make than to decompress most messages; each thread has its own."""
+
+    def __init__(self) -> None:
+        self.zstd = _zstd_decompressor()
+
+
+def _zstd_decompressor() -> zstandard.ZstdDecompressor:
+    return zstandard.ZstdDecompressor(max_window_size=limits.MAX_ZSTD_WINDOW_BYTES)
+
+
+_READY = _Ready()
+
+
 def _zstd(data: bytes, size: int) -> bytes:
-    reader = zstandard.ZstdDecompressor(max_window_size=limits.MAX_ZSTD_WINDOW_BYTES).stream_reader(
-        data, read_across_frames=False
-    )
+    return _zstd_of_known_size(data, size) or _zstd_stream(data, size)
+
+
+def _zstd_of_known_size(data: bytes, size: int) -> bytes | None:
+    """The content of a frame that says its size, straight to where it stays; None if it is anything else."""
+    try:
+        frame = zstandard.get_frame_parameters(data)
+        if frame.content_size != size or frame.window_size > limits.MAX_ZSTD_WINDOW_BYTES:
+            return None
+        return _READY.zstd.decompress(data)
+    except zstandard.ZstdError:
+        return None
+
+
+def _zstd_stream(data: bytes, size: int) -> bytes:
+    reader = _zstd_decompressor().stream_reader(data, read_across_frames=False)
     pieces: list[bytes] = []
     left = size + 1
     while left and (piece := reader.read(left)):

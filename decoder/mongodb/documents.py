@@ -27,10 +27,11 @@ MIN_DOCUMENT_BYTES = 5
 OLD_BINARY = 2
 """A subtype of BINARY whose content begins with its own length."""
 
-_FIXED = {
+FIXED_BYTES = {
     DOUBLE: 8, UNDEFINED: 0, OBJECT_ID: 12, BOOLEAN: 1, DATE: 8, NULL: 0, INT32: 4, TIMESTAMP: 8, INT64: 8,
     DECIMAL128: 16, MAX_KEY: 0, MIN_KEY: 0,
 }  # fmt: skip
+"""Of the types whose values are all of one size."""
 _INT32 = struct.Struct("<i")
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     tz_aware=True, unicode_decode_error_handler="strict", datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -141,9 +142,9 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Element]:
 
 def top_level(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """As :func:`fields`, only quicker: type, start of the key, start of the value."""
-    read, find, fixed = _INT32.unpack_from, data.find, _FIXED
+    read, find, fixed = _INT32.unpack_from, data.find, FIXED_BYTES
     at, last = start + 4, end - 5
-    while at < last and (kind := data[at]):
+    while at < end and (kind := data[at]):
         value = find(0, at + 1, last) + 1
         begin, at = at + 1, 0
         if value and kind in fixed:
@@ -166,7 +167,7 @@ def _element(data: bytes, at: int, last: int, depth: int) -> tuple[Element, int]
     if key_end < 0:
         raise DecodeError(ErrorCode.INVALID_DOCUMENT, at, "a key does not end")
     value = key_end + 1
-    size = _FIXED.get(kind)
+    size = FIXED_BYTES.get(kind)
     if size is None:
         end, inner = _variable(data, kind, value, last)
         return Element(kind, at + 1, key_end, value, end, depth), inner
@@ -249,7 +250,7 @@ def _common_values(data: bytes, start: int, end: int, most: int) -> int | None: 
     """How many values, ``most`` at most, a document has in which nothing is wrong or rare; None: look closer."""
     if end - start < MIN_DOCUMENT_BYTES or _INT32.unpack_from(data, start)[0] != end - start or data[end - 1]:
         return None
-    read, find, fixed = _INT32.unpack_from, data.find, _FIXED
+    read, find, fixed = _INT32.unpack_from, data.find, FIXED_BYTES
     at, last, outer, count = start + 4, end - 1, [], 0  # type: ignore[var-annotated]
     while True:
         kind = data[at]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+CURSOR_NOT_FOUND_CODE = 43
+"""What OP_REPLY says by a flag."""
+
 ERROR_NAMES: dict[int, str] = {
     1: "InternalError",
     2: "BadValue",
@@ -16,7 +19,7 @@ ERROR_NAMES: dict[int, str] = {
     20: "IllegalOperation",
     26: "NamespaceNotFound",
     27: "IndexNotFound",
-    43: "CursorNotFound",
+    CURSOR_NOT_FOUND_CODE: "CursorNotFound",
     48: "NamespaceExists",
     50: "MaxTimeMSExpired",
     59: "CommandNotFound",

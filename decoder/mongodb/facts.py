@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.model import FrameFlags
-from decoder.mongodb.errors import error_name
+from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name
 from decoder.mongodb.messages import HANDSHAKES, command_document
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
-from decoder.mongodb.wire import LEGACY_COMMANDS, is_command_collection
+from decoder.mongodb.wire import CURSOR_NOT_FOUND, LEGACY_COMMANDS, QUERY_FAILURE, is_command_collection
 
 Json = dict[str, Any]
 
 _STATEMENTS = ("documents", "updates", "deletes", "ops")
 """Arrays, or sections, with what a write command writes."""
-_CURSOR_NOT_FOUND, _QUERY_FAILURE = 1, 2
-"""Flag bits of OP_REPLY."""
-_CURSOR_NOT_FOUND_CODE = 43
 _AWAITING = dict.fromkeys(HANDSHAKES, "maxAwaitTimeMS") | {"getMore": "maxTimeMS"}
 """The field by which a command asks the server to wait for news."""
 
@@ -200,9 +197,9 @@ def _old_reply(body: Json) -> tuple[Json, Json]:
     flags = body.get("responseFlags", 0)
     cursor = _number(body.get("cursorID"))
     facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": body.get("numberReturned")}
-    if flags & _CURSOR_NOT_FOUND:
-        return facts | {"cursor_left": 0}, {"ok": 0, "code": _CURSOR_NOT_FOUND_CODE}
-    return facts, {"ok": 0, "code": first.get("code")} if flags & _QUERY_FAILURE else {"ok": 1}
+    if flags & CURSOR_NOT_FOUND:
+        return facts | {"cursor_left": 0}, {"ok": 0, "code": CURSOR_NOT_FOUND_CODE}
+    return facts, {"ok": 0, "code": first.get("code")} if flags & QUERY_FAILURE else {"ok": 1}
 
 
 def _reply(document: Json) -> Json:

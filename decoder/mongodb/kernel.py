@@ -1,55 +1,88 @@
-"""Writes the body of an ordinary OP_MSG as JSON text, compiled by numba: byte by byte what the plain reader gives.
+"""Reads many messages at once, straight from bytes into JSON text, compiled by numba: what the plain reader gives.
 
-What is rare is given back to the plain reader: types that few documents have, numbers whose shortest text needs a
-library, keys that are repeated, and whatever is not as it should be. So nothing that is written here has an error.
+It gives back what is rare (opcodes that drivers of today do not send, checksums, and what
+:mod:`decoder.mongodb.kernel_documents` says) and whatever is not as it should be. So nothing that is written here has
+an error, and one place knows them: :mod:`decoder.mongodb.messages`.
+
+Importing this module compiles it (some ten seconds), or loads what an earlier process compiled from numba's cache.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
-# ruff: noqa: C901, PLR0911, PLR0912, PLR0915  one loop over the bytes: calls cost more than what they do
+# ruff: noqa: C901, PLR0912  one loop over the messages, which calls little
 from __future__ import annotations
 
 import numba as nb
 import numpy as np
 
 from decoder.kafka.kernel_cache import compiled
-from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, end_to_end, put_base64, put_int, put_string, put_text
+from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, copy, end_to_end, put_int, put_string, put_text
+from decoder.model import FrameFlags
+from decoder.mongodb.compression import COMPRESSORS
+from decoder.mongodb.documents import DOCUMENT, STRING
+from decoder.mongodb.kernel_documents import PLACES, REALS, is_same, number, put_document, zero
+from decoder.mongodb.kernel_fronts import (
+    APPLICATION,
+    CLIENT,
+    HANDSHAKE,
+    INTS_IN,
+    NAME,
+    REPLY_DOCUMENTS,
+    command_end,
+    document_end,
+    find,
+    is_one_of,
+    query_place,
+)
+from decoder.mongodb.summary import FIRST_DOCUMENT
+from decoder.mongodb.wire import (
+    CHECKSUM_PRESENT,
+    HEADER_BYTES,
+    OP_COMPRESSED,
+    OP_MSG,
+    OP_QUERY,
+    OP_REPLY,
+    OPCODES,
+)
 
-GIVEN_BACK = -1
-"""Instead of the length of the text."""
-MAX_DEPTH = 60
-MAX_KEYS = 400
-"""Of documents that are open at the same time; with more they are given back."""
-MOST_TIMES = 8
-"""How many times as long as its bytes a value's text may be."""
-ROOM = 256
-"""The rest of the text."""
-STACK_ROWS = 4
-BITS = STACK_ROWS * MAX_DEPTH
-"""Where in the stack a number's bits are put, to be read as a double."""
-STACK_SIZE = BITS + 1
+GIVEN_BACK = 0
+"""Outcome of a message: the plain reader must read it; its columns are empty."""
+READ, HAS_NAME, HAS_CLIENT_ID = 1, 2, 4
+"""Outcome of any other: these bits, by what it has."""
 
+HEADER, BODY, API_NAME, CLIENT_ID = range(4)
+"""Columns of text that the kernel writes."""
+COLUMNS = 4
+HEADER_ROOM = 256
+"""Bytes that the text of a header may need, with what put_text writes too much."""
+MOST_BYTES = 1 << 20
+"""Of a message; a larger one is given back."""
+
+_LEFT_TO_PLAIN = int(
+    FrameFlags.TRUNCATED | FrameFlags.REDACTED | FrameFlags.CREDENTIALS | FrameFlags.BODY_REMOVED
+)  # fmt: skip
+"""Flags of frames whose status is not ``ok``, whatever their bytes."""
+
+_OPCODES = (OP_MSG, OP_QUERY, OP_REPLY)
+"""Opcodes that are read; the texts about them are in this order."""
 _TEXTS = [
-    '{"flagBits":', ',"sections":[', '{"kind":0,"document":', '{"kind":1,"identifier":', ',"documents":[', "true",
-    "false", "null", '{"$oid":"', '"}', '{"$date":"', '{"$timestamp":{"t":', ',"i":', "}}", '{"$binary":{"base64":',
-    ',"subType":"', '"}}',
+    '{"messageLength":', ',"requestID":', ',"responseTo":', '{"flagBits":', ',"sections":[', '{"kind":0,"document":',
+    '{"kind":1,"identifier":', ',"documents":[', '{"flags":', ',"fullCollectionName":', ',"numberToSkip":',
+    ',"numberToReturn":', ',"query":', ',"returnFieldsSelector":', '{"responseFlags":', ',"cursorID":',
+    ',"startingFrom":', ',"numberReturned":',
+    *(f',"opCode":{code},"opName":"{OPCODES[code]}"' for code in (*_OPCODES, OP_COMPRESSED)),
+    *(f',"originalOpcode":{code},"originalOpName":"{OPCODES[code]}","uncompressedSize":' for code in _OPCODES),
+    *(f',"compressor":"{name}"' for _, name in sorted(COMPRESSORS.items())),
+    *(OPCODES[code] for code in _OPCODES),
 ]  # fmt: skip
 (
-    FLAG_BITS, SECTIONS, KIND_0, KIND_1, DOCUMENTS, TRUE, FALSE, NULL, OID, END_TEXT, DATE, TIMESTAMP, INCREMENT,
-    END_TWICE, BINARY, SUBTYPE, END_BINARY,
-) = range(len(_TEXTS))  # fmt: skip
+    _MESSAGE_LENGTH, _REQUEST_ID, _RESPONSE_TO, _FLAG_BITS, _SECTIONS, _KIND_0, _KIND_1, _DOCUMENTS, _FLAGS, _NAMESPACE,
+    _TO_SKIP, _TO_RETURN, _QUERY, _SELECTOR, _RESPONSE_FLAGS, _CURSOR, _STARTING_FROM, _RETURNED, _OPCODE,
+) = range(19)  # fmt: skip
+_COMPRESSED = _OPCODE + len(_OPCODES)
+_INSIDE = _COMPRESSED + 1
+_COMPRESSOR = _INSIDE + len(_OPCODES)
+_OPCODE_NAME = _COMPRESSOR + len(COMPRESSORS)
 _TEXT, _TEXT_AT = end_to_end(_TEXTS)
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
-_POWERS = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6])
-_EXACT = 1e15
-"""Below it a double holds every whole number, and 15 digits are never more than needed."""
-_LEAST = 1e-3
-"""Below it numbers are written with an exponent."""
-_DAY_MS = 86_400_000
-_END_OF_9999 = 253_402_300_800_000
-_OLD_BINARY = 2
-
-_PLACES = nb.int64[::1]
-_REALS = nb.float64[::1]
 
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
@@ -57,295 +90,189 @@ def _put(out, at, index):
     return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
-def _number(data, at, size):
-    """A little-endian signed integer."""
-    value = np.int64(np.int8(data[at + size - 1]))
-    for index in range(size - 2, -1, -1):
-        value = (value << 8) | np.int64(data[at + index])
-    return value
+@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64)
+def _put_number(out, at, name, data, start, size):
+    return put_int(out, _put(out, at, name), number(data, start, size))
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
-def _zero(data, at, end):
-    """Where the next zero byte is; ``end`` if there is none before."""
-    while at < end and data[np.uint64(at)]:
-        at += 1
-    return at
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
+def _put_header(out, at, data, start, opcode, length, compressor):
+    """``opcode``: its place in _OPCODES; see decoder.mongodb.messages.header_json."""
+    at = put_int(out, _put(out, at, _MESSAGE_LENGTH), length)
+    at = _put_number(out, at, _REQUEST_ID, data, start + 4, 4)
+    at = _put_number(out, at, _RESPONSE_TO, data, start + 8, 4)
+    if compressor < 0:
+        at = _put(out, at, _OPCODE + opcode)
+    else:
+        at = _put(out, _put(out, at, _COMPRESSED), _INSIDE + opcode)
+        at = _put(out, put_int(out, at, number(data, start, 4) - HEADER_BYTES), _COMPRESSOR + compressor)
+    out[at] = 125
+    return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
-def _put_decimal(out, at, digits, places):
-    if digits < 0:
-        out[at] = 45
-        at += 1
-        digits = -digits
-    scale = np.int64(1)
-    for _ in range(places):
-        scale *= 10
-    at = put_int(out, at, digits // scale)
-    out[at] = 46
-    at += 1
-    if places == 0:
-        out[at] = 48
-        return at + 1
-    rest = digits % scale
-    for index in range(places - 1, -1, -1):
-        out[at + index] = 48 + rest % 10
-        rest //= 10
-    return at + places
-
-
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.float64)
-def _put_double(out, at, value):
-    """The shortest text of a number with up to 6 places behind the point; negative if it is no such number."""
-    size = abs(value)
-    if not size < _EXACT or (size < _LEAST and value != 0.0):
-        return GIVEN_BACK
-    for places in range(7):
-        digits = np.rint(value * _POWERS[places])
-        if abs(digits) < _EXACT and digits / _POWERS[places] == value:
-            if value == 0.0 and np.signbit(value):
-                return GIVEN_BACK
-            return _put_decimal(out, at, np.int64(digits), places)
-    return GIVEN_BACK
-
-
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64, inline=True)
-def _put_padded(out, at, value, width):
-    for index in range(width - 1, -1, -1):
-        out[at + index] = 48 + value % 10
-        value //= 10
-    return at + width
-
-
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
-def _put_date(out, at, millis):
-    """A time of 1970 to 9999 (ms since the epoch) in ISO 8601; civil calendar by Howard Hinnant's algorithm."""
-    if not 0 <= millis < _END_OF_9999:
-        return GIVEN_BACK
-    days, rest = millis // _DAY_MS + 719_468, millis % _DAY_MS
-    era, day = days // 146_097, days % 146_097
-    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    shifted = (5 * day + 2) // 153
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    at = _put_padded(out, _put(out, at, DATE), era * 400 + year + (month <= 2), 4)
-    out[at] = 45
-    at = _put_padded(out, at + 1, month, 2)
-    out[at] = 45
-    at = _put_padded(out, at + 1, day - (153 * shifted + 2) // 5 + 1, 2)
-    out[at] = 84
-    at = _put_padded(out, at + 1, rest // 3_600_000, 2)
-    out[at] = 58
-    at = _put_padded(out, at + 1, rest // 60_000 % 60, 2)
-    out[at] = 58
-    at = _put_padded(out, at + 1, rest // 1000 % 60, 2)
-    if rest % 1000:
-        out[at] = 46
-        at = _put_padded(out, at + 1, rest % 1000, 3)
-    out[at] = 90
-    return _put(out, at + 1, END_TEXT)
-
-
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
-def _put_hex(out, at, data, start, end):
-    for index in range(start, end):
-        out[at] = _HEX[data[index] >> 4]
-        out[at + 1] = _HEX[data[index] & 15]
-        at += 2
-    return at
-
-
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, _PLACES, nb.int64, nb.int64)
-def _is_repeated(data, start, end, keys, first, count):
-    """Whether a key is one of those before it in its document."""
-    for index in range(first, count):
-        begin = keys[2 * index]
-        if keys[2 * index + 1] - begin == end - start:
-            same = True
-            for offset in range(end - start):
-                if data[begin + offset] != data[start + offset]:
-                    same = False
-                    break
-            if same:
-                return True
-    return False
-
-
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, _PLACES, _REALS, _PLACES)
-def put_document(out, at, data, start, end, stack, reals, keys):
-    """Write the document that fills ``data[start:end]``; negative if it is given back.
-
-    Args:
-        stack: room for STACK_SIZE: of each open document its last byte, its first key in ``keys``, whether it is an
-            array, whether nothing was written in it yet.
-        reals: the same bytes as doubles.
-        keys: room for MAX_KEYS places.
-    """
-    if end - start < 5 or _number(data, start, 4) != end - start or data[end - 1]:
-        return GIVEN_BACK
-    depth, count = 0, 0
-    stack[0], stack[1], stack[2], stack[3] = end - 1, 0, 0, 1
-    out[at] = 123
-    at += 1
-    pos = start + 4
-    while True:
-        row = STACK_ROWS * depth
-        last = stack[row]
-        kind = data[pos]
-        if not kind:
-            if pos != last:
-                return GIVEN_BACK
-            out[at] = 93 if stack[row + 2] else 125
-            at += 1
-            if not depth:
-                return at
-            count = stack[row + 1]
-            depth -= 1
-            pos += 1
-            continue
-        key_end = _zero(data, pos + 1, last)
-        value = key_end + 1
-        if value > last:
-            return GIVEN_BACK
-        if stack[row + 3]:
-            stack[row + 3] = 0
-        else:
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, PLACES, REALS, PLACES)
+def _put_documents(out, at, data, start, end, stack, reals, keys):
+    """Whole documents, one after the other, as the elements of an array that was begun; negative: given back."""
+    pos = start
+    while pos < end:
+        stop = document_end(data, pos, end)
+        if stop < 0:
+            return FAIL
+        if pos > start:
             out[at] = 44
             at += 1
-        before = at
-        at = put_string(out, at, data, pos + 1, key_end)
+        at = put_document(out, at, data, pos, stop, stack, reals, keys)
         if at < 0:
-            return GIVEN_BACK
-        if stack[row + 2]:
-            at = before
-        else:
-            is_reference = key_end - pos == 5 and data[pos + 1] == 36 and data[pos + 2] == 114 and data[pos + 3] == 101
-            if count >= MAX_KEYS or is_reference or _is_repeated(data, pos + 1, key_end, keys, stack[row + 1], count):
-                return GIVEN_BACK
-            keys[2 * count], keys[2 * count + 1] = pos + 1, key_end
-            count += 1
-            out[at] = 58
-            at += 1
-        left = last - value
-        if kind == 0x10:
-            pos = value + 4
-            if left < 4:
-                return GIVEN_BACK
-            at = put_int(out, at, _number(data, value, 4))
-        elif kind == 2:
-            if left < 5:
-                return GIVEN_BACK
-            size = _number(data, value, 4)
-            pos = value + 4 + size
-            if size < 1 or pos > last or data[pos - 1]:
-                return GIVEN_BACK
-            at = put_string(out, at, data, value + 4, pos - 1)
-        elif kind in (3, 4):
-            size = _number(data, value, 4) if left >= 5 else np.int64(0)
-            inner = value + size - 1
-            if size < 5 or inner >= last or data[inner] or depth + 1 >= MAX_DEPTH:
-                return GIVEN_BACK
-            depth += 1
-            row += STACK_ROWS
-            stack[row], stack[row + 1], stack[row + 2], stack[row + 3] = inner, count, kind == 4, 1
-            out[at] = 91 if kind == 4 else 123
-            at += 1
-            pos = value + 4
-        elif kind == 1:
-            pos = value + 8
-            if left < 8:
-                return GIVEN_BACK
-            stack[BITS] = _number(data, value, 8)
-            at = _put_double(out, at, reals[BITS])
-        elif kind == 8:
-            pos = value + 1
-            if left < 1 or data[value] > 1:
-                return GIVEN_BACK
-            at = _put(out, at, TRUE if data[value] else FALSE)
-        elif kind == 10:
-            pos = value
-            at = _put(out, at, NULL)
-        elif kind == 0x12:
-            pos = value + 8
-            if left < 8:
-                return GIVEN_BACK
-            at = put_int(out, at, _number(data, value, 8))
-        elif kind == 7:
-            pos = value + 12
-            if left < 12:
-                return GIVEN_BACK
-            at = _put(out, _put_hex(out, _put(out, at, OID), data, value, pos), END_TEXT)
-        elif kind == 9:
-            pos = value + 8
-            if left < 8:
-                return GIVEN_BACK
-            at = _put_date(out, at, _number(data, value, 8))
-        elif kind == 0x11:
-            pos = value + 8
-            if left < 8:
-                return GIVEN_BACK
-            at = put_int(out, _put(out, at, TIMESTAMP), _number(data, value + 4, 4) & 0xFFFFFFFF)
-            at = _put(out, put_int(out, _put(out, at, INCREMENT), _number(data, value, 4) & 0xFFFFFFFF), END_TWICE)
-        elif kind == 5:
-            size = _number(data, value, 4) if left >= 5 else np.int64(-1)
-            pos = value + 5 + size
-            if size < 0 or pos > last or data[value + 4] == _OLD_BINARY:
-                return GIVEN_BACK
-            at = put_base64(out, _put(out, at, BINARY), data, value + 5, pos, False)
-            at = _put(out, _put_hex(out, _put(out, at, SUBTYPE), data, value + 4, value + 5), END_BINARY)
-        else:
-            return GIVEN_BACK
-        if at < 0:
-            return GIVEN_BACK
+            return FAIL
+        pos = stop
+    out[at] = 93
+    return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, BYTES_IN, nb.int64, nb.int64, _PLACES, _REALS, _PLACES)
-def put_body(out, data, start, end, stack, reals, keys):
-    """Write the body of an OP_MSG whose first section is the document ``data[start:end]``; any others are of kind 1.
-
-    The caller has looked at the lengths of the sections. Returns the length of the text, or GIVEN_BACK.
-    """
-    at = put_int(out, _put(out, 0, FLAG_BITS), _number(data, 16, 4) & 0xFFFFFFFF)
-    at = _put(out, _put(out, at, SECTIONS), KIND_0)
-    at = put_document(out, at, data, start, end, stack, reals, keys)
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, PLACES, REALS, PLACES)
+def _put_message(out, at, data, start, end, stop, stack, reals, keys):
+    """The body of the OP_MSG ``data[start:stop]`` whose first document ends at ``end``, see command_end."""
+    at = put_int(out, _put(out, at, _FLAG_BITS), number(data, start + HEADER_BYTES, 4) & 0xFFFFFFFF)
+    at = _put(out, _put(out, at, _SECTIONS), _KIND_0)
+    at = put_document(out, at, data, start + FIRST_DOCUMENT, end, stack, reals, keys)
     if at < 0:
-        return GIVEN_BACK
+        return FAIL
     out[at] = 125
     at += 1
-    if end < len(data):
-        stop = end + 1 + _number(data, end + 1, 4)
-        if stop != len(data):
-            return GIVEN_BACK  # several more sections
-        name = end + 5
-        pos = _zero(data, name, stop)
-        if pos == stop:
-            return GIVEN_BACK
+    first = first_end = np.int64(FAIL)
+    pos = end
+    while pos < stop:
+        name, section_end = pos + 5, pos + 1 + number(data, pos + 1, 4)
+        name_end = zero(data, name, section_end)
+        if name_end == section_end:
+            return FAIL
+        if pos > end and (first != end + 5 or is_same(data, name, name_end, data, first, first_end)):
+            return FAIL  # the third, or one that is repeated
+        first, first_end = name, name_end
         out[at] = 44
-        at = put_string(out, _put(out, at + 1, KIND_1), data, name, pos)
+        at = put_string(out, _put(out, at + 1, _KIND_1), data, name, name_end)
         if at < 0:
-            return GIVEN_BACK
-        at = _put(out, at, DOCUMENTS)
-        pos += 1
-        is_first = True
-        while pos < stop:
-            if stop - pos < 5:
-                return GIVEN_BACK
-            size = _number(data, pos, 4)
-            if size < 5 or size > stop - pos:
-                return GIVEN_BACK
-            if not is_first:
-                out[at] = 44
-                at += 1
-            is_first = False
-            at = put_document(out, at, data, pos, pos + size, stack, reals, keys)
-            if at < 0:
-                return GIVEN_BACK
-            pos += size
-        out[at] = 93
-        out[at + 1] = 125
-        at += 2
+            return FAIL
+        at = _put_documents(out, _put(out, at, _DOCUMENTS), data, name_end + 1, section_end, stack, reals, keys)
+        if at < 0:
+            return FAIL
+        out[at] = 125
+        at += 1
+        pos = section_end
     out[at] = 93
     out[at + 1] = 125
     return at + 2
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, PLACES, REALS, PLACES)
+def _put_query(out, at, data, start, begin, end, stop, stack, reals, keys):
+    """The body of the OP_QUERY ``data[start:stop]`` whose query is ``data[begin:end]``."""
+    at = _put_number(out, at, _FLAGS, data, start + HEADER_BYTES, 4)
+    at = put_string(out, _put(out, at, _NAMESPACE), data, start + HEADER_BYTES + 4, begin - 9)
+    if at < 0:
+        return FAIL
+    at = _put_number(out, at, _TO_SKIP, data, begin - 8, 4)
+    at = _put_number(out, at, _TO_RETURN, data, begin - 4, 4)
+    at = put_document(out, _put(out, at, _QUERY), data, begin, end, stack, reals, keys)
+    if at < 0:
+        return FAIL
+    if end < stop:
+        at = put_document(out, _put(out, at, _SELECTOR), data, end, stop, stack, reals, keys)
+        if at < 0:
+            return FAIL
+    out[at] = 125
+    return at + 1
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, PLACES, REALS, PLACES)
+def _put_reply(out, at, data, start, stop, stack, reals, keys):
+    """The body of the OP_REPLY ``data[start:stop]``."""
+    at = _put_number(out, at, _RESPONSE_FLAGS, data, start + HEADER_BYTES, 4)
+    at = _put_number(out, at, _CURSOR, data, start + HEADER_BYTES + 4, 8)
+    at = _put_number(out, at, _STARTING_FROM, data, start + HEADER_BYTES + 12, 4)
+    at = _put(out, _put_number(out, at, _RETURNED, data, start + HEADER_BYTES + 16, 4), _DOCUMENTS)
+    at = _put_documents(out, at, data, start + REPLY_DOCUMENTS, stop, stack, reals, keys)
+    if at < 0:
+        return FAIL
+    out[at] = 125
+    return at + 1
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def _application(data, start, end):
+    """Where the text begins in which a client names itself in its handshake; negative if it does not."""
+    if not is_one_of(data, start + 5, zero(data, start + 5, end), HANDSHAKE):
+        return FAIL
+    client = find(data, start, end, CLIENT, DOCUMENT)
+    if client < 0:
+        return FAIL
+    application = find(data, client, client + number(data, client, 4), APPLICATION, DOCUMENT)
+    if application < 0:
+        return FAIL
+    return find(data, application, application + number(data, application, 4), NAME, STRING)
+
+
+@compiled(
+    nb.void, BYTES_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, INTS_IN, BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT,
+    nb.int64[:, ::1], BYTES_OUT, PLACES, REALS, PLACES,
+)  # fmt: skip
+def read_messages(data, starts, is_response, flags, lengths, compressors, header, body, api_name, client_id, ends,
+                  outcomes, stack, reals, keys):  # fmt: skip
+    """Read messages.
+
+    Args:
+        data, starts: the messages, end to end, decompressed.
+        is_response, flags: as for Codec.decode.
+        lengths: of each on the wire.
+        compressors: by which each came; negative: by none.
+        header, body, api_name, client_id: room for the texts, see :func:`decoder.mongodb.batch.read_batch`.
+        ends: where the texts of each message end.
+        outcomes: see READ.
+        stack, reals, keys: see put_document.
+    """
+    h_at = b_at = n_at = c_at = np.int64(0)
+    for index in range(outcomes.shape[0]):
+        outcomes[index] = GIVEN_BACK
+        ends[index, HEADER], ends[index, BODY] = h_at, b_at
+        ends[index, API_NAME], ends[index, CLIENT_ID] = n_at, c_at
+        start, stop = starts[index], starts[index + 1]
+        size = stop - start
+        if flags[index] & _LEFT_TO_PLAIN or not HEADER_BYTES + 4 <= size <= MOST_BYTES:
+            continue
+        if number(data, start, 4) != size:
+            continue
+        code = number(data, start + 12, 4)
+        opcode = 0
+        begin = end = np.int64(FAIL)
+        at = np.int64(FAIL)
+        if code == OP_MSG and not data[start + HEADER_BYTES] & CHECKSUM_PRESENT:
+            begin, end = start + FIRST_DOCUMENT, command_end(data, start, stop)
+            if end >= 0:
+                at = _put_message(body, b_at, data, start, end, stop, stack, reals, keys)
+        elif code == OP_QUERY:
+            opcode = 1
+            begin, end = query_place(data, start, stop)
+            if end >= 0:
+                at = _put_query(body, b_at, data, start, begin, end, stop, stack, reals, keys)
+        elif code == OP_REPLY and size >= REPLY_DOCUMENTS:
+            opcode = 2
+            at = _put_reply(body, b_at, data, start, stop, stack, reals, keys)
+        if at < 0:
+            continue
+        b_at = at
+        h_at = _put_header(header, h_at, data, start, opcode, lengths[index], compressors[index])
+        outcome = READ
+        if opcode:
+            n_at = put_text(api_name, n_at, _TEXT, _TEXT_AT[_OPCODE_NAME + opcode], _TEXT_AT[_OPCODE_NAME + opcode + 1])
+            outcome |= HAS_NAME
+        elif not is_response[index] and data[begin + 4]:
+            n_at = copy(api_name, n_at, data, begin + 5, zero(data, begin + 5, end))
+            outcome |= HAS_NAME
+        if not is_response[index] and begin >= 0 and data[begin + 4]:
+            text = _application(data, begin, end)
+            if text >= 0:
+                c_at = copy(client_id, c_at, data, text + 4, text + 3 + number(data, text, 4))
+                outcome |= HAS_CLIENT_ID
+        outcomes[index] = outcome
+        ends[index, HEADER], ends[index, BODY] = h_at, b_at
+        ends[index, API_NAME], ends[index, CLIENT_ID] = n_at, c_at

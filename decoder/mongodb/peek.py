@@ -13,7 +13,7 @@ from decoder.mongodb.compression import COMPRESSORS
 from decoder.mongodb.documents import DOCUMENT, INT64, MIN_DOCUMENT_BYTES, STRING, fields
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.secrets import is_secret_collection, is_sensitive_command
-from decoder.mongodb.summary import command_place, flag_bits
+from decoder.mongodb.summary import WRAPPERS, command_place, flag_bits
 from decoder.mongodb.wire import (
     EXHAUST_ALLOWED,
     HEADER_BYTES,
@@ -40,8 +40,6 @@ LOOK_BYTES = 512
 _MAX_NAME_BYTES = 256
 """Database and collection together have at most 255 bytes."""
 
-_WRAPPERS = (b"$query", b"query")
-"""Of commands that were sent as queries with options."""
 _BSON_TYPES = frozenset([*range(1, 20), 0x7F, 0xFF])
 _MSG = struct.Struct("<IB")
 _SIZE = struct.Struct("<i")
@@ -132,7 +130,7 @@ def _command_in(data: bytes, start: int, end: int) -> tuple[str | None, str | No
     for number, element in enumerate(fields(data, start, end)):
         key = data[element.key_start : element.key_end]
         if number == 0:
-            if element.kind == DOCUMENT and key in _WRAPPERS:
+            if element.kind == DOCUMENT and key in WRAPPERS:
                 return _command_in(data, element.start, element.end)
             command = key.decode(errors="replace")
         if element.kind == STRING and (number == 0 or key == b"collection"):

@@ -23,14 +23,15 @@ from decoder.mongodb.wire import (
 
 _FRONT = struct.Struct("<iiiiIBi")
 """Of an OP_MSG: header, flag bits, kind of the first section, its size."""
-_FIRST_DOCUMENT = _FRONT.size - 4
+FIRST_DOCUMENT = _FRONT.size - 4
+"""Where it begins if a section of kind 0 comes first."""
 _INT32 = struct.Struct("<i")
 _UINT32 = struct.Struct("<I")
-_WRAPPERS = (b"$query", b"query")
+WRAPPERS = (b"$query", b"query")
 """Of commands that were sent as queries with options."""
 _TOLD = (b"$db", b"collection")
 _NOTHING = (None, None, None)
-_KNOWN_FLAGS = 3
+KNOWN_FLAGS = 3
 """Required flag bits of OP_MSG that are known."""
 
 
@@ -41,7 +42,7 @@ class Summary(NamedTuple):
         header: as on the wire.
         opcode: of the message, if it came compressed of the one inside.
         compressor: by which it came.
-        flags: flag bits of OP_MSG; flags of OP_QUERY.
+        flags: flag bits of OP_MSG; flags of legacy opcodes that have some.
         command: of a request; of a legacy opcode the command that took its place.
         database, collection: of a request what it works on.
     """
@@ -82,10 +83,10 @@ def command_place(data: bytes) -> tuple[int, int] | None:
     if size < _FRONT.size + 1:
         return None
     length, _, _, opcode, flags, kind, inner = _FRONT.unpack_from(data)
-    if opcode != OP_MSG or length != size or kind or flags & REQUIRED_FLAGS > _KNOWN_FLAGS:
+    if opcode != OP_MSG or length != size or kind or flags & REQUIRED_FLAGS > KNOWN_FLAGS:
         return None
     last = size - 4 * (flags & CHECKSUM_PRESENT)
-    end = _FIRST_DOCUMENT + inner
+    end = FIRST_DOCUMENT + inner
     if inner < MIN_DOCUMENT_BYTES or end > last or data[end - 1]:
         return None
     at = end
@@ -96,7 +97,7 @@ def command_place(data: bytes) -> tuple[int, int] | None:
         if section < MIN_DOCUMENT_BYTES:
             return None
         at += 1 + section
-    return (_FIRST_DOCUMENT, end) if at == last else None
+    return (FIRST_DOCUMENT, end) if at == last else None
 
 
 def flag_bits(data: bytes) -> int:
@@ -111,7 +112,8 @@ def _opened(data: bytes, direction: Direction) -> Summary:
     if opened.outline is None:
         return Summary(opened.header, opened.opcode, compressor)
     read = opened.outline.fields
-    front = Summary(opened.header, opened.opcode, compressor, read.get("flagBits", read.get("flags")))
+    flags = next((read[name] for name in ("flagBits", "flags", "responseFlags") if name in read), None)
+    front = Summary(opened.header, opened.opcode, compressor, flags)
     if direction == "response":
         return front
     namespace = read.get("fullCollectionName", "")
@@ -131,7 +133,7 @@ def _opened(data: bytes, direction: Direction) -> Summary:
 def _command(data: bytes, start: int, end: int) -> tuple[str, str | None, str | None] | None:
     """Command, database and collection of a command's document, None of an empty one."""
     name, found = _named(data, start, end)
-    if name in _WRAPPERS and found[name][0] == DOCUMENT:
+    if name in WRAPPERS and found[name][0] == DOCUMENT:
         name, found = _named(data, found[name][1], end)
     if name is None:
         return None

@@ -49,6 +49,9 @@ REQUIRED_FLAGS = 0xFFFF
 QUERY_EXHAUST = 1 << 6
 """Flag bit of OP_QUERY: the server sends all batches without being asked for each."""
 
+CURSOR_NOT_FOUND, QUERY_FAILURE = 1, 2
+"""Flag bits of OP_REPLY."""
+
 HEADER_BYTES = 16
 CHECKSUM_BYTES = 4
 

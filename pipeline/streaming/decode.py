@@ -92,11 +92,8 @@ def decode_batch(codec: Codec, batch: pd.DataFrame, *, by_kernel: bool = False) 
     return decoded
 
 
-def decode_rows(
-    codec: Codec, batch: pd.DataFrame, read: Callable[..., dict[str, object]] | None = None
-) -> dict[str, list[object]]:
-    """The decoded columns of a batch by the plain reader, or by another that stands for :func:`decode_row`."""
-    read = read or decode_row
+def decode_rows(codec: Codec, batch: pd.DataFrame) -> dict[str, list[object]]:
+    """The decoded columns of a batch by the plain reader."""
     inputs = (
         *(batch[name] for name in ("frame", "protocol", "direction")),
         *(_nullable(batch[name]) for name in ("api_key", "api_version")),
@@ -104,7 +101,7 @@ def decode_rows(
     )
     columns: dict[str, list[object]] = {c.name: [] for c in DECODED_COLUMNS}
     for row in zip(*inputs, strict=True):
-        for name, value in read(codec, *row).items():
+        for name, value in decode_row(codec, *row).items():
             columns[name].append(value)
     return columns
 

@@ -5,9 +5,9 @@ What the kernel gives back, the plain reader reads, and its rows take their plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,19 +16,17 @@ import pyarrow.compute as pc
 
 from decoder import Codec
 from decoder.codec import CODEC_VERSION
-from decoder.kafka import kernel
-from decoder.kafka.batch import NONE, ReadBatch, Texts, embedded_in, read_batch
+from decoder.columns import Bools, Ints, Texts
+from decoder.kafka import batch as kafka
+from decoder.kafka import kernel as kafka_kernel
 from decoder.kafka.program import compile_programs
-from decoder.model import Direction
-from decoder.mongodb.quick import read_quickly
+from decoder.mongodb import batch as mongodb
+from decoder.mongodb import kernel as mongodb_kernel
 from pipeline.arrow import arrow_type
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_row, decode_rows, json_text
+from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""
-_OK_ROW: dict[str, object] = {column.name: None for column in DECODED_COLUMNS} | {
-    "decode_status": "ok", "codec_version": CODEC_VERSION,
-}  # fmt: skip
 
 
 def decode_by_kernel(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
@@ -39,7 +37,7 @@ def decode_by_kernel(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
 
 
 def _pieces(batch: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    ends = np.cumsum(batch["frame"].map(len).to_numpy(np.int64))
+    ends = np.cumsum(_sizes(batch))
     start = 0
     while start < len(batch):
         taken = ends[start - 1] if start else 0
@@ -50,37 +48,75 @@ def _pieces(batch: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield batch
 
 
+def _sizes(batch: pd.DataFrame) -> Ints:
+    """Bytes of each frame, decompressed where the kernel is given it so."""
+    sizes = batch["frame"].map(len).to_numpy(np.int64, copy=True)
+    is_mongodb = (batch["protocol"] == "mongodb").to_numpy()
+    sizes[is_mongodb] = batch["frame"][is_mongodb].map(mongodb.size_when_read)
+    return sizes
+
+
 def _decode_piece(codec: Codec, piece: pd.DataFrame) -> pd.DataFrame:
-    # The kernel reads Kafka only; it gives back a response without a request, so that is what all else is called.
-    is_other = (piece["protocol"] != "kafka").to_numpy()
-    is_response = (piece["direction"] == "response").to_numpy() | is_other
-    keys, versions = (np.where(is_other, NONE, _integers(piece[name])) for name in ("api_key", "api_version"))
-    flags = piece["flags"].to_numpy(np.int64)
-    read = read_batch(piece["frame"].tolist(), is_response, keys, versions, flags)
-    columns = _columns(read)
-    embedded = dict(embedded_in(read, is_response, flags))
-    if embedded:
-        texts = [json_text(embedded[number]) if number in embedded else None for number in range(len(piece))]
-        columns["embedded"] = pa.array(texts, pa.string())
-    is_left = read.outcomes == kernel.GIVEN_BACK
+    columns = {column.name: pa.nulls(len(piece), arrow_type(column.type)) for column in DECODED_COLUMNS}
+    is_left = np.ones(len(piece), np.bool_)
+    for protocol, read in (("kafka", _kafka), ("mongodb", _mongodb)):
+        is_its = (piece["protocol"] == protocol).to_numpy()
+        if is_its.any():
+            found, is_read = read(piece if is_its.all() else piece[is_its])
+            _fill(columns, is_its, found)
+            is_left[is_its] = ~is_read
     if is_left.any():
-        mask = pa.array(is_left)
-        for name, values in decode_rows(codec, piece[is_left], _row).items():
-            columns[name] = pc.replace_with_mask(columns[name], mask, pa.array(values, columns[name].type))
+        _fill(columns, is_left, decode_rows(codec, piece[is_left]))
     series = {name: _series(column, piece.index) for name, column in columns.items()}
     decoded: pd.DataFrame = piece.assign(**series)
     return decoded
 
 
-def _row(
-    codec: Codec, frame: bytes, protocol: str, direction: str, api_key: int | None, api_version: int | None, flags: int
-) -> dict[str, object]:
-    """See decode_row: the kernel for MongoDB takes a message at a time."""
-    found = read_quickly(bytes(frame), cast(Direction, direction), flags) if protocol == "mongodb" else None
-    if found is None:
-        return decode_row(codec, frame, protocol, direction, api_key, api_version, flags)
-    told = {"api_name": found.api_name, "header": json_text(found.header), "body": found.body.decode()}
-    return _OK_ROW | told
+def _fill(columns: dict[str, pa.Array], is_place: Bools, found: Mapping[str, Any]) -> None:
+    """Put values where ``is_place`` says; they are as many as it has places."""
+    for name, values in found.items():
+        array = values if isinstance(values, pa.Array) else pa.array(values, columns[name].type)
+        columns[name] = array if is_place.all() else pc.replace_with_mask(columns[name], pa.array(is_place), array)
+
+
+def _kafka(piece: pd.DataFrame) -> tuple[dict[str, pa.Array], Bools]:
+    """The columns of what the kernel read, and which frames that are; null where the plain reader has to fill in."""
+    is_response = (piece["direction"] == "response").to_numpy()
+    keys, versions = (_integers(piece[name]) for name in ("api_key", "api_version"))
+    flags = piece["flags"].to_numpy(np.int64)
+    read = kafka.read_batch(piece["frame"].tolist(), is_response, keys, versions, flags)
+    is_read = read.outcomes != kafka_kernel.GIVEN_BACK
+    columns = _columns_of(is_read) | {
+        "api_name": _api_names().take(pa.array(np.where(is_read, read.api_keys, 0))),
+        "client_id": _texts(read.client_id, read.outcomes == kafka_kernel.DECODED),
+        "header": _texts(read.header, is_read),
+        "body": _texts(read.body, is_read),
+        "record_batches": _texts(read.batches, np.diff(read.batches.offsets) > 0),
+    }
+    embedded = dict(kafka.embedded_in(read, is_response, flags))
+    if embedded:
+        texts = [json_text(embedded[number]) if number in embedded else None for number in range(len(piece))]
+        columns["embedded"] = pa.array(texts, pa.string())
+    return columns, is_read
+
+
+def _mongodb(piece: pd.DataFrame) -> tuple[dict[str, pa.Array], Bools]:
+    """As :func:`_kafka`."""
+    is_response = (piece["direction"] == "response").to_numpy()
+    read = mongodb.read_batch(piece["frame"].tolist(), is_response, piece["flags"].to_numpy(np.int64))
+    is_read = read.outcomes != mongodb_kernel.GIVEN_BACK
+    columns = _columns_of(is_read) | {
+        "api_name": _texts(read.api_name, read.outcomes & mongodb_kernel.HAS_NAME != 0),
+        "client_id": _texts(read.client_id, read.outcomes & mongodb_kernel.HAS_CLIENT_ID != 0),
+        "header": _texts(read.header, is_read),
+        "body": _texts(read.body, is_read),
+    }
+    return columns, is_read
+
+
+def _columns_of(is_read: Bools) -> dict[str, pa.Array]:
+    """What all frames that a kernel read have in common."""
+    return {"decode_status": pa.repeat("ok", len(is_read)), "codec_version": pa.repeat(CODEC_VERSION, len(is_read))}
 
 
 def _series(column: pa.Array, index: pd.Index[Any]) -> pd.Series[Any]:
@@ -89,28 +125,12 @@ def _series(column: pa.Array, index: pd.Index[Any]) -> pd.Series[Any]:
     return series
 
 
-def _integers(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _integers(column: pd.Series[Any]) -> Ints:
     """Nullable integers, which pandas hands over as floats."""
-    return pd.to_numeric(column).fillna(NONE).to_numpy(np.int64)
+    return pd.to_numeric(column).fillna(kafka.NONE).to_numpy(np.int64)
 
 
-def _columns(read: ReadBatch) -> dict[str, pa.Array]:
-    """The decoded columns; null where the plain reader has to fill in."""
-    is_read = read.outcomes != kernel.GIVEN_BACK
-    text = {
-        "api_name": _api_names().take(pa.array(np.where(is_read, read.api_keys, 0))),
-        "client_id": _texts(read.client_id, read.outcomes == kernel.DECODED),
-        "header": _texts(read.header, is_read),
-        "body": _texts(read.body, is_read),
-        "record_batches": _texts(read.batches, np.diff(read.batches.offsets) > 0),
-        "decode_status": pa.repeat("ok", len(is_read)),
-        "codec_version": pa.repeat(CODEC_VERSION, len(is_read)),
-    }
-    types = {column.name: arrow_type(column.type) for column in DECODED_COLUMNS}
-    return {name: text[name] if name in text else pa.nulls(len(is_read), type_) for name, type_ in types.items()}
-
-
-def _texts(texts: Texts, is_valid: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
+def _texts(texts: Texts, is_valid: Bools) -> pa.Array:
     validity = np.packbits(is_valid, bitorder="little")
     offsets = texts.offsets.astype(np.int32)
     buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(texts.data)]

@@ -9,7 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.errors import ERROR_NAMES as KAFKA_NAMES
 from decoder.kafka.errors import error_name
+from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE
 from decoder.mongodb.errors import ERROR_NAMES as MONGODB_NAMES
+from decoder.mongodb.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 
 _KAFKA_CODE = r'"(?:errorCode|\w*ErrorCode)":(-?\d+)'
 """In compact JSON a quote inside a string is escaped, so that this matches keys only."""
@@ -21,10 +23,11 @@ _MONGODB_REPLY = (
 )
 _MONGODB_BODY = (
     f"sections ARRAY<STRUCT<document: {_MONGODB_REPLY}>>, documents ARRAY<{_MONGODB_REPLY}>, "
-    f"commandReply {_MONGODB_REPLY}, responseFlags INT"
+    f"commandReply {_MONGODB_REPLY}"
 )
-_QUERY_FAILURE = 2
-"""Flag bit of OP_REPLY."""
+_REPLY_FLAGS = r'^\{"responseFlags":(-?\d+)'
+_NO_CURSOR = f'{{"ok":"0","code":"{CURSOR_NOT_FOUND_CODE}"}}'
+"""What OP_REPLY says by a flag, as a command's reply."""
 _FAILED = ("0", "0.0", "false")
 
 
@@ -50,19 +53,22 @@ def _kafka(body: str) -> Column:
 
 
 def _mongodb(body: str) -> Column:
+    flags = F.regexp_extract(body, _REPLY_FLAGS, 1).try_cast("int")
+    has_no_cursor, is_query_failure = (flags.bitwiseAND(flag) != 0 for flag in (CURSOR_NOT_FOUND, QUERY_FAILURE))
     may_fail = F.col(body).contains('"code":')
     parsed = F.from_json(F.when(may_fail, F.col(body)), _MONGODB_BODY)
     documents = F.transform(
         parsed["documents"],
         lambda reply: F.struct(
             # Documents that are data, and failed queries of old.
-            F.when(parsed["responseFlags"].bitwiseAND(_QUERY_FAILURE) != 0, "0").otherwise(reply["ok"]).alias("ok"),
+            F.when(is_query_failure, "0").otherwise(reply["ok"]).alias("ok"),
             *(reply[name] for name in ("code", "codeName", "writeErrors", "writeConcernError")),
         ),
     )
+    no_cursor = F.array(F.from_json(F.lit(_NO_CURSOR), _MONGODB_REPLY))
     replies = F.concat(
         _or_empty(F.transform(parsed["sections"], lambda section: section["document"])),
-        _or_empty(F.when(F.size(documents) == 1, documents)),
+        _or_empty(F.when(has_no_cursor, no_cursor).when(F.size(documents) == 1, documents)),
         _or_empty(F.array(parsed["commandReply"])),
     )
     coded = F.filter(F.flatten(F.transform(replies, _of_reply)), lambda error: error["code"].isNotNull())

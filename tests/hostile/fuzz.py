@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.brokers.cache import CACHE
-from tests.hostile.fuzz_worker import Job, Report, work, write_fault
+from tests.hostile.fuzz_worker import Job, Report, frames_together, work, write_fault
 from tests.hostile.readers import KAFKA, READERS
 from tests.hostile.readers import mutator as mutator_for
 
@@ -120,8 +120,7 @@ def _watch(workers: list[Worker], console: Console, frames: int) -> bool:
 def _record(worker: Worker, why: str, console: Console) -> None:
     """Write the frames of the call that did not return: they follow from seed and number."""
     job, mutator = worker.job, mutator_for(worker.job.readers, worker.job.seed)
-    at_once = max(READERS[name].at_once for name in job.readers)
-    numbers = range(worker.report.number, worker.report.number + job.step * at_once, job.step)
+    numbers = range(worker.report.number, worker.report.number + job.step * frames_together(job.readers), job.step)
     path = write_fault(job, worker.report.number, [mutator.frame(number) for number in numbers], why)
     console.print(f"{why}; the frames are in {path}")
 

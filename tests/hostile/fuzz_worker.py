@@ -77,7 +77,7 @@ def run(job: Job, report: Any) -> None:
     """Decode and check all frames of a job. Exit code 1 and a file in ``job.faults`` at the first violation."""
     mutator = mutator_for(job.readers, job.seed)
     readers = [READERS[name] for name in job.readers]
-    at_once = max(reader.at_once for reader in readers)
+    at_once = frames_together(job.readers)
     mutator.frame(0)  # makes the samples
     report.memory_start = memory()
     for start in range(0, job.count, at_once):
@@ -89,17 +89,25 @@ def run(job: Job, report: Any) -> None:
             if start % MEMORY_EVERY < at_once:
                 _check_memory(job, report)
         except Exception as error:  # whatever it is, it is a fault
-            path = write_fault(job, numbers[0], frames, "".join(traceback.format_exception(error)))
+            suspects = frames[numbers.index(report.number) :]
+            path = write_fault(job, report.number, suspects, "".join(traceback.format_exception(error)))
             print(f"\n{type(error).__name__}: {error!s:.500}\nThe frames are in {path}", flush=True)
             raise SystemExit(1) from error
         report.done += len(frames)
     report.memory_now = memory()
 
 
+def frames_together(readers: Sequence[str]) -> int:
+    """How many frames these readers read before the next ones are made."""
+    return max(max(READERS[name].at_once, READERS[name].compared) for name in readers)
+
+
 def _read(reader: Reader, frames: list[Hostile], job: Job, report: Any) -> list[Message]:
     """One reader's messages, each checked, in the calls that it likes."""
     messages: list[Message] = []
+    first = report.number
     for start in range(0, len(frames), reader.at_once):
+        report.number = first + job.step * start
         part = frames[start : start + reader.at_once]
         size = sum(len(frame.data) for frame in part)
         begun = time.process_time_ns()
@@ -118,6 +126,9 @@ def _read(reader: Reader, frames: list[Hostile], job: Job, report: Any) -> list[
         for frame, message in zip(part, found, strict=True):
             check(message, len(frame.data))
         messages += found
+    report.number = first
+    if reader.compare is not None:
+        reader.compare(frames, messages)
     return messages
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
+import orjson
+
 from decoder import Codec, Message
 from decoder.errors import ErrorCode
 from decoder.kafka.bodies import FieldSpan
@@ -13,6 +15,8 @@ from decoder.model import Direction, Status
 CODEC = Codec()
 STATUSES = set(get_args(Status))
 CODES = {code.value for code in ErrorCode} - {ErrorCode.INTERNAL.value}
+
+_AS_JSON_DOES = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 SPANS_PER_BYTE = 2
 """A value takes a byte at least, except structs: each byte belongs to one value, which may stand in one struct of its
@@ -40,10 +44,18 @@ def check(message: Message, size: int) -> None:
         assert 0 <= message.error_offset <= max(size, 2)  # an unknown version stands at byte 2
         assert message.error_detail
     size = max(size, message.header.get("uncompressedSize", 0))
-    json.dumps([message.header, message.body, message.record_batches, message.embedded], allow_nan=True)
+    _write([message.header, message.body, message.record_batches, message.embedded])
     assert nodes(message.body) <= 4 * size + 32
     assert sum(map(nodes, message.embedded)) <= 8 * size
     assert all(found.get("error_code", "trailing_bytes") in CODES for found in message.embedded)
+
+
+def _write(value: Any) -> None:
+    """As JSON; with integers beyond 64 bits, which orjson refuses, in the slow way."""
+    try:
+        orjson.dumps(value, option=_AS_JSON_DOES)
+    except TypeError:
+        json.dumps(value, allow_nan=True)
 
 
 def nodes(value: Any) -> int:

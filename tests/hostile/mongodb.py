@@ -22,6 +22,7 @@ from decoder.redact import redact
 from tests.captures.mongodb.exchanges import frames
 from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
+from tests.decoder.mongodb.kernel import compare, compare_fronts
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import FLAGS, MOST_BYTES, Hostile
@@ -31,6 +32,8 @@ POLICIES: tuple[PayloadPolicy, ...] = get_args(PayloadPolicy)
 _LIES = [struct.pack("<i", n) for n in (0, 1, 4, 5, 15, 16, 2**31 - 1, -1, -(2**31), 255, 65_536, 48_000_001)]
 TRIES = 50
 """Places looked at for one that a mutation is meant for."""
+_DEPTHS = (1, 2, 3, 5, 10, 59, 60, 61, 199, 200, 1000)
+"""Around the limits of the kernel and of the plain reader; most are small, as each level costs time."""
 _TYPES = bytes([*range(0x15), 0x7F, 0xFF])
 
 Good = tuple[Direction, bytes]
@@ -118,10 +121,13 @@ def change_a_type(data: bytes, source: random.Random, _: bytes) -> bytes:
 
 def nest(data: bytes, source: random.Random, _: bytes) -> bytes:
     """Documents in each other, up to too many."""
-    depth = source.choice((2, 50, 199, 200, 1000))
+    return data[:16] + bytes(5) + _nested(source.choice(_DEPTHS))
+
+
+@cache
+def _nested(depth: int) -> bytes:
     sizes = [5 + 8 * n for n in range(depth)]
-    inner = b"".join(struct.pack("<i", size) + b"\3a\0" for size in sizes[:0:-1]) + struct.pack("<i", 5) + b"\0" * depth
-    return data[:16] + bytes(5) + inner
+    return b"".join(struct.pack("<i", size) + b"\3a\0" for size in sizes[:0:-1]) + struct.pack("<i", 5) + b"\0" * depth
 
 
 def compress(data: bytes, source: random.Random, _: bytes) -> bytes:
@@ -183,6 +189,12 @@ def _read(hostile: Hostile) -> Message:
     return message
 
 
+def compare_kernel(hostile: Sequence[Hostile], messages: Sequence[Message]) -> None:
+    """The kernel reads the same in what it reads of them, all at once."""
+    compare(hostile, messages)
+    compare_fronts(hostile)
+
+
 def check_summary(data: bytes, direction: Direction, message: Message) -> None:
     """What is told without documents is what the whole message tells."""
     told = summarise(data, direction)
@@ -195,7 +207,8 @@ def check_summary(data: bytes, direction: Direction, message: Message) -> None:
         return
     assert told.opcode == message.header.get("originalOpcode", message.header["opCode"])
     assert told.compressor == message.header.get("compressor")
-    assert told.flags == message.body.get("flagBits", message.body.get("flags"))
+    flags = [message.body[name] for name in ("flagBits", "flags", "responseFlags") if name in message.body]
+    assert [told.flags] == (flags or [None])
     if direction == "request":
         facts = command_facts(Half(message.header, message.body), None)
         assert told[4:] == (facts.command, facts.database, facts.collection)

@@ -19,10 +19,14 @@ class Reader:
     Attributes:
         decode: frames to messages, one each.
         at_once: how many frames it is given in one call.
+        compare: reads the frames in another way, and raises an AssertionError where that says otherwise.
+        compared: how many frames ``compare`` is given in one call.
     """
 
     decode: Callable[[Sequence[Hostile]], Sequence[Message]]
     at_once: int
+    compare: Callable[[Sequence[Hostile], Sequence[Message]], None] | None = None
+    compared: int = 1
 
 
 def _plain(frames: Sequence[Hostile]) -> list[Message]:
@@ -44,7 +48,7 @@ def _batch(frames: Sequence[Hostile]) -> list[Message]:
 
 
 KAFKA = {"plain": Reader(_plain, at_once=1), "batch": Reader(_batch, at_once=1000)}
-MONGODB = {"mongodb": Reader(mongodb.read_all, at_once=1)}
+MONGODB = {"mongodb": Reader(mongodb.read_all, at_once=1, compare=mongodb.compare_kernel, compared=1000)}
 READERS = {**KAFKA, **MONGODB}
 
 

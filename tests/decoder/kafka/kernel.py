@@ -11,7 +11,7 @@ import orjson
 
 from decoder import Codec, Message
 from decoder.kafka import kernel
-from decoder.kafka.batch import NONE, ReadBatch, Texts, embedded_in, read_batch
+from decoder.kafka.batch import NONE, ReadBatch, embedded_in, read_batch
 
 CODEC = Codec()
 
@@ -24,10 +24,6 @@ class Asked(NamedTuple):
     api_key: int | None
     api_version: int | None
     flags: int = 0
-
-
-def text(column: Texts, index: int) -> bytes:
-    return column.data[column.offsets[index] : column.offsets[index + 1]].tobytes()
 
 
 def read(frames: Sequence[Asked]) -> ReadBatch:
@@ -53,8 +49,8 @@ def differences(frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Me
         if batch.outcomes[index] == kernel.GIVEN_BACK:
             continue
         message = messages[index] if messages else plainly(one)
-        ours = (text(batch.header, index), text(batch.body, index), text(batch.batches, index))
-        client_id = text(batch.client_id, index).decode() if batch.outcomes[index] == kernel.DECODED else None
+        ours = (batch.header[index], batch.body[index], batch.batches[index])
+        client_id = batch.client_id[index].decode() if batch.outcomes[index] == kernel.DECODED else None
         batches = orjson.dumps(message.record_batches) if message.record_batches else b""
         if (
             message.status != "ok"
@@ -80,11 +76,11 @@ def messages(frames: Sequence[Asked]) -> list[Message]:
 
 
 def _message(batch: ReadBatch, index: int) -> Message:
-    header, batches = orjson.loads(text(batch.header, index)), text(batch.batches, index)
+    header, batches = orjson.loads(batch.header[index]), batch.batches[index]
     key = int(batch.api_keys[index])
     return Message(
         header=header,
-        body=orjson.loads(text(batch.body, index)),
+        body=orjson.loads(batch.body[index]),
         status="ok",
         api_key=key,
         api_version=int(batch.api_versions[index]),

@@ -65,6 +65,8 @@ def test_command_and_namespace():
         ({"$query": {"find": "orders", "$db": "shop"}, "$db": "other"}, ("find", "shop", "orders")),
         ({"aggregate": 1, "$db": "admin"}, ("aggregate", "admin", None)),
         ({}, (None, None, None)),
+        ({"": None}, ("", None, None)),
+        ({"a": True}, ("a", None, None)),
     ],
 )
 @pytest.mark.parametrize("wrap", [bytes, checksummed, *(lambda data, c=c: compressed(data, c) for c in COMPRESSORS)])

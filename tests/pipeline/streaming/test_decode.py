@@ -13,6 +13,7 @@ from decoder import Codec
 from pipeline.streaming import decode_kernel
 from pipeline.streaming.decode import decode_batch
 from tests.decoder.kafka.encode import request
+from tests.decoder.mongodb.build import command, compressed
 from tests.hostile.mongodb import samples as mongodb_samples
 from tests.hostile.samples import made, recorded
 
@@ -94,8 +95,11 @@ def test_the_kernel_gives_the_same_columns() -> None:
 
 
 def test_a_batch_larger_than_the_kernel_takes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode_kernel, "_BYTES_AT_ONCE", 40)
+    monkeypatch.setattr(decode_kernel, "_BYTES_AT_ONCE", 80)
     batch = frames(*[{"frame": API_VERSIONS}] * 7, {"frame": b"\0"}, {"frame": API_VERSIONS + b"\0" * 50})
     compiled = decode_batch(CODEC, batch, by_kernel=True)
     assert compiled.decode_status.tolist() == ["ok"] * 7 + ["malformed"] * 2
+    many = frames(*[{"frame": compressed(command({"ping": "x" * 100}), "zlib"), "protocol": "mongodb"}] * 3)
+    assert [len(piece) for piece in decode_kernel._pieces(many)] == [1, 1, 1]
+    assert decode_batch(CODEC, many, by_kernel=True).api_name.tolist() == ["ping"] * 3
     assert decode_batch(CODEC, batch.iloc[:0], by_kernel=True).empty

@@ -140,6 +140,10 @@ MONGODB_REPLIES = {
     '{"responseFlags":8,"documents":[{"ok":0,"code":59}]}': [(59, "CommandNotFound")],
     '{"responseFlags":8,"documents":[{"code":59}]}': [],
     '{"responseFlags":8,"documents":[{"ok":0,"code":59},{"ok":0,"code":59}]}': [],
+    '{"responseFlags":1,"cursorID":5,"documents":[]}': [(43, "CursorNotFound")],
+    '{"responseFlags":11,"cursorID":0,"documents":[{"$err":"x","code":9}]}': [(43, "CursorNotFound")],
+    '{"responseFlags":8,"documents":[{"responseFlags":1}]}': [],
+    '{"responseFlags":-2147483648,"documents":[]}': [],
     '{"commandReply":{"ok":0,"code":18},"metadata":{}}': [(18, "AuthenticationFailed")],
     '{"raw":"AAAA","code":1}': [],
 }  # fmt: skip

@@ -19,7 +19,7 @@ from pipeline.streaming import mongo
 from pipeline.streaming.job import StreamError, run_backfill, run_stream
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
-from tests.captures.mongodb.record import HERE, NAMES, RECORDINGS
+from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
 from tests.pipeline.streaming.test_job import failing
 from tests.scenarios import mongodb, troubled_mongodb
 
@@ -39,7 +39,7 @@ DRIVER = ("PyMongo|c", "4.20.0|")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All recordings, each by an agent of its name."""
     folder = tmp_path_factory.mktemp("mongodb")
-    for name in NAMES:
+    for name in ALL:
         read_capture([HERE / f"{name}.pcap"], folder, agent_id=name)
     return folder
 
@@ -56,7 +56,7 @@ def rows(lake: Path, sql: str) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_each_command_that_monitoring_told_is_a_row_of_the_same_content(lake: Path, name: str) -> None:
     found = [(r["x"], r["m"]) for r in rows(lake, _BOTH.format(name))]
     alone = {m["reply_to"]: (x, m) for x, m in found if x["status"] == "following_response"}
@@ -81,10 +81,16 @@ def _reply_id(exchange: Row) -> int | None:
 
 
 def _answers_as(event: Row, exchange: Row, command: Row) -> bool:
+    """What a plain socket sent and got."""
     reply_id = _reply_id(exchange)
-    got = (command["opcode"], [] if reply_id is None else [reply_id])
-    assert got == (event["raw"], event["reply_ids"])
-    return got == (event["raw"], event["reply_ids"])
+    got = {"raw": command["opcode"], "reply_ids": [] if reply_id is None else [reply_id]}
+    if "cursor" in event:
+        body = json.loads(exchange["response_body"])
+        got |= {"cursor": body["cursorID"], "returned": len(body["documents"])}
+        failed = [command["error_code"]] if command["error_code"] is not None else []
+        assert exchange["error_codes"] == failed
+    assert got == {name: event[name] for name in got}
+    return got == {name: event[name] for name in got}
 
 
 def _is_equal(event: Row, exchange: Row, command: Row) -> bool:
@@ -137,6 +143,7 @@ def test_applications_and_drivers_are_clients(lake: Path) -> None:
     troubled = {"archive", "reports", "checkout", "importer", "dashboards"}
     assert {(r["cluster"], r["client_id"], *r["software"]) for r in found} == {
         ("127.0.0.1:27017", "shop", *driver),
+        ("127.0.0.1:27017", "ledger", "plain socket 1"),
         *((f"{troubled_mongodb.HOST}:27017", name, *driver) for name in troubled),
     }
 

@@ -1,0 +1,33 @@
+"""MongoDB's kernel in a process that checks array bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.decoder.kafka.test_kernel_processes import run
+
+BOUNDS_CHECKED = """
+import numpy as np
+from decoder.kafka.kernel_text import copy
+try:
+    copy(np.zeros(1, np.uint8), 0, np.zeros(1, np.uint8), 0, 2)
+    raise SystemExit("bounds are not checked")
+except IndexError:
+    pass
+from tests.decoder.mongodb.kernel import Asked, compare, compare_fronts
+from tests.hostile.mongodb import MongodbMutator, samples
+whole = [Asked(data, direction) for direction, data in samples()]
+cut = [Asked(one.data[:at], one.direction) for one in whole[::5] for at in range(min(len(one.data), 200))]
+mutator = MongodbMutator(17)
+given = [*whole, *cut, *(mutator.frame(number) for number in range(10_000))]
+# Alone, so that what is behind a message is behind the array.
+read = sum(sum(compare([one])) + sum(compare_fronts([one])) for one in given) + sum(compare(given))
+print(len(given), read)
+"""
+
+
+def test_no_access_is_out_of_bounds(tmp_path: Path) -> None:
+    given, read = map(int, run(BOUNDS_CHECKED, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)).split())
+    print(f"{given} messages with bounds checked, {read} read")
+    assert given > 20_000
+    assert read > 3000
