@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from decoder.columns import Bools, Bytes, Ints, Texts
+from decoder.columns import Bools, Bytes, Ints, Texts, joined
 from decoder.kafka import kernel
 from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.kernel_text import end_to_end
@@ -65,10 +64,8 @@ def read_batch(
         is_response, flags: of each frame, as for Codec.decode.
         api_keys, api_versions: of the request, NONE if it was not seen.
     """
-    count = len(frames)
-    sizes = np.fromiter(map(len, frames), np.int64, count)
-    total = int(sizes.sum())
-    addresses = np.frombuffer(memoryview((ctypes.c_char_p * count)(*frames)).cast("B"), np.int64, count)
+    count, read = len(frames), joined(frames)
+    total = int(read.offsets[-1])
     columns = [
         np.empty(size, np.uint8)
         for size in (192 * count + 4096, 3 * total + 512 * count + 4096, total + 256 * count + 4096, 32 * count + 4096)
@@ -82,7 +79,7 @@ def read_batch(
     done = 0
     while done < count:
         done = kernel.read_frames(
-            tables, stack, where, addresses, sizes, *given, done, *columns, ends, outcomes, keys, versions
+            tables, stack, where, read.data, read.offsets, *given, done, *columns, ends, outcomes, keys, versions
         )
         if done < count:
             columns = [np.concatenate((column, np.empty_like(column))) for column in columns]

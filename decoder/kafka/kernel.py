@@ -18,9 +18,6 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
 from decoder import limits
 from decoder.kafka import kernel_text as t
@@ -433,34 +430,16 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
             break
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _bytes_at(_typing: Any, _address: Any, _size: Any) -> Any:
-    """The bytes at an address, in place; numba's carray would not do without reference counts."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = make_array(signature.return_type)(context, builder)
-        data = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        one = context.get_constant(nb.intp, 1)
-        populate_array(array, data=data, shape=[arguments[1]], strides=[one], itemsize=one, meminfo=None)
-        return array._getvalue()
-
-    return BYTES_IN(nb.int64, nb.int64), generate
-
-
 @compiled(
-    nb.int64, TABLES, _ROWS, _ROWS, _INTS_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
+    nb.int64, TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
     BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT, nb.int64[::1], nb.int64[::1],
 )  # fmt: skip
-def read_frames(tables, stack, where, addresses, sizes, is_response, api_keys, api_versions, flags, first, header, body,
+def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_versions, flags, first, header, body,
                 batches, client_id, ends, outcomes, keys, versions):  # fmt: skip
-    """Read frames from number ``first`` on until all are read or a column is full; returns the next number.
-
-    Frames are read where they are in memory, at ``addresses``: to copy them end to end takes as long as to read them.
-    """
+    """Read frames from number ``first`` on until all are read or a column is full; returns the next number."""
     bodies = tables.bodies
     for number in range(first, outcomes.shape[0]):
-        data = _bytes_at(addresses[number], sizes[number])
-        pos, end = 0, sizes[number]
+        pos, end = starts[number], starts[number + 1]
         h_at = b_at = r_at = c_at = np.int64(0)
         if number:
             h_at, b_at = ends[number - 1, HEADER], ends[number - 1, BODY]
