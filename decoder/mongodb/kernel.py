@@ -19,7 +19,7 @@ from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, copy, end_to_en
 from decoder.model import FrameFlags
 from decoder.mongodb.compression import COMPRESSORS
 from decoder.mongodb.documents import DOCUMENT, STRING
-from decoder.mongodb.kernel_documents import PLACES, REALS, is_same, number, put_document, zero
+from decoder.mongodb.kernel_documents import PLACES, REALS, document_end, is_same, number, put_document, zero
 from decoder.mongodb.kernel_fronts import (
     APPLICATION,
     CLIENT,
@@ -28,7 +28,6 @@ from decoder.mongodb.kernel_fronts import (
     NAME,
     REPLY_DOCUMENTS,
     command_end,
-    document_end,
     find,
     is_one_of,
     query_place,
@@ -263,7 +262,7 @@ def read_messages(data, starts, is_response, flags, lengths, compressors, header
         h_at = _put_header(header, h_at, data, start, opcode, lengths[index], compressors[index])
         outcome = READ
         if opcode:
-            n_at = put_text(api_name, n_at, _TEXT, _TEXT_AT[_OPCODE_NAME + opcode], _TEXT_AT[_OPCODE_NAME + opcode + 1])
+            n_at = _put(api_name, n_at, _OPCODE_NAME + opcode)
             outcome |= HAS_NAME
         elif not is_response[index] and data[begin + 4]:
             n_at = copy(api_name, n_at, data, begin + 5, zero(data, begin + 5, end))

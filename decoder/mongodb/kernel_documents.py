@@ -13,7 +13,23 @@ import numpy as np
 
 from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, FAIL, end_to_end, put_base64, put_int, put_string, put_text
-from decoder.mongodb.documents import OLD_BINARY
+from decoder.mongodb.documents import (
+    ARRAY,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOCUMENT,
+    DOUBLE,
+    FIXED_BYTES,
+    INT32,
+    INT64,
+    MIN_DOCUMENT_BYTES,
+    NULL,
+    OBJECT_ID,
+    OLD_BINARY,
+    STRING,
+    TIMESTAMP,
+)
 
 MAX_DEPTH = 60
 MAX_KEYS = 400
@@ -45,6 +61,8 @@ _LEAST = 1e-3
 _DAY_MS = 86_400_000
 _END_OF_9999 = 253_402_300_800_000
 
+_FIXED = np.array([FIXED_BYTES.get(kind, -1) for kind in range(256)], np.int64)
+
 PLACES = nb.int64[::1]
 REALS = nb.float64[::1]
 
@@ -69,6 +87,33 @@ def zero(data, at, end):
     while at < end and data[np.uint64(at)]:
         at += 1
     return at
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+def document_end(data, start, stop):
+    """Where the document at ``start`` ends, not beyond ``stop``; negative if it cannot be one."""
+    if stop - start < MIN_DOCUMENT_BYTES:
+        return FAIL
+    size = number(data, start, 4)
+    return start + size if MIN_DOCUMENT_BYTES <= size <= stop - start and not data[start + size - 1] else FAIL
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64)
+def value_end(data, kind, start, last):
+    """Where a value ends, not beyond ``last``; negative if it is broken, or of a rare type."""
+    size = _FIXED[kind]
+    if size >= 0:
+        return start + size if size <= last - start and not (kind == BOOLEAN and data[start] > 1) else FAIL
+    if kind in (DOCUMENT, ARRAY):
+        return document_end(data, start, last)
+    if last - start < 5:
+        return FAIL
+    size = number(data, start, 4)
+    if kind == STRING:
+        end = start + 4 + size
+        return end if size >= 1 and end <= last and not data[end - 1] else FAIL
+    end = start + 5 + size
+    return end if kind == BINARY and data[start + 4] != OLD_BINARY and size >= 0 and end <= last else FAIL
 
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
@@ -185,7 +230,7 @@ def put_document(out, at, data, start, end, stack, reals, keys):
         reals: the same bytes as doubles.
         keys: room for MAX_KEYS places.
     """
-    if end - start < 5 or number(data, start, 4) != end - start or data[end - 1]:
+    if document_end(data, start, end) != end:
         return FAIL
     depth, count = 0, 0
     stack[0], stack[1], stack[2], stack[3] = end - 1, 0, 0, 1
@@ -230,71 +275,39 @@ def put_document(out, at, data, start, end, stack, reals, keys):
             count += 1
             out[at] = 58
             at += 1
-        left = last - value
-        if kind == 0x10:
-            pos = value + 4
-            if left < 4:
-                return FAIL
+        pos = value_end(data, kind, value, last)
+        if pos < 0:
+            return FAIL
+        if kind == INT32:
             at = put_int(out, at, number(data, value, 4))
-        elif kind == 2:
-            if left < 5:
-                return FAIL
-            size = number(data, value, 4)
-            pos = value + 4 + size
-            if size < 1 or pos > last or data[pos - 1]:
-                return FAIL
+        elif kind == STRING:
             at = put_string(out, at, data, value + 4, pos - 1)
-        elif kind in (3, 4):
-            size = number(data, value, 4) if left >= 5 else np.int64(0)
-            inner = value + size - 1
-            if size < 5 or inner >= last or data[inner] or depth + 1 >= MAX_DEPTH:
+        elif kind in (DOCUMENT, ARRAY):
+            if depth + 1 >= MAX_DEPTH:
                 return FAIL
             depth += 1
             row += _ROW
-            stack[row], stack[row + 1], stack[row + 2], stack[row + 3] = inner, count, kind == 4, 1
-            out[at] = 91 if kind == 4 else 123
+            stack[row], stack[row + 1], stack[row + 2], stack[row + 3] = pos - 1, count, kind == ARRAY, 1
+            out[at] = 91 if kind == ARRAY else 123
             at += 1
             pos = value + 4
-        elif kind == 1:
-            pos = value + 8
-            if left < 8:
-                return FAIL
+        elif kind == DOUBLE:
             stack[_BITS] = number(data, value, 8)
             at = _put_double(out, at, reals[_BITS])
-        elif kind == 8:
-            pos = value + 1
-            if left < 1 or data[value] > 1:
-                return FAIL
+        elif kind == BOOLEAN:
             at = _put(out, at, _TRUE if data[value] else _FALSE)
-        elif kind == 10:
-            pos = value
+        elif kind == NULL:
             at = _put(out, at, _NULL)
-        elif kind == 0x12:
-            pos = value + 8
-            if left < 8:
-                return FAIL
+        elif kind == INT64:
             at = put_int(out, at, number(data, value, 8))
-        elif kind == 7:
-            pos = value + 12
-            if left < 12:
-                return FAIL
+        elif kind == OBJECT_ID:
             at = _put(out, _put_hex(out, _put(out, at, _OID), data, value, pos), _END_TEXT)
-        elif kind == 9:
-            pos = value + 8
-            if left < 8:
-                return FAIL
+        elif kind == DATE:
             at = _put_date(out, at, number(data, value, 8))
-        elif kind == 0x11:
-            pos = value + 8
-            if left < 8:
-                return FAIL
+        elif kind == TIMESTAMP:
             at = put_int(out, _put(out, at, _TIMESTAMP), number(data, value + 4, 4) & 0xFFFFFFFF)
             at = _put(out, put_int(out, _put(out, at, _INCREMENT), number(data, value, 4) & 0xFFFFFFFF), _END_TWICE)
-        elif kind == 5:
-            size = number(data, value, 4) if left >= 5 else np.int64(-1)
-            pos = value + 5 + size
-            if size < 0 or pos > last or data[value + 4] == OLD_BINARY:
-                return FAIL
+        elif kind == BINARY:
             at = put_base64(out, _put(out, at, _BINARY), data, value + 5, pos, False)
             at = _put(out, _put_hex(out, _put(out, at, _SUBTYPE), data, value + 4, value + 5), _END_BINARY)
         else:

@@ -13,17 +13,8 @@ import numpy as np
 
 from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.kernel_text import BYTES_IN, FAIL, PAIR, end_to_end
-from decoder.mongodb.documents import (
-    ARRAY,
-    BINARY,
-    BOOLEAN,
-    DOCUMENT,
-    FIXED_BYTES,
-    MIN_DOCUMENT_BYTES,
-    OLD_BINARY,
-    STRING,
-)
-from decoder.mongodb.kernel_documents import is_same, number, zero
+from decoder.mongodb.documents import DOCUMENT, MIN_DOCUMENT_BYTES, STRING
+from decoder.mongodb.kernel_documents import document_end, is_same, number, value_end, zero
 from decoder.mongodb.messages import HANDSHAKES
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.summary import FIRST_DOCUMENT, KNOWN_FLAGS, WRAPPERS
@@ -56,7 +47,6 @@ HANDSHAKE, CLIENT, APPLICATION, NAME, _DB, _COLLECTION, _GET_MORE, _CMD, _WRAPPE
 """Groups of names to look for, see :func:`is_one_of`."""
 _FIRST_NAME = np.cumsum([0, *map(len, _GROUPS)])
 _NAMES, _NAME_AT = end_to_end([name for group in _GROUPS for name in group])
-_FIXED = np.array([FIXED_BYTES.get(kind, -1) for kind in range(256)], np.int64)
 
 INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _ROWS = nb.int64[:, ::1]
@@ -71,33 +61,6 @@ def is_one_of(data, start, end, group):
     return False
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
-def document_end(data, start, stop):
-    """Where the document at ``start`` ends, not beyond ``stop``; negative if it cannot be one."""
-    if stop - start < MIN_DOCUMENT_BYTES:
-        return FAIL
-    size = number(data, start, 4)
-    return start + size if MIN_DOCUMENT_BYTES <= size <= stop - start and not data[start + size - 1] else FAIL
-
-
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64)
-def _value_end(data, kind, start, last):
-    """Where a value ends, not beyond ``last``; negative if it is broken, or of a rare type."""
-    size = _FIXED[kind]
-    if size >= 0:
-        return start + size if size <= last - start and not (kind == BOOLEAN and data[start] > 1) else FAIL
-    if kind in (DOCUMENT, ARRAY):
-        return document_end(data, start, last)
-    if last - start < 5:
-        return FAIL
-    size = number(data, start, 4)
-    if kind == STRING:
-        end = start + 4 + size
-        return end if size >= 1 and end <= last and not data[end - 1] else FAIL
-    end = start + 5 + size
-    return end if kind == BINARY and data[start + 4] != OLD_BINARY and size >= 0 and end <= last else FAIL
-
-
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
 def find(data, start, end, name, kind):
     """Where the value of this name begins in a document; negative if there is none of this type."""
@@ -108,7 +71,7 @@ def find(data, start, end, name, kind):
             return FAIL
         if is_one_of(data, at + 1, key_end, name):
             return key_end + 1 if data[at] == kind else FAIL
-        at = _value_end(data, data[at], key_end + 1, last)
+        at = value_end(data, data[at], key_end + 1, last)
         if at < 0:
             return FAIL
     return FAIL
@@ -154,7 +117,7 @@ def _read_command(data, start, end, rows, row):
         key_end = zero(data, key, last)
         if key_end == last:
             return False
-        at = _value_end(data, kind, key_end + 1, last)
+        at = value_end(data, kind, key_end + 1, last)
         if at < 0:
             return False
         place = key_end + 1 if kind == STRING else np.int64(FAIL)
