@@ -15,7 +15,7 @@ from tests.decoder.kafka.test_kernel import asked
 from tests.hostile.samples import recorded
 from tests.requirements import ROOT
 
-BOUNDS_CHECKED = """
+ARE_BOUNDS_CHECKED = """
 import numpy as np
 from decoder.kafka.kernel_text import copy
 try:
@@ -23,6 +23,8 @@ try:
     raise SystemExit("bounds are not checked")
 except IndexError:
     pass
+"""
+BOUNDS_CHECKED = """
 from tests.decoder.kafka.kernel import differences, read
 from tests.decoder.kafka.test_kernel import asked
 from tests.hostile.samples import made, recorded
@@ -53,7 +55,7 @@ def run(program: str, **environment: str) -> str:
 
 
 def test_no_access_is_out_of_bounds(tmp_path: Path) -> None:
-    read_frames = run(BOUNDS_CHECKED, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+    read_frames = run(ARE_BOUNDS_CHECKED + BOUNDS_CHECKED, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert int(read_frames) > 15_000
 
 
