@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from benchmarks import java_clients, traffic, tshark, wirelake
+from benchmarks import java_clients, traffic, tshark
+from benchmarks.apart import apart
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
 from benchmarks.corpus import CorpusFrame, describe, recorded, samples
 
@@ -13,13 +14,11 @@ ROUNDS = 5
 FRAMES = 60_000
 """Of the minute of load."""
 
-Item = TypeVar("Item")
-
 
 def main() -> None:
     """A minute of load, then the sample captures: each candidate on what all understand; then beside tshark."""
     load = recorded([traffic.capture()])
-    candidates = wirelake.FRAME_READERS + peers(_kafka_python, _kio, _java)
+    candidates = apart("benchmarks.wirelake", "frame_readers") + peers("frame_readers")
     side_by_side("A minute of load", candidates, load[len(load) // 4 :][:FRAMES])
     side_by_side("The sample captures", candidates, samples())
     CONSOLE.print("Java: the time of the decoding thread; its garbage collector and compiler are not in it.")
@@ -38,32 +37,15 @@ def side_by_side(title: str, candidates: Sequence[Candidate[CorpusFrame]], frame
     show(head, results, len(common), "frames")
 
 
-def peers(*ways: Callable[[], list[Candidate[Item]]]) -> list[Candidate[Item]]:
+def peers(readers: str) -> list[Candidate[Any]]:
     """The candidates that are installed; of the others it is said how to get them."""
-    found: list[Candidate[Item]] = []
-    for way in ways:
+    found: list[Candidate[Any]] = []
+    for module in ("kafka_python", "kio_reader"):
         try:
-            found += way()
+            found += apart(f"benchmarks.{module}", readers)
         except ImportError as error:
             CONSOLE.print(f"{error.name} is not installed (uv pip install --group bench)")
-        except FileNotFoundError as error:
-            CONSOLE.print(f"not installed: {error}")
-    return found
-
-
-def _kafka_python() -> list[Candidate[CorpusFrame]]:
-    from benchmarks.kafka_python import frame_readers  # noqa: PLC0415  optional
-
-    return frame_readers()
-
-
-def _kio() -> list[Candidate[CorpusFrame]]:
-    from benchmarks.kio_reader import frame_readers  # noqa: PLC0415  optional
-
-    return frame_readers()
-
-
-def _java() -> list[Candidate[CorpusFrame]]:
     if lacking := java_clients.lacks():
-        raise FileNotFoundError(lacking)
-    return java_clients.frame_readers()
+        CONSOLE.print(f"not installed: {lacking}")
+        return found
+    return found + list(getattr(java_clients, readers)())

@@ -6,8 +6,8 @@ import random
 import string
 from itertools import product
 
-from benchmarks import java_clients, wirelake
-from benchmarks.candidates import CONSOLE, Candidate, measure, show
+from benchmarks.apart import apart
+from benchmarks.candidates import CONSOLE, measure, show
 from benchmarks.decode import peers
 from decoder.kafka.records import COMPRESSION
 
@@ -23,7 +23,7 @@ def main() -> None:
     except ImportError:
         CONSOLE.print("kafka-python, which writes the batches, is not installed (uv pip install --group dev)")
         return
-    candidates = wirelake.RECORD_READERS + peers(_kafka_python, _kio, _java)
+    candidates = apart("benchmarks.wirelake", "record_readers") + peers("record_readers")
     records = _records()
     for codec, per_batch in product(range(len(COMPRESSION)), PER_BATCH):
         name = COMPRESSION[codec]
@@ -51,21 +51,3 @@ def _records() -> list[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
         value = b'{"order": %d, "note": "%s"}' % (index, bytes(source.choices(letters, k=70)))
         made.append((b"key-%06d" % index, value, [("trace", source.randbytes(8))] if index % 2 else []))
     return made
-
-
-def _kafka_python() -> list[Candidate[bytes]]:
-    from benchmarks.kafka_python import record_readers  # noqa: PLC0415  optional
-
-    return record_readers()
-
-
-def _kio() -> list[Candidate[bytes]]:
-    from benchmarks.kio_reader import record_readers  # noqa: PLC0415  optional
-
-    return record_readers()
-
-
-def _java() -> list[Candidate[bytes]]:
-    if lacking := java_clients.lacks():
-        raise FileNotFoundError(lacking)
-    return java_clients.record_readers()

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import orjson
 
+from benchmarks.apart import apart
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
 from benchmarks.corpus import CorpusFrame, describe
-from benchmarks.wirelake import FRAME_READERS
 from pipeline.commands.messages import as_object, decoded_messages
 
 ROUNDS = 3
@@ -35,7 +35,7 @@ def main(recorded: Sequence[CorpusFrame]) -> None:
     frames = copies(understood(recorded)[:FRAMES])
     CONSOLE.print(f"\nBeside tshark {version()}, versions that it knows: {describe(frames)}; a packet each")
     candidates: list[Candidate[CorpusFrame]] = [
-        replace(FRAME_READERS[0], name="Wirelake, kernel, frames in memory"),
+        replace(apart("benchmarks.wirelake", "frame_readers")[0], name="Wirelake, kernel, frames in memory"),
         FromCapture("Wirelake, agent and plain reader", "JSON text, all fields"),
         Tshark(
             "tshark, reads and follows TCP only",

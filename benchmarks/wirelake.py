@@ -75,13 +75,16 @@ def _by_kernel(given: list[Batch], *, with_embedded: bool = False) -> list[bool]
     return understood
 
 
-FRAME_READERS: list[Candidate[CorpusFrame]] = [
-    AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", batches, _by_kernel),
-    AllAtOnce("Wirelake, kernel", "the same and embedded messages", batches, _as_in_spark),
-    PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
-]
+def frame_readers() -> list[Candidate[CorpusFrame]]:
+    return [
+        AllAtOnce("Wirelake, kernel", "JSON text, batch headers, checksums", batches, _by_kernel),
+        AllAtOnce("Wirelake, kernel", "the same and embedded messages", batches, _as_in_spark),
+        PerItem("Wirelake, plain reader", "JSON text, batch headers, checksums", _plain),
+    ]
 
-RECORD_READERS: list[Candidate[bytes]] = [
-    PerItem("Wirelake, kernel", "columns", lambda data: len(read_columns(data, 0, len(data)).offset)),
-    PerItem("Wirelake, plain reader", "objects", lambda data: len(read_records(data, 0, len(data)).records)),
-]
+
+def record_readers() -> list[Candidate[bytes]]:
+    return [
+        PerItem("Wirelake, kernel", "columns", lambda data: len(read_columns(data, 0, len(data)).offset)),
+        PerItem("Wirelake, plain reader", "objects", lambda data: len(read_records(data, 0, len(data)).records)),
+    ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from benchmarks import decode, java_clients, mongodb, records, wirelake
 from benchmarks.__main__ import main
+from benchmarks.apart import apart
 from benchmarks.candidates import AllAtOnce, PerItem, measure, show
 from benchmarks.corpus import CorpusFrame, describe, samples, write
 from benchmarks.kafka_python import build_batch
@@ -22,7 +25,7 @@ def frames() -> list[CorpusFrame]:
 
 
 def test_the_plain_reader_understands_all_but_the_frames_that_no_release_knows(frames):
-    (reader,) = [reader for reader in wirelake.FRAME_READERS if "plain" in reader.name]
+    (reader,) = [reader for reader in wirelake.frame_readers() if "plain" in reader.name]
     missed = [frame for frame, good in zip(frames, reader.check(frames), strict=True) if not good]
     assert {(frame.direction, frame.api_key, frame.api_version) for frame in missed} == {
         ("request", 18, 99),
@@ -84,12 +87,22 @@ def test_a_candidate_is_timed_on_what_it_understands(capsys):
     assert "1 of 2" in capsys.readouterr().out
 
 
-def test_what_is_not_installed_is_said(capsys):
-    def missing():
-        raise ModuleNotFoundError(name="kio")
+def test_what_is_not_installed_is_said(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "benchmarks.kio_reader", None)
+    monkeypatch.setattr(java_clients, "lacks", lambda: "java")
+    assert [candidate.name for candidate in decode.peers("frame_readers")] == [kafka_python()[0].name]
+    said = capsys.readouterr().out
+    assert "kio_reader is not installed" in said
+    assert "not installed: java" in said
 
-    assert decode.peers(missing) == []
-    assert "kio is not installed" in capsys.readouterr().out
+
+def test_a_candidate_in_a_process_of_its_own_answers_as_it_does_here(frames):
+    (there,) = [reader for reader in apart("benchmarks.wirelake", "frame_readers") if "plain" in reader.name]
+    (here,) = [reader for reader in wirelake.frame_readers() if "plain" in reader.name]
+    some = frames[:50]
+    assert there.check(some) == here.check(some) == [True] * 50
+    (result,) = measure([there], [some], 1)
+    assert result.seconds > 0
 
 
 def test_an_unknown_part_is_refused(capsys):
