@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Generic, Protocol, TypeVar
@@ -93,11 +93,11 @@ class AllAtOnce(Generic[Item]):
     name: str
     gives: str
     prepare: Callable[[Sequence[Item]], object]
-    decode: Callable[[Any], Sequence[bool]]
+    decode: Callable[[Any], Iterable[bool]]
     _items: object = field(default=None, init=False)
 
     def check(self, items: Sequence[Item]) -> list[bool]:
-        return list(self.decode(self.prepare(items)))
+        return list(map(bool, self.decode(self.prepare(items))))
 
     def load(self, items: Sequence[Item]) -> None:
         self._items = self.prepare(items)

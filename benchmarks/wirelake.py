@@ -12,6 +12,7 @@ import orjson
 from benchmarks.candidates import AllAtOnce, Candidate, PerItem
 from benchmarks.corpus import CorpusFrame
 from decoder import Codec
+from decoder.columns import Bools
 from decoder.kafka.batch import embedded_in, read_batch
 from decoder.kafka.kernel import GIVEN_BACK
 from decoder.kafka.record_iteration import read_records
@@ -57,22 +58,24 @@ def batches(frames: Sequence[CorpusFrame]) -> list[Batch]:
     ]
 
 
-def _as_in_spark(given: list[Batch]) -> list[bool]:
+def _as_in_spark(given: list[Batch]) -> Bools:
     """All columns of bronze.frames: messages inside messages too, which no other candidate reads."""
     return _by_kernel(given, with_embedded=True)
 
 
-def _by_kernel(given: list[Batch], *, with_embedded: bool = False) -> list[bool]:
+def _by_kernel(given: list[Batch], *, with_embedded: bool = False) -> Bools:
     """With the plain reader for what the kernel gives back."""
-    understood: list[bool] = []
+    marks = [np.zeros(0, bool)]
     for one in given:
         batch = read_batch(one.data, one.is_response, one.api_keys, one.api_versions, one.flags)
         if with_embedded:
             for _, embedded in embedded_in(batch, one.is_response, one.flags):
                 orjson.dumps(embedded)
-        is_read = (batch.outcomes != GIVEN_BACK).tolist()
-        understood += [good or _plain(frame) for good, frame in zip(is_read, one.frames, strict=True)]
-    return understood
+        understood = batch.outcomes != GIVEN_BACK
+        for number in np.flatnonzero(~understood).tolist():
+            understood[number] = _plain(one.frames[number])
+        marks.append(understood)
+    return np.concatenate(marks)
 
 
 def frame_readers() -> list[Candidate[CorpusFrame]]:
