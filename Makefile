@@ -14,8 +14,9 @@ TESTS ?=
 FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
+KILLS ?= 52
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz loss lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz loss faults lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +84,9 @@ fuzz: setup ## Decode hostile frames for long (make fuzz FRAMES=10000000 SEED=1)
 loss: setup ## Harm captures and compare what the agent makes of them (make loss SEEDS=10000)
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2 --protocol mongodb
+
+faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1)
+	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED)
 
 lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

@@ -15,7 +15,7 @@ from pipeline.commands.demo import demo
 from pipeline.commands.doctor import doctor
 from pipeline.commands.explain import explain
 from pipeline.commands.findings import findings
-from pipeline.commands.lake import backfill, check, stream
+from pipeline.commands.lake import backfill, check, maintain, stream
 from pipeline.commands.sql import sql
 from pipeline.errors import UserError
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(capture_app, name="capture")
-for command in (decode, explain, stream, check, findings, sql, backfill, demo, doctor):
+for command in (decode, explain, stream, check, findings, sql, backfill, maintain, demo, doctor):
     app.command()(command)
 
 

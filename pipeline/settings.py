@@ -18,10 +18,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from decoder.model import PayloadPolicy
 from pipeline.errors import UserError
+from pipeline.tables import TABLES
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
+_FOR_EVER = 10**6
+"""Days."""
 
 
 class FindingSettings(BaseModel):
@@ -145,6 +148,34 @@ class StreamSettings(BaseModel):
     findings: FindingSettings = FindingSettings()
 
 
+class MaintenanceSettings(BaseModel):
+    """``wirelake maintain``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep_days: dict[str, Count | None] = Field(
+        default_factory=dict,
+        description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables.py says",
+    )
+    vacuum_hours: Annotated[int, Field(ge=24)] = Field(
+        default=168, description="Files that no table needs any more stay so long, for readers that still look at them"
+    )
+
+    @field_validator("keep_days")
+    @classmethod
+    def _fits(cls, value: dict[str, int | None]) -> dict[str, int | None]:
+        if unknown := sorted(set(value) - set(TABLES)):
+            raise ValueError(f"there is no table {unknown[0]}; tables: {', '.join(TABLES)}")
+        aging = {
+            name: value.get(name, table.keep_days) for name, table in TABLES.items() if table.keep_days is not None
+        }
+        silver = min(days or _FOR_EVER for name, days in aging.items() if name.startswith("silver."))
+        longer = [n for n, days in aging.items() if n.startswith("gold.") and (days or _FOR_EVER) > silver]
+        if longer:
+            raise ValueError(f"{longer[0]} would be kept longer than silver ({silver} days), which it is derived from")
+        return value
+
+
 class Settings(BaseSettings):
     """All settings; immutable."""
 
@@ -163,6 +194,7 @@ class Settings(BaseSettings):
     payload_key: SecretStr | None = Field(default=None, description="Key of the payload policy hash")
     payload_key_file: str | None = Field(default=None, description="File with that key; wins over payload_key")
     stream: StreamSettings = StreamSettings()
+    maintain: MaintenanceSettings = MaintenanceSettings()
     spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
 
     @field_validator("spark", mode="before")

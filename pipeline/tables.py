@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+FRAMES_DAYS = 30
+"""Raw frames are most of the lake; what follows from them stays longer."""
+DERIVED_DAYS = 180
+"""Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
+OPS_DAYS = 90
+
 
 def quoted(text: str) -> str:
     """A Spark SQL string literal."""
@@ -32,6 +38,9 @@ class Table:
         key: columns that identify a row; no two rows share them; null counts as a value.
         partition_by: columns of the directory layout.
         checks: CHECK constraints by name, as SQL over the row.
+        keep_days: days after which `wirelake maintain` drops a row, unless the settings say otherwise; None: never.
+        aged_by: the date or timestamp that tells a row's age.
+        cluster_by: what `wirelake maintain` orders the rows of a day by, so that readers skip files.
     """
 
     schema: str
@@ -41,6 +50,9 @@ class Table:
     key: tuple[str, ...]
     partition_by: tuple[str, ...] = ()
     checks: dict[str, str] = field(default_factory=dict)
+    keep_days: int | None = None
+    aged_by: str = "date"
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -143,6 +155,8 @@ FRAMES = Table(
         "direction_known": "direction IN ('request', 'response')",
         "error_has_code": "decode_status = 'ok' OR error_code IS NOT NULL",
     },
+    keep_days=FRAMES_DAYS,
+    cluster_by=("connection_id",),
 )
 
 GAPS = Table(
@@ -162,6 +176,7 @@ GAPS = Table(
     ),
     key=("connection_id", "direction", "seq"),
     partition_by=("date",),
+    keep_days=DERIVED_DAYS,
 )
 
 GAP_LANDING_COLUMNS = tuple(c for c in GAPS.columns if c.name != "date")
@@ -227,6 +242,8 @@ EXCHANGES = Table(
         "'following_response')",
         "latency_not_negative": "latency_us IS NULL OR latency_us >= 0",
     },
+    keep_days=DERIVED_DAYS,
+    cluster_by=("api_key", "client_id"),
 )
 
 OPEN_EXCHANGES = Table(
@@ -282,6 +299,8 @@ OFFSET_EVENTS = Table(
     ),
     key=("exchange_id", "topic", "topic_id", "partition", "kind", "ordinal"),
     partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+    cluster_by=("topic", "partition", "group_id"),
 )
 
 RECORD_BATCHES = Table(
@@ -319,6 +338,8 @@ RECORD_BATCHES = Table(
     ),
     key=("exchange_id", "topic", "topic_id", "partition", "source", "ordinal"),
     partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+    cluster_by=("topic", "partition"),
 )
 
 STATE_EVENTS = Table(
@@ -361,6 +382,8 @@ STATE_EVENTS = Table(
     ),
     key=("exchange_id", "ordinal"),
     partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+    cluster_by=("kind", "group_id"),
 )
 
 ASSIGNMENTS = Table(
@@ -384,6 +407,8 @@ ASSIGNMENTS = Table(
     ),
     key=("cluster", "group_id", "generation", "member_id", "topic", "topic_id", "partition"),
     checks={"times_in_order": "last_ts >= first_ts"},
+    keep_days=DERIVED_DAYS,
+    aged_by="last_ts",
 )
 
 TRANSACTIONS = Table(
@@ -424,6 +449,8 @@ TRANSACTIONS = Table(
         "state_known": "state IN ('ongoing', 'committing', 'committed', 'aborting', 'aborted', 'unknown')",
         "duration_not_negative": "duration_us IS NULL OR duration_us >= 0",
     },
+    keep_days=DERIVED_DAYS,
+    cluster_by=("transactional_id",),
 )
 
 FETCH_SESSIONS = Table(
@@ -457,6 +484,8 @@ FETCH_SESSIONS = Table(
     key=("server", "session_id", "topic", "topic_id", "partition", "first_ts"),
     partition_by=("date",),
     checks={"times_in_order": "last_ts >= first_ts"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("server", "session_id"),
 )
 
 TOPICS = Table(
@@ -510,6 +539,8 @@ MONGO_HANDSHAKES = Table(
     ),
     key=("exchange_id",),
     partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+    cluster_by=("connection_id",),
 )
 
 MONGO_COMMANDS = Table(
@@ -567,6 +598,8 @@ MONGO_COMMANDS = Table(
     key=("exchange_id",),
     partition_by=("date",),
     checks={"latency_not_negative": "latency_us IS NULL OR latency_us >= 0"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("database", "collection", "command"),
 )
 
 OFFSET_TIMELINE = Table(
@@ -611,6 +644,8 @@ OFFSET_TIMELINE = Table(
         "lag_not_negative": "lag IS NULL OR lag >= 0",
         "lag_read_committed_not_negative": "lag_read_committed IS NULL OR lag_read_committed >= 0",
     },
+    keep_days=DERIVED_DAYS,
+    cluster_by=("topic", "partition", "group_id"),
 )
 
 API_LATENCY = Table(
@@ -638,6 +673,8 @@ API_LATENCY = Table(
     key=("minute", "server", "api_key", "api_name", "api_version", "client_id"),
     partition_by=("date",),
     checks={"counts_in_order": "errors <= exchanges AND unanswered <= exchanges"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("minute",),
 )
 
 MONGO_MINUTES = Table(
@@ -666,6 +703,8 @@ MONGO_MINUTES = Table(
     key=("minute", "server", "command", "namespace", "application"),
     partition_by=("date",),
     checks={"counts_in_order": "errors <= commands AND unanswered <= commands"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("minute",),
 )
 
 CLIENTS = Table(
@@ -715,6 +754,8 @@ FINDINGS = Table(
         _r("advice", "string", "What to do"),
     ),
     key=("finding_id",),
+    keep_days=DERIVED_DAYS,
+    aged_by="last_ts",
 )
 
 STREAM_PROGRESS = Table(
@@ -730,6 +771,8 @@ STREAM_PROGRESS = Table(
         _r("finished_at", "timestamp", "Wall clock at the end of the batch"),
     ),
     key=("query", "checkpoint", "batch_id"),
+    keep_days=OPS_DAYS,
+    aged_by="finished_at",
 )
 
 LANDING_FILES = Table(
@@ -765,6 +808,8 @@ QUALITY_RESULTS = Table(
         _c("message", "string", "What was expected and seen; never a sample value"),
     ),
     key=("run_id", "table_name", "name", "column_name"),
+    keep_days=OPS_DAYS,
+    aged_by="run_time",
 )
 
 TABLES: dict[str, Table] = {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipeline.setup.java import SHORT_LIVED_JVM
-from tests.requirements import require_java
+from tests.requirements import ROOT, require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +33,33 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )
+
+
+@pytest.fixture(scope="session")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A landing zone of three captures."""
+    from pipeline.capture.reading import read_capture  # noqa: PLC0415 - compiles
+
+    folder = tmp_path_factory.mktemp("landing")
+    for sample in ("healthy", "stuck_commit", "stalled_lso"):
+        read_capture([ROOT / "tests" / "captures" / f"{sample}.pcap"], folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def whole(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its lake after one undisturbed run; tests copy it before they change it."""
+    from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
+
+    lake = tmp_path_factory.mktemp("whole") / "lake"
+    run_stream(landing, lake, once=True, spark=spark)
+    return lake
+
+
+@pytest.fixture
+def lake(whole: Path, tmp_path: Path) -> Path:
+    """A copy of that lake, to change."""
+    return Path(shutil.copytree(whole, tmp_path / "lake"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -1,4 +1,4 @@
-"""``wirelake stream``, ``backfill`` and ``check``: what needs Spark. It is loaded by the command, not by ``--help``."""
+"""``wirelake stream``, ``backfill``, ``maintain`` and ``check``: what needs Spark, which only the commands load."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ def backfill(
 ) -> None:
     """Derive the tables of some days anew from the raw frames. Gives what the stream would have written.
 
+    Where a stream runs on the lake, it does this between two of its batches.
+
     Example:
 
       wirelake backfill --from 2026-11-01 --to 2026-11-03 --lake lake --recode
@@ -72,6 +74,47 @@ def backfill(
         days = date_from.date(), date_to.date()
         run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=say)
     Console().print(f"{place} is derived anew from {days[0]} to {days[1]}.", soft_wrap=True)
+
+
+def maintain(
+    lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
+    erase: Annotated[
+        list[str] | None, typer.Option(help="Forget all that names this, e.g. client_ip=10.0.0.7; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    conf: Conf = None,
+) -> None:
+    """Bring small files together, drop rows that are older than their table keeps, remove files that nobody needs.
+
+    How long a table keeps its rows stands in pipeline/tables.py, and in the settings under `maintain:`. Ages count
+    from the newest frame. Where a stream runs on the lake, it does this between two of its batches.
+
+    --erase deletes whole exchanges in whose frames the value stands, from all tables and their old files. Names:
+    client_ip, connection_id, client_id, topic, group_id, member_id, transactional_id, database.
+
+    Examples:
+
+      wirelake maintain --lake lake --dry-run
+
+      wirelake maintain --lake lake --erase client_id=billing-7 --erase topic=payments
+    """
+    settings = load_settings(conf, lake=lake)
+    place = required(settings, "lake")
+    wanted = [_name_and_value(text) for text in erase or ()]
+    with spark_session("wirelake maintain", settings) as spark, steps() as say:
+        from pipeline.streaming.job import run_maintenance  # noqa: PLC0415 - loads Spark
+
+        run_maintenance(
+            place, settings.maintain, erase=wanted, dry_run=dry_run, settings=settings.stream, spark=spark, progress=say
+        )
+    Console().print(f"{place}: {'nothing was changed' if dry_run else 'done'}.", soft_wrap=True)
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--erase {text}: write NAME=VALUE, e.g. --erase client_ip=10.0.0.7")
+    return name, value
 
 
 def check(

@@ -15,6 +15,7 @@ from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.mongo import command_rows, handshake_rows
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
+from pipeline.streaming.requests import RefusedError
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
 from pipeline.tables import (
     EXCHANGES,
@@ -42,8 +43,8 @@ def backfill_days(
 ) -> None:
     """Derive silver of the days from ``first`` to ``last`` (inclusive) anew from ``bronze.frames``.
 
-    The stream must have caught up with bronze before, and must not run meanwhile: it would write the same rows again.
-    Gold follows by the stream's own query, which sees the replaced days of ``silver.offset_events``.
+    The queries must have caught up with bronze, and must not run meanwhile: they would write the same rows again.
+    Gold follows by its own query, which sees the replaced days of silver.
 
     Args:
         spark: the session.
@@ -52,7 +53,11 @@ def backfill_days(
         recode: decode the raw frames anew first.
         settings: as for the stream.
         progress: called with a line of text before each step.
+
+    Raises:
+        RefusedError: frames of these days have expired; nothing could take the place of what was derived from them.
     """
+    check_frames_are_there(spark, lake, first)
     days = F.col("date").between(F.lit(first), F.lit(last))
     if recode:
         progress(f"decoding the frames of {first} to {last} again")
@@ -75,6 +80,23 @@ def backfill_days(
     replace_dates(handshake_rows(around).where(days), lake, MONGO_HANDSHAKES, first, last)
     commands = command_rows(around, lake, first - _DAY)
     replace_dates(commands.where(days), lake, MONGO_COMMANDS, first, last)
+
+
+def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None:
+    """Refuse to derive days anew from ``first`` on if maintenance has dropped the frames of some of them, or before.
+
+    Also the first day that has frames is refused then: answers to the requests of the day before would look like
+    orphans.
+
+    Raises:
+        RefusedError: says which day to begin with.
+    """
+    frames, derived = (
+        read_table(spark, lake, table).agg(F.min("date")).collect()[0][0] for table in (FRAMES, EXCHANGES)
+    )
+    if derived is not None and (frames is None or (derived < frames and first <= frames)):
+        begin = "there are none any more" if frames is None else f"begin with {frames + _DAY}"
+        raise RefusedError(f"the frames of {first} have expired, while what was derived from them is kept: {begin}")
 
 
 def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:

@@ -32,9 +32,11 @@ from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, RECO
 _NEWS_FILES = 100_000
 """Gold reads only the times of what is new: one refresh takes in all of it."""
 
-OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS = (
+ABOUTS = (
     "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged", "commands",
 )  # fmt: skip
+"""What news can be about."""
+OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS = ABOUTS
 
 
 def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:

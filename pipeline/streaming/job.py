@@ -2,125 +2,93 @@
 
 spark-submit pipeline/streaming/job.py --landing DIR --lake DIR [--once]
 spark-submit pipeline/streaming/job.py --lake DIR --backfill-from 2026-01-01 --backfill-to 2026-01-02 [--recode]
+spark-submit pipeline/streaming/job.py --lake DIR --maintain
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 if __name__ == "__main__" and __package__ is None:
     # spark-submit puts this file's folder on the path, not the packages it belongs to.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
+from pipeline.settings import MaintenanceSettings, StreamSettings
 from pipeline.streaming.backfill import backfill_days
-from pipeline.streaming.batches import record_progress, write_exchanges
-from pipeline.streaming.exchanges import HALF_COLUMNS
-from pipeline.streaming.frames import Counted, record_files, write_frames, write_gaps
-from pipeline.streaming.gold import gold_news, write_gold
+from pipeline.streaming.checkpoints import renew_checkpoints
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.lock import job_lock
+from pipeline.streaming.maintenance import maintain_tables
+from pipeline.streaming.queries import Progress, Queries, StreamSummary
+from pipeline.streaming.requests import Backfill, Maintenance, is_asked, perform, serve
 from pipeline.streaming.session import build_session
-from pipeline.streaming.sinks import Batch
-from pipeline.tables import FRAMES
-
-Progress = Callable[[str], None]
-_Step = Callable[[DataFrame, Batch], Counted]
-
-
-class StreamError(UserError):
-    """Raised when a query of the job failed. What it had committed stays; the next run goes on from there."""
-
-
-@dataclass(slots=True)
-class StreamSummary:
-    """Rows that each query read and wrote, by its name."""
-
-    rows_in: dict[str, int] = field(default_factory=dict)
-    rows_out: dict[str, int] = field(default_factory=dict)
-
-    def add(self, query: str, counted: Counted) -> None:
-        """Count a batch."""
-        self.rows_in[query] = self.rows_in.get(query, 0) + counted.rows_in
-        self.rows_out[query] = self.rows_out.get(query, 0) + counted.rows_out
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """What all that is done to a lake has in common; the lock is held."""
+
     spark: SparkSession
     lake: Lake
     settings: StreamSettings
-    once: bool
-    progress: Progress
-    summary: StreamSummary
 
-    def start(self, name: str, source: DataFrame, step: _Step) -> StreamingQuery:
-        """Start the query ``name``: ``step`` for each batch of ``source``."""
+    def queries(self, summary: StreamSummary, progress: Progress, *, once: bool) -> Queries:
+        return Queries(self.spark, self.lake, self.settings, once, progress, summary)
 
-        def run(frame: DataFrame, number: int) -> None:
-            batch = Batch.current(self.spark, number)
-            counted = step(frame, batch)
-            record_progress(frame.sparkSession, self.lake, name, batch, counted)
-            self.summary.add(name, counted)
-            self.progress(f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out}")
+    def drain(
+        self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
+    ) -> None:
+        """Take in what has landed, one query after the other."""
+        queries = self.queries(summary, progress, once=True)
+        starts: list[Callable[[], StreamingQuery]] = [
+            partial(queries.gaps, landing), partial(queries.frames, landing), queries.exchanges, queries.gold,
+        ]  # fmt: skip
+        for start in starts:
+            if not is_enough():
+                queries.finish([start()], is_enough)
 
-        writer = source.writeStream.queryName(name).foreachBatch(run)
-        writer = writer.option("checkpointLocation", self.lake.checkpoint(name))
-        if self.once:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self.settings.trigger_seconds} seconds").start()
+    def follow(
+        self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
+    ) -> None:
+        """Run all queries, and between their batches do what other processes ask for."""
+        while not is_enough():
+            queries = self.queries(summary, progress, once=False)
+            running = [queries.gaps(landing), queries.frames(landing), queries.exchanges(), queries.gold()]
+            queries.finish(running, lambda: is_enough() or is_asked(self.lake))
+            serve(self.lake, self.do)
 
-    def frames(self, landing: Landing) -> StreamingQuery:
-        """Landing zone → ``bronze.frames``."""
-        source = landing.frames(self.spark, self.settings.max_files_per_trigger)
+    def do(self, request: Backfill | Maintenance, progress: Progress) -> None:
+        """Do what is asked for, of which the stream has taken in everything before."""
+        queries = self.queries(StreamSummary(), progress, once=True)
 
-        def step(rows: DataFrame, batch: Batch) -> Counted:
-            counted = write_frames(rows, self.lake, batch, self.settings)
-            record_files(rows, self.lake, "frames", batch)
-            return counted
+        def catch_up() -> None:
+            for start in (queries.exchanges, queries.gold):
+                queries.finish([start()])
 
-        return self.start("frames", source, step)
-
-    def gaps(self, landing: Landing) -> StreamingQuery:
-        """Landing zone → ``bronze.gaps``."""
-        source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
-
-        def step(rows: DataFrame, batch: Batch) -> Counted:
-            counted = write_gaps(rows, self.lake, batch)
-            record_files(rows, self.lake, "gaps", batch)
-            return counted
-
-        return self.start("gaps", source, step)
-
-    def exchanges(self) -> StreamingQuery:
-        """``bronze.frames`` → silver."""
-        source = (
-            self.spark.readStream.format("delta")
-            .option("skipChangeCommits", "true")  # days decoded anew and days expired are no news
-            .option("maxFilesPerTrigger", self.settings.max_frames_files_per_trigger)
-            .load(self.lake.path(FRAMES))
-            .select(*HALF_COLUMNS)
-        )
-        return self.start(
-            "exchanges", source, lambda rows, batch: write_exchanges(rows, self.lake, batch, self.settings)
-        )
-
-    def gold(self) -> StreamingQuery:
-        """Silver → gold."""
-        source = gold_news(self.spark, self.lake)
-        return self.start("gold", source, lambda days, _: write_gold(days, self.lake, self.settings))
+        catch_up()
+        if isinstance(request, Backfill):
+            backfill_days(
+                self.spark, self.lake, request.first, request.last,
+                recode=request.recode, settings=self.settings, progress=progress,
+            )  # fmt: skip
+            queries.finish([queries.gold()])
+        else:
+            maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
 
 
 def run_stream(
@@ -132,7 +100,7 @@ def run_stream(
     spark: SparkSession | None = None,
     progress: Progress = lambda _: None,
 ) -> StreamSummary:
-    """Run the streaming job.
+    """Run the streaming job. SIGTERM ends it after the batches under way.
 
     Args:
         landing: root of the landing zone.
@@ -146,18 +114,15 @@ def run_stream(
         UserError: the landing zone, the lake or a query cannot be used; the message says what to do.
     """
     zone, place = Landing.at(landing), Lake.at(lake)
-    session = spark or build_session("wirelake stream")
-    create_tables(session, place)
-    with job_lock(place):
-        job = _Job(session, place, settings or StreamSettings(), once, progress, StreamSummary())
-        if once:
-            _finish([job.gaps(zone)])
-            _finish([job.frames(zone)])
-            _finish([job.exchanges()])
-            _finish([job.gold()])
-        else:
-            _finish([job.gaps(zone), job.frames(zone), job.exchanges(), job.gold()])
-    return job.summary
+    summary = StreamSummary()
+    with _until_terminated() as is_enough:
+        session = spark or build_session("wirelake stream")
+        create_tables(session, place)
+        job = _Job(session, place, settings or StreamSettings())
+        with job_lock(place):
+            renew_checkpoints(session, place, progress)
+            (job.drain if once else job.follow)(zone, summary, progress, is_enough)
+    return summary
 
 
 def run_backfill(
@@ -172,6 +137,8 @@ def run_backfill(
 ) -> None:
     """Derive silver and gold of some days anew from bronze; the result is what the stream would have written.
 
+    On a lake on which a stream runs the stream does it, between two batches.
+
     Args:
         lake: root of the lake.
         date_from, date_to: days, inclusive.
@@ -183,50 +150,84 @@ def run_backfill(
     """
     if date_to < date_from:
         raise UserError(f"the range ends ({date_to}) before it begins ({date_from})")
-    place, chosen = Lake.at(lake), settings or StreamSettings()
-    session = spark or build_session("wirelake backfill")
+    request = Backfill(first=date_from, last=date_to, recode=recode)
+    _perform(lake, request, "wirelake backfill", settings, spark, progress)
+
+
+def run_maintenance(
+    lake: str | Path,
+    maintenance: MaintenanceSettings | None = None,
+    *,
+    erase: Sequence[tuple[str, str]] = (),
+    dry_run: bool = False,
+    settings: StreamSettings | None = None,
+    spark: SparkSession | None = None,
+    progress: Progress = lambda _: None,
+) -> None:
+    """Compact tables, drop what is older than they keep, remove files that nobody needs; erase what is named.
+
+    On a lake on which a stream runs the stream does it, between two batches.
+
+    Args:
+        lake: root of the lake.
+        maintenance: what to keep; defaults if None.
+        erase: names and values, see :mod:`pipeline.streaming.erasure`.
+        dry_run: only say what would be done.
+        settings, spark, progress: as for :func:`run_stream`.
+
+    Raises:
+        UserError: the lake cannot be used; the message says what to do.
+    """
+    request = Maintenance(settings=maintenance or MaintenanceSettings(), erase=tuple(erase), dry_run=dry_run)
+    _perform(lake, request, "wirelake maintain", settings, spark, progress)
+
+
+def _perform(
+    lake: str | Path,
+    request: Backfill | Maintenance,
+    name: str,
+    settings: StreamSettings | None,
+    spark: SparkSession | None,
+    progress: Progress,
+) -> None:
+    place = Lake.at(lake)
+    session = spark or build_session(name)
     create_tables(session, place)
-    with job_lock(place):
-        job = _Job(session, place, chosen, True, progress, StreamSummary())
-        _finish([job.exchanges()])  # bronze must not hold frames that the stream would pair a second time
-        backfill_days(session, place, date_from, date_to, recode=recode, settings=chosen, progress=progress)
-        _finish([job.gold()])
+    job = _Job(session, place, settings or StreamSettings())
+
+    def do(asked: Backfill | Maintenance, say: Progress) -> None:
+        renew_checkpoints(session, place, say)
+        job.do(asked, say)
+
+    perform(place, request, do, progress)
 
 
-def _finish(queries: Sequence[StreamingQuery]) -> None:
-    """Wait until all queries have ended, or one failed, or we are interrupted; then none runs any more."""
+@contextmanager
+def _until_terminated() -> Iterator[Callable[[], bool]]:
+    """Around the job: whether SIGTERM has come. Only the main thread may ask for signals; elsewhere it never has."""
+    came = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield came.is_set
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.set()
+
+    before = signal.signal(signal.SIGTERM, note)
     try:
-        while any(query.isActive for query in queries):
-            for query in queries:
-                query.awaitTermination(1)
-        for query in queries:
-            query.awaitTermination()  # raises if it ended by an error
-    except StreamingQueryException as error:
-        failed = next((q.name for q in queries if q.exception() is not None), "?")
-        raise StreamError(
-            f"the query `{failed}` stopped: {_cause(error)}\nMend the cause and run again: it goes on where it stopped."
-        ) from error
+        yield came.is_set
     finally:
-        for query in queries:
-            query.stop()
-
-
-def _cause(error: StreamingQueryException) -> str:
-    """The line of the error that says what happened, without Java's and Python's stack traces."""
-    lines = [line.strip() for line in str(error).split("=== Streaming Query ===")[0].splitlines()]
-    named = [line for line in lines if _NAMES_ERROR.match(line)]
-    return named[-1] if named else next((line for line in lines if line), "no reason given")
-
-
-_NAMES_ERROR = re.compile(r"(?:Caused by: )?[\w.]*(?:Error|Exception): \S")
+        signal.signal(signal.SIGTERM, before)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="job.py", description="Wirelake's streaming job and backfill.")
+    parser = argparse.ArgumentParser(prog="job.py", description="Wirelake's streaming job, backfill and maintenance.")
     parser.add_argument("--lake", required=True)
-    parser.add_argument("--landing", help="root of the landing zone (stream)")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--landing", help="root of the landing zone (stream)")
+    what.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
+    what.add_argument("--maintain", action="store_true", help="compact tables, drop what is too old")
     parser.add_argument("--once", action="store_true", help="drain what has landed, and end")
-    parser.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
     parser.add_argument("--backfill-to", type=date.fromisoformat, metavar="DAY", help="the last, inclusive")
     parser.add_argument(
         "--recode",
@@ -237,8 +238,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     chosen = parser.parse_args(argv)
     if (chosen.backfill_from is None) != (chosen.backfill_to is None):
         parser.error("--backfill-from and --backfill-to go together")
-    if (chosen.landing is None) == (chosen.backfill_from is None):
-        parser.error("name either --landing (stream) or --backfill-from and --backfill-to")
     return chosen
 
 
@@ -252,6 +251,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if chosen.landing is not None:
             run_stream(chosen.landing, chosen.lake, once=chosen.once, progress=say)
+        elif chosen.maintain:
+            run_maintenance(chosen.lake, progress=say)
         else:
             run_backfill(chosen.lake, chosen.backfill_from, chosen.backfill_to, recode=chosen.recode, progress=say)
     except UserError as error:
@@ -261,4 +262,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -61,6 +61,7 @@ class Landing:
             .option("recursiveFileLookup", "true")
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", max_files)
+            .option("maxFileAge", "36500d")  # by default Spark skips, silently, files a week older than the newest
             .parquet(f"{self.root}/{folder}")
             .select("*", F.struct(*(f"_metadata.{name}" for name in _OF_FILE)).alias(FILE_COLUMN))
         )

@@ -11,6 +11,14 @@ from pathlib import Path
 from pipeline.streaming.lake import Lake, LakeError
 
 
+class LakeBusyError(LakeError):
+    """Raised when another process works on the lake; ``owner`` is its id, or ``?``."""
+
+    def __init__(self, root: str, owner: str) -> None:
+        super().__init__(f"another job works on {root} (process {owner}); wait until it has ended, or stop it")
+        self.owner = owner
+
+
 @contextmanager
 def job_lock(lake: Lake) -> Iterator[None]:
     """Hold the lake's job lock.
@@ -19,22 +27,24 @@ def job_lock(lake: Lake) -> Iterator[None]:
     checkpoint, when it finds a batch committed that it has not run.
 
     Raises:
-        LakeError: another job holds it.
+        LakeBusyError: another job holds it.
+        LakeError: this user may not write the lock.
     """
     if not lake.is_local:
         yield
         return
     path = Path(lake.root) / "_checkpoints" / ".lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    except OSError as error:
+        raise LakeError(f"cannot write {path}: {error.strerror}; run as the user that owns the lake") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             file.seek(0)
-            owner = file.read().strip() or "?"
-            raise LakeError(
-                f"another job works on {lake.root} (process {owner}); wait until it has ended, or stop it"
-            ) from error
+            raise LakeBusyError(lake.root, file.read().strip() or "?") from error
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -16,58 +16,21 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipeline.capture.reading import read_capture
+from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
-from pipeline.streaming import batches, job
-from pipeline.streaming.job import StreamError, run_backfill, run_stream
+from pipeline.streaming import batches, queries
+from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.lake import Lake, LakeError, create_tables, register, without_spaces
 from pipeline.streaming.landing import LandingError
 from pipeline.streaming.lock import job_lock
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES, Table
-from tests.requirements import ROOT
+from pipeline.streaming.queries import StreamError
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES
+from tests.pipeline.lakes import DATA, assert_same, last_batch, rows, versions
 from tests.scenarios import healthy, stalled_lso, stuck_commit
 
 pytestmark = pytest.mark.spark
 
-CAPTURES = ROOT / "tests" / "captures"
-DATA = [table for name, table in TABLES.items() if not name.startswith("ops.")]
 PIECEWISE = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
-
-
-def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(str(lake / table.path)).to_pyarrow_table().to_pylist()
-    return sorted(found, key=repr)
-
-
-def versions(lake: Path, tables: list[Table] | None = None) -> dict[str, int]:
-    return {t.full_name: DeltaTable(str(lake / t.path)).version() for t in tables or TABLES.values()}
-
-
-def assert_same(left: Path, right: Path) -> None:
-    for table in DATA:
-        assert rows(left, table) == rows(right, table), table.full_name
-
-
-@pytest.fixture(scope="module")
-def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("landing")
-    for sample in ("healthy", "stuck_commit", "stalled_lso"):
-        read_capture([CAPTURES / f"{sample}.pcap"], folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def whole(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of one undisturbed run; tests copy it before they change it."""
-    lake = tmp_path_factory.mktemp("whole") / "lake"
-    run_stream(landing, lake, once=True, spark=spark)
-    return lake
-
-
-@pytest.fixture
-def lake(whole: Path, tmp_path: Path) -> Path:
-    """A copy of the whole lake, to change."""
-    return Path(shutil.copytree(whole, tmp_path / "lake"))
 
 
 def test_every_landed_frame_is_in_bronze_once(landing: Path, whole: Path) -> None:
@@ -136,10 +99,9 @@ def test_the_same_frames_landed_again_under_other_names_are_kept_once(
 def test_a_batch_whose_end_was_not_noted_is_replayed_without_a_trace(
     spark: SparkSession, landing: Path, lake: Path, whole: Path, query: str
 ) -> None:
-    commits = lake / "_checkpoints" / query / "commits"
-    last = max((p for p in commits.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+    last = last_batch(lake, query)
     last.unlink()
-    (commits / f".{last.name}.crc").unlink(missing_ok=True)
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
     run_stream(landing, lake, once=True, spark=spark)
     assert last.exists()
     assert_same(lake, whole)
@@ -181,7 +143,7 @@ def test_pieces_and_crashes_after_any_write_give_the_same_tables(
     crashes = [("append", 1), ("append", 2), ("append", 3), ("append", 4)]
     crashes += [("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1)]
     run = lambda: run_stream(pieces, lake, once=True, spark=spark, settings=PIECEWISE)  # noqa: E731
-    monkeypatch.setattr(job, "write_frames", failing(job.write_frames, 2))
+    monkeypatch.setattr(queries, "write_frames", failing(queries.write_frames, 2))
     with pytest.raises(StreamError, match=r"`frames` stopped: .*pulled the plug"):
         run()
     monkeypatch.undo()
@@ -230,7 +192,7 @@ def test_a_lake_that_cannot_be_written_is_told(spark: SparkSession, landing: Pat
 
 
 def test_a_range_that_ends_before_it_begins_is_told(spark: SparkSession, whole: Path) -> None:
-    with pytest.raises(job.UserError, match="before it begins"):
+    with pytest.raises(UserError, match="before it begins"):
         run_backfill(whole, date(2026, 2, 1), date(2026, 1, 1), spark=spark)
 
 

@@ -1,0 +1,126 @@
+"""What if a query's checkpoint is gone, or cannot be used any more? Its query begins anew, and no row comes twice.
+
+* ``frames`` and ``gaps`` read the whole landing zone again: bronze takes in only keys that it does not hold.
+* ``exchanges`` reads all of bronze again: silver of the days that bronze still holds is emptied before. Days whose
+  frames have expired stay.
+* ``gold`` reads all of silver again: each table is replaced from the first day on.
+
+A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
+batch numbers would tell Delta that rows are written already which are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.sinks import overwrite
+from pipeline.tables import (
+    EXCHANGES,
+    FRAMES,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    OPEN_EXCHANGES,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    Table,
+)
+
+QUERIES = ("frames", "gaps", "exchanges", "gold")
+OF_EXCHANGES = (EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, MONGO_HANDSHAKES, MONGO_COMMANDS)
+"""What the query ``exchanges`` appends to."""
+_LOGS = ("offsets", "commits", "sources/*")
+
+
+def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
+    """Put checkpoints aside that cannot be used, and make ready for queries that begin anew. The lock must be held.
+
+    On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself tells.
+    """
+    if lake.is_local:
+        for query in QUERIES:
+            if (fault := fault_of(Path(lake.checkpoint(query)))) is not None:
+                aside = _put_aside(Path(lake.checkpoint(query)))
+                progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
+    if not _has_begun(spark, lake, "exchanges"):
+        empty_silver(spark, lake, progress)
+
+
+def fault_of(checkpoint: Path) -> str | None:
+    """Why a checkpoint cannot be used; None: it can, or it is not there.
+
+    Its files are a line with the version and lines of JSON, or ``-`` for nothing; a name that begins with a dot is a
+    checksum or one being written.
+    """
+    logs = [path for pattern in _LOGS for path in sorted(checkpoint.glob(f"{pattern}/*")) if path.name[0] != "."]
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return "the file `metadata` is missing" if logs else None
+    if not _is_json(metadata.read_text(encoding="utf-8", errors="replace")):
+        return "the file `metadata` is damaged"
+    for path in logs:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if len(lines) < (1 if path.parent.parent.name == "sources" else 2) or not lines[0].startswith("v"):
+            return f"`{path.relative_to(checkpoint)}` is cut off"
+        if not all(line == "-" or line.isdigit() or _is_json(line) for line in lines[1:]):
+            return f"`{path.relative_to(checkpoint)}` is damaged"
+    return _missing_number(checkpoint)
+
+
+def _missing_number(checkpoint: Path) -> str | None:
+    """A batch that is noted as done, but not what it was to read."""
+    planned, done = (
+        {int(path.name) for path in (checkpoint / log).glob("[0-9]*") if path.name.isdigit()}
+        for log in ("offsets", "commits")
+    )
+    lost = sorted(done - planned)
+    return f"`offsets/{lost[-1]}` is missing" if lost and lost[-1] > max(planned, default=-1) else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _put_aside(checkpoint: Path) -> Path:
+    number = 1
+    while (aside := checkpoint.with_name(f"{checkpoint.name}.unusable-{number}")).exists():
+        number += 1
+    return checkpoint.rename(aside)
+
+
+def _has_begun(spark: SparkSession, lake: Lake, query: str) -> bool:
+    """Whether a query has a checkpoint."""
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(f"{lake.checkpoint(query)}/metadata")
+    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
+
+
+def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
+    """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
+    first = read_table(spark, lake, FRAMES).agg(F.min("date")).collect()[0][0]
+    if first is None:
+        return
+    again = F.col("date") >= F.lit(first)
+    for table in OF_EXCHANGES:
+        if _delete(spark, lake, table, again):
+            progress(f"exchanges: {table.full_name} is derived anew from {first} on")
+    waiting = read_table(spark, lake, OPEN_EXCHANGES)
+    if not waiting.where(again).isEmpty():
+        overwrite(waiting.where(~again), lake, OPEN_EXCHANGES)
+
+
+def _delete(spark: SparkSession, lake: Lake, table: Table, rows: F.Column) -> bool:
+    if read_table(spark, lake, table).where(rows).isEmpty():
+        return False
+    DeltaTable.forPath(spark, lake.path(table)).delete(rows)
+    return True

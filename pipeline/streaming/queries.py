@@ -1,0 +1,200 @@
+"""Which streaming queries make up the job, and how do they end without cutting a batch in two?"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline.errors import UserError
+from pipeline.settings import StreamSettings
+from pipeline.streaming.batches import record_progress, write_exchanges
+from pipeline.streaming.exchanges import HALF_COLUMNS
+from pipeline.streaming.frames import Counted, record_files, write_frames, write_gaps
+from pipeline.streaming.gold import gold_news, write_gold
+from pipeline.streaming.lake import Lake
+from pipeline.streaming.landing import Landing
+from pipeline.streaming.sinks import Batch
+from pipeline.tables import FRAMES
+
+Progress = Callable[[str], None]
+Step = Callable[[DataFrame, Batch], Counted]
+_ENDING_S = 60.0
+"""How long Spark may take to note the end of a batch, in seconds."""
+
+
+class StreamError(UserError):
+    """Raised when a query of the job failed. What it had committed stays; the next run goes on from there."""
+
+
+@dataclass(slots=True)
+class StreamSummary:
+    """Rows that each query read and wrote, by its name."""
+
+    rows_in: dict[str, int] = field(default_factory=dict)
+    rows_out: dict[str, int] = field(default_factory=dict)
+
+    def add(self, query: str, counted: Counted) -> None:
+        """Count a batch."""
+        self.rows_in[query] = self.rows_in.get(query, 0) + counted.rows_in
+        self.rows_out[query] = self.rows_out.get(query, 0) + counted.rows_out
+
+
+class _ClosedError(Exception):
+    """Ends a query whose batch came after the gate was closed; it has read and written nothing."""
+
+
+class Gate:
+    """Lets batches begin until it is closed. Batches that have begun by then run to their end."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._is_closed = False
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Around a batch.
+
+        Raises:
+            _ClosedError: no batch may begin any more.
+        """
+        with self._changed:
+            if self._is_closed:
+                raise _ClosedError
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let no further batch begin, and wait for those under way."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: self._under_way == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Starts the queries of a lake; ``once``: they end when they have read all that is there."""
+
+    spark: SparkSession
+    lake: Lake
+    settings: StreamSettings
+    once: bool
+    progress: Progress
+    summary: StreamSummary
+    gate: Gate = field(default_factory=Gate)
+
+    def _start(self, name: str, source: DataFrame, step: Step) -> StreamingQuery:
+        """Start the query ``name``: ``step`` for each batch of ``source``."""
+
+        def run(frame: DataFrame, number: int) -> None:
+            with self.gate.batch():
+                batch = Batch.current(self.spark, number)
+                counted = step(frame, batch)
+                record_progress(frame.sparkSession, self.lake, name, batch, counted)
+            self.summary.add(name, counted)
+            self.progress(f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out}")
+
+        writer = source.writeStream.queryName(name).foreachBatch(run)
+        writer = writer.option("checkpointLocation", self.lake.checkpoint(name))
+        if self.once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{self.settings.trigger_seconds} seconds").start()
+
+    def frames(self, landing: Landing) -> StreamingQuery:
+        """Landing zone → ``bronze.frames``."""
+        source = landing.frames(self.spark, self.settings.max_files_per_trigger)
+
+        def step(rows: DataFrame, batch: Batch) -> Counted:
+            counted = write_frames(rows, self.lake, batch, self.settings)
+            record_files(rows, self.lake, "frames", batch)
+            return counted
+
+        return self._start("frames", source, step)
+
+    def gaps(self, landing: Landing) -> StreamingQuery:
+        """Landing zone → ``bronze.gaps``."""
+        source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
+
+        def step(rows: DataFrame, batch: Batch) -> Counted:
+            counted = write_gaps(rows, self.lake, batch)
+            record_files(rows, self.lake, "gaps", batch)
+            return counted
+
+        return self._start("gaps", source, step)
+
+    def exchanges(self) -> StreamingQuery:
+        """``bronze.frames`` → silver."""
+        source = (
+            self.spark.readStream.format("delta")
+            .option("skipChangeCommits", "true")  # days decoded anew and days expired are no news
+            .option("maxFilesPerTrigger", self.settings.max_frames_files_per_trigger)
+            .load(self.lake.path(FRAMES))
+            .select(*HALF_COLUMNS)
+        )
+        return self._start(
+            "exchanges", source, lambda rows, batch: write_exchanges(rows, self.lake, batch, self.settings)
+        )
+
+    def gold(self) -> StreamingQuery:
+        """Silver → gold."""
+        source = gold_news(self.spark, self.lake)
+        return self._start("gold", source, lambda days, _: write_gold(days, self.lake, self.settings))
+
+    def finish(self, queries: Sequence[StreamingQuery], is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait until all queries have ended, or it is enough, or one failed, or we are interrupted; then none runs.
+
+        Args:
+            queries: as the methods above start them.
+            is_enough: asked once a second; when it says so, batches under way are finished and no other begins.
+
+        Raises:
+            StreamError: a query failed.
+        """
+        try:
+            while any(query.isActive for query in queries) and not _failed(queries):
+                if is_enough():
+                    self._close(queries)
+                    break
+                queries[0].awaitTermination(1) if queries[0].isActive else time.sleep(1)
+            for query in queries:
+                if (error := query.exception()) is not None and _ClosedError.__name__ not in str(error):
+                    raise StreamError(
+                        f"the query `{query.name}` stopped: {_cause(error)}\n"
+                        "Mend the cause and run again: it goes on where it stopped."
+                    ) from error
+        finally:
+            for query in queries:
+                query.stop()
+
+    def _close(self, queries: Sequence[StreamingQuery]) -> None:
+        self.gate.close()
+        deadline = time.monotonic() + _ENDING_S
+        while time.monotonic() < deadline and any(q.isActive and q.status["isTriggerActive"] for q in queries):
+            time.sleep(0.1)
+
+
+def _failed(queries: Sequence[StreamingQuery]) -> bool:
+    return any(query.exception() is not None for query in queries)
+
+
+def _cause(error: StreamingQueryException) -> str:
+    """The line of the error that says what happened, without Java's and Python's stack traces."""
+    lines = [line.strip() for line in str(error).split("=== Streaming Query ===")[0].splitlines()]
+    named = [line for line in lines if _NAMES_ERROR.match(line)]
+    return named[-1] if named else next((line for line in lines if line), "no reason given")
+
+
+_NAMES_ERROR = re.compile(r"(?:Caused by: )?[\w.]*(?:Error|Exception): \S")

@@ -1,0 +1,167 @@
+"""Kill the job again and again, then compare: ``python -m tests.faults.campaign --kills 52 --seed 1``.
+
+Frames of recorded captures land piece by piece; before each run another piece. Each run is killed by SIGKILL, the
+driver with its JVM at a named point or at any moment, or Python workers in the middle of a batch. In the end the job
+runs undisturbed, and every row of every table must be what one undisturbed run over all pieces gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from pipeline.capture.reading import read_capture
+from pipeline.tables import FRAMES
+from tests.faults.victim import ANY_MOMENT, KILLED, POINTS, WORKER
+from tests.pipeline.lakes import DATA, rows
+from tests.requirements import ROOT
+
+SAMPLES = ("stuck_commit", "stalled_lso", "healthy")
+WORKERS_A_RUN = 4
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of a campaign: kills by point, and rows that differ in the end, by table."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    compared: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
+    duplicated: dict[str, int] = field(default_factory=dict)
+    differing: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing lost, nothing twice, nothing else."""
+        return not (self.lost or self.duplicated or self.differing)
+
+
+def pieces_of(samples: Sequence[str], folder: Path, count: int) -> list[Path]:
+    """Land captures, and cut the landing files into about ``count`` pieces, also between requests and responses."""
+    read_capture([ROOT / "tests" / "captures" / f"{sample}.pcap" for sample in samples], folder / "landed")
+    files = sorted((folder / "landed").glob("date=*/*.parquet"))
+    total = sum(pq.read_metadata(file).num_rows for file in files)
+    found: list[Path] = []
+    for file in files:
+        table = pq.ParquetFile(file).read()
+        step = max(1, -(-total // count))
+        for number, start in enumerate(range(0, table.num_rows, step)):
+            target = folder / "pieces" / file.parent.name / f"{file.stem}-{number:03}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table.slice(start, step), target)
+            found.append(target)
+    return found
+
+
+def run_victim(name: str, nth: int, landing: Path, lake: Path) -> tuple[int, int]:
+    """Run the job; returns its exit code (negative: the signal that killed it) and how many workers were killed."""
+    command = [sys.executable, "-m", "tests.faults.victim", name, str(nth), str(landing), str(lake)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    if done.returncode not in (0, -signal.SIGKILL):
+        raise RuntimeError(f"the job did not survive `{name}`:\n{done.stdout[-2000:]}{done.stderr[-6000:]}")
+    return done.returncode, done.stdout.count(KILLED)
+
+
+def schedule(seed: int) -> Iterator[tuple[str, int]]:
+    """Points without end: each in turn, at its first or a later call, and any moment in between."""
+    chance = random.Random(seed)
+    for turn in itertools.count():
+        for number, name in enumerate(POINTS):
+            # An append is one of four of a batch, the others come once a batch; of maintenance take one at random.
+            calls = {"exchanges: after an append": 4, "maintain: in between compactions": 12}.get(name, 1)
+            yield name, chance.randint(1, calls)
+            if number % 4 == 1:
+                yield (WORKER, WORKERS_A_RUN) if (number + turn) % 8 == 1 else (ANY_MOMENT, chance.randint(20, 250))
+
+
+def run_campaign(kills: int, seed: int, folder: Path, samples: Sequence[str] = SAMPLES) -> Outcome:
+    """Kill ``kills`` times, then compare with an undisturbed run over the same pieces."""
+    outcome = Outcome()
+    pieces = pieces_of(samples, folder, max(4, kills // 2))
+    landing, lake = folder / "landing", folder / "lake"
+    coming = iter(pieces)
+    began = time.monotonic()
+    for name, nth in schedule(seed):
+        if outcome.kills.total() >= kills:
+            break
+        land(next(coming, None), landing)
+        if name in POINTS and POINTS[name].run != "stream" and not (lake / FRAMES.path).exists():
+            continue
+        code, workers = run_victim(name, nth, landing, lake)
+        outcome.kills[name] += workers if name == WORKER else int(code == -signal.SIGKILL)
+        print(
+            f"{time.monotonic() - began:6.0f} s  {outcome.kills.total():3} of {kills}  {name} ({nth}): "
+            f"{'killed' if code else f'{workers} workers killed' if name == WORKER else 'was not reached'}",
+            flush=True,
+        )
+    for piece in coming:
+        land(piece, landing)
+    run_victim("", 0, landing, lake)
+    run_victim("", 0, landing, folder / "undisturbed")
+    compare(lake, folder / "undisturbed", outcome)
+    return outcome
+
+
+def land(piece: Path | None, landing: Path) -> None:
+    """Let a piece appear in the landing zone, as the agent does: whole."""
+    if piece is not None:
+        target = landing / piece.parent.name / piece.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}")
+        shutil.copy(piece, part)
+        part.rename(target)
+
+
+def compare(lake: Path, undisturbed: Path, outcome: Outcome) -> None:
+    """Note every row that one lake has and the other has not, or more often."""
+    for table in DATA:
+        held, wanted = (Counter(map(repr, rows(place, table))) for place in (lake, undisturbed))
+        keys, wanted_keys = (
+            Counter(repr([row[name] for name in table.key]) for row in rows(place, table))
+            for place in (lake, undisturbed)
+        )
+        outcome.compared += wanted.total()
+        for note, count in (
+            (outcome.lost, (wanted_keys - keys).total()),
+            (outcome.duplicated, (keys - wanted_keys).total()),
+            (outcome.differing, (held - wanted).total()),
+        ):
+            if count:
+                note[table.full_name] = count
+
+
+def main() -> int:
+    """Print what was killed and what came of it. Returns 1 if a row is not as it should be."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=52)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wirelake-faults-") as folder:
+        outcome = run_campaign(chosen.kills, chosen.seed, Path(folder))
+    print(f"\n{outcome.kills.total()} kills (seed {chosen.seed}):")
+    for name in (*POINTS, ANY_MOMENT, WORKER):
+        print(f"  {outcome.kills[name]:3}  {name}")
+    print(f"compared {outcome.compared} rows of {len(DATA)} tables with an undisturbed run:")
+    print(f"  lost {outcome.lost or 0}, duplicated {outcome.duplicated or 0}, otherwise wrong {outcome.differing or 0}")
+    return 0 if outcome.is_good else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

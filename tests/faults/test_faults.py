@@ -1,0 +1,62 @@
+"""Do real processes survive what happens to processes? SIGKILL, SIGTERM, and work that is asked of them meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.setup.java import SHORT_LIVED_JVM
+from pipeline.streaming.job import run_backfill
+from pipeline.tables import FRAMES
+from tests.faults.campaign import Outcome, compare, run_campaign
+from tests.faults.victim import WORKER
+from tests.pipeline.lakes import rows, versions
+from tests.requirements import require_java
+
+pytestmark = pytest.mark.spark
+
+
+def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_java()
+    points = [("exchanges: after an append", 2), (WORKER, 2), ("gold: before the timeline", 1)]
+    monkeypatch.setattr("tests.faults.campaign.schedule", lambda _: iter(points))
+    outcome = run_campaign(4, 1, tmp_path, ["stuck_commit"])
+    assert outcome.kills == dict(points[:2]) | {"exchanges: after an append": 1, "gold: before the timeline": 1}
+    assert outcome.compared > 1000
+    assert outcome.is_good, outcome
+
+
+def test_a_running_stream_does_what_is_asked_and_ends_well_when_it_is_terminated(
+    spark: SparkSession, landing: Path, lake: Path, whole: Path, tmp_path: Path
+) -> None:
+    spark.sql(f"UPDATE delta.`{lake / 'silver/offset_events'}` SET offset = 0 WHERE kind = 'committed'")
+    spark.sql(f"DELETE FROM delta.`{lake / 'silver/exchanges'}` WHERE api_key = 1")
+    days = [row["date"] for row in rows(whole, FRAMES)]
+    command = [Path(sys.executable).with_name("wirelake"), "stream", "--landing", landing, "--lake", lake]
+    environment = {**os.environ, "WIRELAKE_SPARK": json.dumps({"spark.driver.extraJavaOptions": SHORT_LIVED_JVM})}
+    with (tmp_path / "log").open("w") as log:
+        stream = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=environment)
+    try:
+        while (lake / "_checkpoints" / ".lock").read_text() != str(stream.pid):
+            assert stream.poll() is None, (tmp_path / "log").read_text()
+            time.sleep(0.5)
+        said: list[str] = []
+        run_backfill(lake, min(days), max(days), spark=spark, progress=said.append)
+        stream.send_signal(signal.SIGTERM)
+        assert stream.wait(300) == 0, (tmp_path / "log").read_text()
+    finally:
+        stream.kill()
+        stream.wait()
+    assert f"process {stream.pid} works on this lake: waiting for it to do this, or to end" in said
+    outcome = Outcome()
+    compare(lake, whole, outcome)
+    assert outcome.is_good, outcome
+    assert versions(lake)["silver.exchanges"] > versions(whole)["silver.exchanges"]

@@ -1,0 +1,39 @@
+"""What tests of whole lakes share: reading tables without a JVM, comparing lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from pipeline.tables import TABLES, Table
+
+DATA = [table for name, table in TABLES.items() if not name.startswith("ops.")]
+"""The tables that tell of the traffic, not of the pipeline."""
+
+
+def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
+    """All rows, in an order of their own."""
+    found: list[dict[str, Any]] = DeltaTable(str(lake / table.path)).to_pyarrow_table().to_pylist()
+    return sorted(found, key=repr)
+
+
+def versions(lake: Path, tables: Iterable[Table] | None = None) -> dict[str, int]:
+    """Delta's version of each table."""
+    return {t.full_name: DeltaTable(str(lake / t.path)).version() for t in tables or TABLES.values()}
+
+
+def assert_same(left: Path, right: Path) -> None:
+    """Every row of every table that tells of the traffic is in both lakes."""
+    for table in DATA:
+        assert rows(left, table) == rows(right, table), table.full_name
+
+
+def last_batch(lake: Path, query: str, log: str = "commits") -> Path:
+    """The newest file of a log in a query's checkpoint."""
+    return max(
+        (path for path in (lake / "_checkpoints" / query / log).iterdir() if path.name.isdigit()),
+        key=lambda path: int(path.name),
+    )
