@@ -15,7 +15,7 @@ FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz loss lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow archive bench fuzz loss lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
 	@$(UV) pip install --quiet --compile-bytecode --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
+archive: setup ## Pack what the workers of a Spark cluster need into dist/ (see docs/cluster.md)
+	@$(PYTHON_IN) -m pipeline.setup.archive
+
 bench: setup ## Measure throughput on the sample captures
 	@$(PYTHON_IN) -m benchmarks
 
@@ -89,6 +92,6 @@ lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
 
 clean: ## Remove the environments, caches and the demo lake
-	@rm -rf $(VENV) $(AIRFLOW_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	@rm -rf $(VENV) $(AIRFLOW_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 	  demo-lake demo-landing spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

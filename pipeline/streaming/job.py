@@ -1,6 +1,6 @@
 """The streaming job: what runs, in which order, until when. Also the script for ``spark-submit``.
 
-spark-submit pipeline/streaming/job.py --landing DIR --lake DIR [--once]
+spark-submit pipeline/streaming/job.py --landing DIR --lake DIR [--once] [--conf FILE]
 spark-submit pipeline/streaming/job.py --lake DIR --backfill-from 2026-01-01 --backfill-to 2026-01-02 [--recode]
 """
 
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
+from pipeline.settings import StreamSettings, load_settings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.batches import record_progress, write_exchanges
 from pipeline.streaming.exchanges import HALF_COLUMNS
@@ -225,6 +225,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="job.py", description="Wirelake's streaming job and backfill.")
     parser.add_argument("--lake", required=True)
     parser.add_argument("--landing", help="root of the landing zone (stream)")
+    parser.add_argument("--conf", type=Path, metavar="FILE", help="settings: conf/local.yaml, conf/cluster.yaml")
     parser.add_argument("--once", action="store_true", help="drain what has landed, and end")
     parser.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
     parser.add_argument("--backfill-to", type=date.fromisoformat, metavar="DAY", help="the last, inclusive")
@@ -250,10 +251,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{text}\n")
 
     try:
+        settings = load_settings(chosen.conf)
+        spark = build_session("wirelake", extra_conf=settings.spark)
         if chosen.landing is not None:
-            run_stream(chosen.landing, chosen.lake, once=chosen.once, progress=say)
+            run_stream(
+                chosen.landing, chosen.lake, once=chosen.once, settings=settings.stream, spark=spark, progress=say
+            )
         else:
-            run_backfill(chosen.lake, chosen.backfill_from, chosen.backfill_to, recode=chosen.recode, progress=say)
+            days = chosen.backfill_from, chosen.backfill_to
+            run_backfill(chosen.lake, *days, recode=chosen.recode, settings=settings.stream, spark=spark, progress=say)
     except UserError as error:
         say(f"error: {error}")
         return 2
