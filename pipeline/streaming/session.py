@@ -66,8 +66,7 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
     """
     given, extra = _submitted(), extra_conf or {}
     settings = _settings(given, extra)
-    master = settings.get("spark.master", given.get("spark.master", ""))
-    for name, value in _environment(master).items():
+    for name, value in _environment({**given, **settings}["spark.master"]).items():
         os.environ.setdefault(name, value)
     if "spark.pyspark.python" in extra:
         os.environ["PYSPARK_PYTHON"] = extra["spark.pyspark.python"]  # spark-submit does the same with its settings

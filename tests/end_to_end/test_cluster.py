@@ -23,14 +23,13 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from pipeline.capture.reading import read_capture
 from pipeline.setup import archive
 from pipeline.setup.jars import DELTA_JARS
 from pipeline.setup.java import SHORT_LIVED_JVM
-from pipeline.streaming.job import run_stream
 from pipeline.tables import FRAMES, TABLES, Table
+from tests.end_to_end.conftest import wirelake
 from tests.requirements import ROOT, require_java
 
 pytestmark = pytest.mark.spark
@@ -111,7 +110,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             log = folder / f"{name}.log"
             command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{arguments[0]}"]
             command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments[1:]]
-            environment = {**plain_environment(), "SPARK_HOME": str(home)}
+            environment = {**plain_environment(), "SPARK_HOME": str(home), "HOME": str(folder / "home")}
             process = subprocess.Popen(
                 command, stdout=log.open("wb"), stderr=subprocess.STDOUT, cwd=folder, env=environment
             )
@@ -184,10 +183,9 @@ def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-def test_the_cluster_makes_the_tables_that_one_machine_makes(
-    spark: SparkSession, lake: Path, landing: Path, tmp_path: Path
-) -> None:
-    run_stream(landing, tmp_path / "lake", once=True, spark=spark)
+def test_the_cluster_makes_the_tables_that_one_machine_makes(lake: Path, landing: Path, tmp_path: Path) -> None:
+    done = wirelake("stream", "--landing", landing, "--lake", tmp_path / "lake", "--once")
+    assert done.returncode == 0, done.stderr
     assert rows(lake, FRAMES)
     for name, table in TABLES.items():
         if not name.startswith("ops."):
@@ -200,9 +198,12 @@ def test_both_workers_read_frames_with_the_kernel_that_was_shipped_and_compile_n
         shipped = {name: code.getinfo(name).file_size for name in code.namelist() if name.startswith(archive.KERNEL)}
     assert any(name.endswith(".nbc") for name in shipped)
     assert len(cluster.executors) == len(cluster.work), "an executor died, or a worker has none"
+    kernels = set()
     for executor in cluster.executors:
         assert re.search(r"Running task \d", (executor / "stderr").read_text(errors="replace")), executor
         unpacked = executor / "wirelake-code"
         assert list(unpacked.glob("decoder/kafka/__pycache__/kernel.*.pyc")), "the kernel was not imported"
-        present = {str(p.relative_to(unpacked)): p.stat().st_size for p in (unpacked / archive.KERNEL).rglob("*.nb?")}
-        assert present == shipped
+        files = [path for path in (unpacked / archive.KERNEL).rglob("*") if path.is_file()]
+        assert {str(path.relative_to(unpacked)): path.stat().st_size for path in files} == shipped
+        kernels |= {path.parent for path in files}
+    assert {path for path in cluster.folder.rglob("kernel-*") if path.is_dir()} == kernels, "compiled elsewhere"
