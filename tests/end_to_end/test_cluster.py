@@ -19,17 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.capture.reading import read_capture
 from pipeline.setup import archive
 from pipeline.setup.jars import DELTA_JARS
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.tables import FRAMES, TABLES, Table
-from tests.end_to_end.conftest import wirelake
+from tests.end_to_end.conftest import Demo
 from tests.requirements import ROOT, require_java
 
 pytestmark = pytest.mark.spark
@@ -129,22 +127,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sample, in two files: one for each worker."""
-    whole, halves = tmp_path_factory.mktemp("whole"), tmp_path_factory.mktemp("landing")
-    read_capture([ROOT / "tests" / "captures" / "stuck_commit.pcap"], whole)
-    for file in sorted(whole.glob("date=*/*.parquet")):
-        table = pq.ParquetFile(file).read()
-        middle = table.num_rows // 2
-        (halves / file.parent.name).mkdir(exist_ok=True)
-        for number, part in enumerate((table.slice(0, middle), table.slice(middle))):
-            pq.write_table(part, halves / file.parent.name / f"{file.stem}-{number}.parquet")
-    return halves
-
-
-@pytest.fixture(scope="module")
-def lake(cluster: Cluster, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the cluster made of the landing zone, with conf/cluster.yaml but for this machine's place and size."""
+def lake(cluster: Cluster, demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the cluster made of the demo's landing zone, with conf/cluster.yaml but for this machine's size."""
     lake = tmp_path_factory.mktemp("cluster-lake") / "lake"
     here = {
         "spark.master": cluster.url,
@@ -165,8 +149,8 @@ def lake(cluster: Cluster, landing: Path, tmp_path_factory: pytest.TempPathFacto
         [
             str(cluster.spark_home / "bin" / "spark-submit"), "--master", cluster.url,
             "--jars", ",".join(f"dist/{name}" for name in JARS), "--driver-java-options", SHORT_LIVED_JVM,
-            str(ROOT / "pipeline" / "streaming" / "job.py"), "--landing", str(landing), "--lake", str(lake), "--once",
-            "--conf", str(ROOT / "conf" / "cluster.yaml"),
+            str(ROOT / "pipeline" / "streaming" / "job.py"), "--conf", str(ROOT / "conf" / "cluster.yaml"),
+            "--landing", str(demo.landing), "--lake", str(lake), "--once",
         ],
         capture_output=True, text=True, check=False, cwd=cluster.folder,
         env={
@@ -183,13 +167,11 @@ def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-def test_the_cluster_makes_the_tables_that_one_machine_makes(lake: Path, landing: Path, tmp_path: Path) -> None:
-    done = wirelake("stream", "--landing", landing, "--lake", tmp_path / "lake", "--once")
-    assert done.returncode == 0, done.stderr
+def test_the_cluster_makes_the_tables_that_one_machine_makes(lake: Path, demo_lake: Path) -> None:
     assert rows(lake, FRAMES)
     for name, table in TABLES.items():
         if not name.startswith("ops."):
-            assert rows(lake, table) == rows(tmp_path / "lake", table), name
+            assert rows(lake, table) == rows(demo_lake, table), name
 
 
 @pytest.mark.usefixtures("lake")
