@@ -16,7 +16,7 @@ SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 KILLS ?= 52
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow bench fuzz loss faults lock clean
+.PHONY: help setup demo test lint samples schemas coverage-docs airflow archive bench fuzz loss faults lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
 	@$(UV) pip install --quiet --compile-bytecode --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
+archive: setup ## Pack what the workers of a Spark cluster need into dist/ (see docs/cluster.md)
+	@$(PYTHON_IN) -m pipeline.setup.archive
+
 bench: setup ## Measure throughput on the sample captures
 	@$(PYTHON_IN) -m benchmarks
 
@@ -93,6 +96,6 @@ lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
 
 clean: ## Remove the environments, caches and the demo lake
-	@rm -rf $(VENV) $(AIRFLOW_VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	@rm -rf $(VENV) $(AIRFLOW_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 	  demo-lake demo-landing spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -43,7 +43,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
 
     def __init__(self, root: Path, package: str, line: int) -> None:
         self._digest = _sources_digest(package)
-        self._path = root / f"kernel-{self._digest[:16]}"
+        self._path = root / _folder_name(self._digest)
         self._line = line
 
     def get_cache_path(self) -> str:
@@ -69,6 +69,26 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
                 continue
             return locator
         return None
+
+
+def cache_folder(package: str) -> Path:
+    """Where the machine code of ``package`` is.
+
+    Args:
+        package: one whose kernels this process has loaded, e.g. ``decoder.kafka``.
+
+    Raises:
+        FileNotFoundError: none of the folders that are used for it can be written to.
+    """
+    name = _folder_name(_sources_digest(package))
+    for root in _roots():
+        if (root / name).is_dir():
+            return root / name
+    raise FileNotFoundError(f"no compiled kernel {name} in {', '.join(map(str, _roots()))}")
+
+
+def _folder_name(digest: str) -> str:
+    return f"kernel-{digest[:16]}"
 
 
 def _roots() -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """The streaming job: what runs, in which order, until when. Also the script for ``spark-submit``.
 
-spark-submit pipeline/streaming/job.py --landing DIR --lake DIR [--once]
+spark-submit pipeline/streaming/job.py --landing DIR --lake DIR [--once] [--conf FILE]
 spark-submit pipeline/streaming/job.py --lake DIR --backfill-from 2026-01-01 --backfill-to 2026-01-02 [--recode]
 spark-submit pipeline/streaming/job.py --lake DIR --maintain
 """
@@ -21,13 +21,13 @@ from types import FrameType
 
 if __name__ == "__main__" and __package__ is None:
     # spark-submit puts this file's folder on the path, not the packages it belongs to.
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
-from pipeline.settings import MaintenanceSettings, StreamSettings
+from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.checkpoints import renew_checkpoints
 from pipeline.streaming.lake import Lake, create_tables
@@ -223,6 +223,7 @@ def _until_terminated() -> Iterator[Callable[[], bool]]:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="job.py", description="Wirelake's streaming job, backfill and maintenance.")
     parser.add_argument("--lake", required=True)
+    parser.add_argument("--conf", type=Path, metavar="FILE", help="settings: conf/local.yaml, conf/cluster.yaml")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--landing", help="root of the landing zone (stream)")
     what.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
@@ -249,12 +250,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{text}\n")
 
     try:
+        settings = load_settings(chosen.conf)
+        spark = build_session("wirelake", extra_conf=settings.spark)
+        stream = settings.stream
         if chosen.landing is not None:
-            run_stream(chosen.landing, chosen.lake, once=chosen.once, progress=say)
+            run_stream(chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=say)
         elif chosen.maintain:
-            run_maintenance(chosen.lake, progress=say)
+            run_maintenance(chosen.lake, settings.maintain, settings=stream, spark=spark, progress=say)
         else:
-            run_backfill(chosen.lake, chosen.backfill_from, chosen.backfill_to, recode=chosen.recode, progress=say)
+            days = chosen.backfill_from, chosen.backfill_to
+            run_backfill(chosen.lake, *days, recode=chosen.recode, settings=stream, spark=spark, progress=say)
     except UserError as error:
         say(f"error: {error}")
         return 2

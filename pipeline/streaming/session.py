@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 _SOURCES = Path(__file__).parents[2]
@@ -27,8 +28,6 @@ _FIXED = {
 
 _DEFAULTS = {
     "spark.master": "local[2]",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     # The collector with the smallest footprint: heaps are small, and there is no core to spare for a concurrent one.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
@@ -47,33 +46,68 @@ _DEFAULTS = {
 }
 
 
+_LOOPBACK = "127.0.0.1"
+_ONE_MACHINE = {
+    # Defaults without a cluster: no look-up of the machine's name, no port that others can reach.
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
+}
+
+
 def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None) -> SparkSession:
     """Return the process's Spark session, made if there is none yet.
 
-    Under ``spark-submit`` (and with ``SPARK_CONF_DIR``/``spark-defaults.conf``) what is set there wins over our
-    defaults, ``extra_conf`` wins over both. Only the Delta settings, UTC and ANSI mode are not up for choice.
+    Under ``spark-submit`` what is set there or in ``spark-defaults.conf`` wins over our defaults, ``extra_conf`` wins
+    over both. Only the Delta settings, UTC and ANSI mode are not up for choice.
 
     Args:
         app_name: shown in Spark's logs and UI.
         extra_conf: Spark settings by name.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", _DEFAULTS["spark.driver.host"])
-    if _QUIET_LOG.exists():
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={_QUIET_LOG}")
-    from pyspark import SparkConf  # noqa: PLC0415 - reads the environment set above
-
-    given = SparkConf()  # spark-submit's settings arrive as JVM properties, visible to a default SparkConf
+    given, extra = _submitted(), extra_conf or {}
+    settings = _settings(given, extra)
+    for name, value in _environment({**given, **settings}["spark.master"]).items():
+        os.environ.setdefault(name, value)
+    if "spark.pyspark.python" in extra:
+        os.environ["PYSPARK_PYTHON"] = extra["spark.pyspark.python"]  # spark-submit does the same with its settings
     builder = SparkSession.builder.appName(app_name)
-    for key, value in _DEFAULTS.items():
-        if not given.contains(key):
-            builder = builder.config(key, value)
-    if _SOURCES.is_dir():  # run from a checkout: Python workers find the same packages
-        known = os.environ.get("PYTHONPATH")
-        builder = builder.config("spark.executorEnv.PYTHONPATH", f"{_SOURCES}{os.pathsep + known if known else ''}")
-    for key, value in {**_FIXED, **(extra_conf or {})}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of ``spark-submit``; none if this process was not started by it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # connects to the JVM that runs already: only it knows them
+    return dict(SparkConf().getAll())
+
+
+def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """What to set, as far as ``spark-submit`` (``given``) did not."""
+    defaults = dict(_DEFAULTS)
+    if _is_local(extra.get("spark.master") or given.get("spark.master") or defaults["spark.master"]):
+        defaults |= _ONE_MACHINE
+        if _SOURCES.is_dir():  # run from a checkout: Python workers find the same packages. A cluster has no checkout
+            known = os.environ.get("PYTHONPATH")
+            defaults["spark.executorEnv.PYTHONPATH"] = f"{_SOURCES}{os.pathsep + known if known else ''}"
+    return {**{key: value for key, value in defaults.items() if key not in given}, **_FIXED, **extra}
+
+
+def _environment(master: str) -> dict[str, str]:
+    """Defaults of what Spark takes from the environment only."""
+    chosen = {"PYSPARK_DRIVER_PYTHON": sys.executable}
+    if _is_local(master):
+        chosen |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": _LOOPBACK}
+    else:  # ours lies where no worker has it; what was packed for them fits this minor version only
+        chosen |= {"PYSPARK_PYTHON": f"python{sys.version_info.major}.{sys.version_info.minor}"}
+    if _QUIET_LOG.exists():
+        chosen["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={_QUIET_LOG}"
+    return chosen
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def test_spark_defaults_are_those_of_the_session() -> None:
     text = (ROOT / "conf" / "spark-defaults.conf").read_text(encoding="utf-8")
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
-    ours = session._FIXED | session._DEFAULTS
+    ours = session._FIXED | session._DEFAULTS | session._ONE_MACHINE
     assert {key: value for key, value in lines if ours.get(key) != value} == {}
     memory = "spark.driver.memory"  # with spark-submit the JVM runs already when the session is built
     assert dict(lines)[memory] == ours[memory]

@@ -1,0 +1,42 @@
+"""Which Spark settings we choose: on one machine, on a cluster, and where the user chose."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pipeline.streaming.session import _environment, _settings
+from tests.requirements import ROOT
+
+CHECKOUT = "spark.executorEnv.PYTHONPATH"
+HOST = "spark.driver.host"
+
+
+@pytest.mark.parametrize("given", [{}, {"spark.master": "local[*]"}])
+def test_on_one_machine_workers_find_the_checkout_and_nothing_listens_outside(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/more")
+    settings = _settings(given, {})
+    assert (settings[CHECKOUT], settings[HOST]) == (f"{ROOT}:/more", "127.0.0.1")
+    environment = _environment(settings.get("spark.master", "local[*]"))
+    assert (environment["PYSPARK_PYTHON"], environment["SPARK_LOCAL_IP"]) == (sys.executable, "127.0.0.1")
+
+
+@pytest.mark.parametrize("by_submit", [True, False])
+def test_on_a_cluster_nothing_of_this_machine_is_set(by_submit: bool) -> None:
+    master = {"spark.master": "spark://far-away:7077"}
+    settings = _settings(*((master, {}) if by_submit else ({}, master)))
+    assert not {CHECKOUT, HOST, "spark.driver.bindAddress"} & set(settings)
+    environment = _environment(master["spark.master"])
+    assert environment["PYSPARK_PYTHON"] == f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    assert "SPARK_LOCAL_IP" not in environment
+
+
+def test_what_is_chosen_wins_the_settings_over_spark_submit_but_not_what_delta_needs() -> None:
+    given = {"spark.master": "yarn", "spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET", CHECKOUT: "deps"}
+    settings = _settings(given, {"spark.sql.shuffle.partitions": "7"})
+    assert not {"spark.master", "spark.driver.memory", CHECKOUT} & set(settings), "spark-submit's stay"
+    assert settings["spark.sql.shuffle.partitions"] == "7"
+    assert settings["spark.sql.session.timeZone"] == "UTC"
