@@ -164,11 +164,10 @@ class MaintenanceSettings(BaseModel):
     @field_validator("keep_days")
     @classmethod
     def _fits(cls, value: dict[str, int | None]) -> dict[str, int | None]:
-        if unknown := sorted(set(value) - set(TABLES)):
-            raise ValueError(f"there is no table {unknown[0]}; tables: {', '.join(TABLES)}")
-        aging = {
-            name: value.get(name, table.keep_days) for name, table in TABLES.items() if table.keep_days is not None
-        }
+        aged = [name for name, table in TABLES.items() if table.keep_days is not None]
+        if unknown := sorted(set(value) - set(aged)):
+            raise ValueError(f"{unknown[0]} is no table whose rows have an age; these are: {', '.join(aged)}")
+        aging = {name: value.get(name, TABLES[name].keep_days) for name in aged}
         silver = min(days or _FOR_EVER for name, days in aging.items() if name.startswith("silver."))
         longer = [n for n, days in aging.items() if n.startswith("gold.") and (days or _FOR_EVER) > silver]
         if longer:

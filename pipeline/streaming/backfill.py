@@ -12,7 +12,7 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.mongo import command_rows, handshake_rows
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
 from pipeline.streaming.requests import RefusedError
@@ -83,20 +83,19 @@ def backfill_days(
 
 
 def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None:
-    """Refuse to derive days anew from ``first`` on if maintenance has dropped the frames of some of them, or before.
+    """Refuse to derive days anew from ``first`` on if maintenance has dropped the frames of some of them.
 
-    Also the first day that has frames is refused then: answers to the requests of the day before would look like
+    Also the first day that has all its frames is refused then: answers to requests of the day before would look like
     orphans.
 
     Raises:
         RefusedError: says which day to begin with.
     """
-    frames, derived = (
-        read_table(spark, lake, table).agg(F.min("date")).collect()[0][0] for table in (FRAMES, EXCHANGES)
-    )
-    if derived is not None and (frames is None or (derived < frames and first <= frames)):
-        begin = "there are none any more" if frames is None else f"begin with {frames + _DAY}"
-        raise RefusedError(f"the frames of {first} have expired, while what was derived from them is kept: {begin}")
+    kept_from = frames_kept_from(spark, lake)
+    if kept_from is not None and first <= kept_from:
+        raise RefusedError(
+            f"the frames of {first} have expired, but not what was derived from them: begin with {kept_from + _DAY}"
+        )
 
 
 def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:

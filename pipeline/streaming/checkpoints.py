@@ -12,24 +12,24 @@ batch numbers would tell Delta that rows are written already which are not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.sinks import overwrite
 from pipeline.tables import (
     EXCHANGES,
-    FRAMES,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
     OFFSET_EVENTS,
     OPEN_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
+    STREAM_PROGRESS,
     Table,
 )
 
@@ -45,16 +45,27 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
     On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself tells.
     """
     if lake.is_local:
+        done = _batches_done(spark, lake)
         for query in QUERIES:
-            if (fault := fault_of(Path(lake.checkpoint(query)))) is not None:
+            if (fault := fault_of(Path(lake.checkpoint(query)), done)) is not None:
                 aside = _put_aside(Path(lake.checkpoint(query)))
                 progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
     if not _has_begun(spark, lake, "exchanges"):
         empty_silver(spark, lake, progress)
 
 
-def fault_of(checkpoint: Path) -> str | None:
+def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:
+    """The last batch of each checkpoint, by its id, as the lake itself has noted it."""
+    rows = read_table(spark, lake, STREAM_PROGRESS).groupBy("checkpoint").agg(F.max("batch_id").alias("last")).collect()
+    return {row.checkpoint: row.last for row in rows}
+
+
+def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
     """Why a checkpoint cannot be used; None: it can, or it is not there.
+
+    Args:
+        checkpoint: its folder.
+        done: the last batch that the lake knows of, by the checkpoint's id; a checkpoint from a backup is behind it.
 
     Its files are a line with the version and lines of JSON, or ``-`` for nothing; a name that begins with a dot is a
     checksum or one being written.
@@ -63,7 +74,8 @@ def fault_of(checkpoint: Path) -> str | None:
     metadata = checkpoint / "metadata"
     if not metadata.exists():
         return "the file `metadata` is missing" if logs else None
-    if not _is_json(metadata.read_text(encoding="utf-8", errors="replace")):
+    text = metadata.read_text(encoding="utf-8", errors="replace")
+    if not _is_json(text):
         return "the file `metadata` is damaged"
     for path in logs:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -71,17 +83,10 @@ def fault_of(checkpoint: Path) -> str | None:
             return f"`{path.relative_to(checkpoint)}` is cut off"
         if not all(line == "-" or line.isdigit() or _is_json(line) for line in lines[1:]):
             return f"`{path.relative_to(checkpoint)}` is damaged"
-    return _missing_number(checkpoint)
-
-
-def _missing_number(checkpoint: Path) -> str | None:
-    """A batch that is noted as done, but not what it was to read."""
-    planned, done = (
-        {int(path.name) for path in (checkpoint / log).glob("[0-9]*") if path.name.isdigit()}
-        for log in ("offsets", "commits")
-    )
-    lost = sorted(done - planned)
-    return f"`offsets/{lost[-1]}` is missing" if lost and lost[-1] > max(planned, default=-1) else None
+    last = max((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")), default=-1)
+    last = max(last, done.get(json.loads(text).get("id"), -1))
+    planned = max((int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")), default=-1)
+    return f"it ends with batch {planned}, but batch {last} was done" if last > planned else None
 
 
 def _is_json(text: str) -> bool:
@@ -107,13 +112,11 @@ def _has_begun(spark: SparkSession, lake: Lake, query: str) -> bool:
 
 def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
     """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
-    first = read_table(spark, lake, FRAMES).agg(F.min("date")).collect()[0][0]
-    if first is None:
-        return
-    again = F.col("date") >= F.lit(first)
+    kept_from = frames_kept_from(spark, lake)
+    again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
     for table in OF_EXCHANGES:
         if _delete(spark, lake, table, again):
-            progress(f"exchanges: {table.full_name} is derived anew from {first} on")
+            progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     if not waiting.where(again).isEmpty():
         overwrite(waiting.where(~again), lake, OPEN_EXCHANGES)

@@ -2,8 +2,8 @@
 
 An exchange goes as a whole, with both frames, if the name stands in a column of its frames or as a value in their JSON:
 also where a topic is one of many that a Metadata response lists, and also where the same text names something else.
-What was derived from it is derived anew without it. What is found is found in frames and exchanges, which go last:
-after an interruption the same command finds the rest.
+What was derived from it is derived anew without it. Names are looked for in frames and exchanges, which go last, and
+gold is derived anew even if nothing was found: after an interruption the same command does the rest.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from pipeline.tables import (
     FETCH_SESSIONS,
     FINDINGS,
     FRAMES,
+    GAPS,
+    MONGO_COMMANDS,
     OFFSET_TIMELINE,
     OPEN_EXCHANGES,
     TOPICS,
@@ -48,8 +50,8 @@ _TEXTS = {
         f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
     ),
 }
-_MERGED = (ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, FINDINGS)
-"""Tables with names of their own, whose rows are kept when they are brought up to date."""
+_MERGED = (GAPS, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, FINDINGS)
+"""Tables with names of their own, whose rows are kept when gold is brought up to date."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
 
 
@@ -75,15 +77,14 @@ def erase(
     Raises:
         RefusedError: a name that is not known, or no value.
     """
-    for name, value in wanted:
-        if name not in NAMES or not value:
-            raise RefusedError(f"cannot erase {name}={value}: name one of {', '.join(NAMES)}, and a value")
+    check_names(wanted)
     texts = [value for name, value in wanted if name not in _ONLY_COLUMN]
     texts += _topic_ids(spark, lake, [value for name, value in wanted if name == "topic"])
     ids = _exchanges_of(spark, lake, wanted, texts).localCheckpoint()
     count, since_us = ids.agg(F.count_distinct("exchange_id"), F.unix_micros(F.min("ts"))).collect()[0]
+    findings = read_table(spark, lake, FINDINGS).where(_says(FINDINGS, wanted, texts)).count()
     named = ", ".join(f"{name}={value}" for name, value in wanted)
-    progress(f"{named}: {'would erase' if dry_run else 'erasing'} {count} exchanges")
+    progress(f"{named}: {'would erase' if dry_run else 'erasing'} {count} exchanges and {findings} findings")
     if dry_run:
         return
     for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
@@ -92,14 +93,26 @@ def erase(
     for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, EXCHANGES, FRAMES):
         _delete_exchanges(spark, lake, table, exchange_ids)
     _delete(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
-    if since_us is not None:
-        progress("deriving gold anew without it")
-        news = spark.createDataFrame([(about, since_us) for about in ABOUTS], "about string, us bigint")
-        write_gold(news.select("about", F.timestamp_micros("us").alias("ts")), lake, settings)
+    if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
+        since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
+    progress("deriving gold anew without it")
+    news = spark.createDataFrame([(about, since_us) for about in ABOUTS], "about string, us bigint")
+    write_gold(news.select("about", F.timestamp_micros("us").alias("ts")), lake, settings)
     progress(
-        "erased from the lake; the landing zone still holds the frames: delete its files of those days, else they come "
-        "back when they are landed under other names. Delta's logs may show names in their statistics for 30 days more"
+        "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
+        "back when it lands again or the stream begins anew"
     )
+
+
+def check_names(wanted: Sequence[tuple[str, str]]) -> None:
+    """Refuse what cannot be erased.
+
+    Raises:
+        RefusedError: a name that is not known, or no value.
+    """
+    for name, value in wanted:
+        if name not in NAMES or not value:
+            raise RefusedError(f"cannot erase {name}={value}: name one of {', '.join(NAMES)}, and a value")
 
 
 def _topic_ids(spark: SparkSession, lake: Lake, topics: Sequence[str]) -> list[str]:
@@ -116,8 +129,12 @@ def _exchanges_of(
     frames = (
         read_table(spark, lake, FRAMES).where(_says(FRAMES, wanted, texts)).select(own_id.alias("exchange_id"), "ts")
     )
-    exchanges = read_table(spark, lake, EXCHANGES).where(_says(EXCHANGES, wanted, texts))
-    return frames.unionByName(exchanges.select(_whole_id(F.col("exchange_id")).alias("exchange_id"), "ts"))
+    exchanges = read_table(spark, lake, EXCHANGES).where(_says(EXCHANGES, wanted, texts)).select("exchange_id", "ts")
+    # Of a MongoDB connection only the first command names the application.
+    clients = [value for name, value in wanted if name == "client_id"]
+    commands = read_table(spark, lake, MONGO_COMMANDS).where(F.col("application").isin(clients))
+    named = exchanges.unionByName(commands.select("exchange_id", "ts"))
+    return frames.unionByName(named.withColumn("exchange_id", _whole_id(F.col("exchange_id"))))
 
 
 def _whole_id(exchange_id: Column) -> Column:
@@ -133,7 +150,8 @@ def _says(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[str])
         said.append(F.col("topic_id").isin(list(texts)))
     said += [F.col(column).rlike(_as_value(text)) for column in _TEXTS.get(table.full_name, ()) for text in texts]
     if table is FINDINGS:
-        said += [F.concat_ws(" ", "subject", "summary", "details").contains(text) for text in texts]
+        words = F.concat_ws(" ", "subject", "summary", "details")
+        said += [words.rlike(rf"(?<![\w.-]){re.escape(text)}(-\d+)?(?![\w.-])") for text in texts]
     return F.coalesce(reduce(or_, said, F.lit(False)), F.lit(False))
 
 

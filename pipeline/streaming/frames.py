@@ -7,6 +7,7 @@ so that Delta's file statistics keep its cost that of the batch, not of the tabl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder import Codec
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.landing import FILE_COLUMN
 from pipeline.streaming.sinks import Batch, append
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES, Table
@@ -40,10 +41,26 @@ class _Extent:
 
 
 def write_frames(
-    landed: DataFrame, lake: Lake, batch: Batch | None, settings: StreamSettings, codec: Codec | None = None
+    landed: DataFrame,
+    lake: Lake,
+    batch: Batch | None,
+    settings: StreamSettings,
+    codec: Codec | None = None,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Counted:
-    """Decode a batch of landed rows and append those that bronze does not hold yet."""
-    fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, FRAMES)
+    """Decode a batch of landed rows and append those that bronze does not hold yet.
+
+    Frames of days that maintenance has dropped stay out: nobody could tell any more whether bronze has had them.
+    """
+    dated = landed.withColumn("date", F.to_date("ts"))
+    kept_from = frames_kept_from(landed.sparkSession, lake)
+    if kept_from is not None:
+        is_kept = F.col("date") >= F.lit(kept_from)
+        if late := dated.where(~is_kept).count():
+            progress(f"frames: {late} frames from before {kept_from} stay out: maintenance has dropped that time")
+        dated = dated.where(is_kept)
+    fresh = _fresh_rows(dated, lake, FRAMES)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh

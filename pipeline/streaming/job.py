@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -23,20 +22,22 @@ if __name__ == "__main__" and __package__ is None:
     # spark-submit puts this file's folder on the path, not the packages it belongs to.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.checkpoints import renew_checkpoints
+from pipeline.streaming.erasure import check_names
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.maintenance import maintain_tables
 from pipeline.streaming.queries import Progress, Queries, StreamSummary
-from pipeline.streaming.requests import Backfill, Maintenance, is_asked, perform, serve
+from pipeline.streaming.requests import Backfill, Maintenance, is_asked, open_for_requests, perform, serve
 from pipeline.streaming.session import build_session
+from pipeline.tables import FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,9 @@ class _Job:
     ) -> None:
         """Take in what has landed, one query after the other."""
         queries = self.queries(summary, progress, once=True)
-        starts: list[Callable[[], StreamingQuery]] = [
-            partial(queries.gaps, landing), partial(queries.frames, landing), queries.exchanges, queries.gold,
-        ]  # fmt: skip
-        for start in starts:
+        for start in queries.all(landing):
             if not is_enough():
-                queries.finish([start()], is_enough)
+                queries.run(start, is_enough=is_enough)
 
     def follow(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
@@ -68,25 +66,28 @@ class _Job:
         """Run all queries, and between their batches do what other processes ask for."""
         while not is_enough():
             queries = self.queries(summary, progress, once=False)
-            running = [queries.gaps(landing), queries.frames(landing), queries.exchanges(), queries.gold()]
-            queries.finish(running, lambda: is_enough() or is_asked(self.lake))
-            serve(self.lake, self.do)
+            queries.run(*queries.all(landing), is_enough=lambda: is_enough() or is_asked(self.lake))
+            if not is_enough():
+                serve(self.lake, self.do)
 
     def do(self, request: Backfill | Maintenance, progress: Progress) -> None:
-        """Do what is asked for, of which the stream has taken in everything before."""
+        """Do what is asked for, of which the queries have read everything before."""
         queries = self.queries(StreamSummary(), progress, once=True)
 
         def catch_up() -> None:
             for start in (queries.exchanges, queries.gold):
-                queries.finish([start()])
+                queries.run(start)
 
+        if isinstance(request, Maintenance) and request.dry_run:
+            maintain_tables(self.spark, self.lake, request, self.settings, lambda: None, progress)
+            return
         catch_up()
         if isinstance(request, Backfill):
             backfill_days(
                 self.spark, self.lake, request.first, request.last,
                 recode=request.recode, settings=self.settings, progress=progress,
             )  # fmt: skip
-            queries.finish([queries.gold()])
+            queries.run(queries.gold)
         else:
             maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
 
@@ -117,9 +118,10 @@ def run_stream(
     summary = StreamSummary()
     with _until_terminated() as is_enough:
         session = spark or build_session("wirelake stream")
-        create_tables(session, place)
         job = _Job(session, place, settings or StreamSettings())
         with job_lock(place):
+            create_tables(session, place)
+            open_for_requests(place)
             renew_checkpoints(session, place, progress)
             (job.drain if once else job.follow)(zone, summary, progress, is_enough)
     return summary
@@ -178,6 +180,7 @@ def run_maintenance(
     Raises:
         UserError: the lake cannot be used; the message says what to do.
     """
+    check_names(erase)
     request = Maintenance(settings=maintenance or MaintenanceSettings(), erase=tuple(erase), dry_run=dry_run)
     _perform(lake, request, "wirelake maintain", settings, spark, progress)
 
@@ -192,11 +195,14 @@ def _perform(
 ) -> None:
     place = Lake.at(lake)
     session = spark or build_session(name)
-    create_tables(session, place)
+    if not DeltaTable.isDeltaTable(session, place.path(FRAMES)):
+        raise UserError(f"there is no lake at {place.root}: name the folder that `wirelake stream --lake` fills")
     job = _Job(session, place, settings or StreamSettings())
 
     def do(asked: Backfill | Maintenance, say: Progress) -> None:
-        renew_checkpoints(session, place, say)
+        if not (isinstance(asked, Maintenance) and asked.dry_run):
+            create_tables(session, place)
+            renew_checkpoints(session, place, say)
         job.do(asked, say)
 
     perform(place, request, do, progress)

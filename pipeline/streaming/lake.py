@@ -5,7 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
@@ -13,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
-from pipeline.tables import TABLES, Column, Table, quoted
+from pipeline.tables import FRAMES, TABLES, Column, Table, quoted
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
@@ -23,6 +25,10 @@ _PROPERTIES = {
     "delta.logRetentionDuration": "interval 30 days",
     "delta.setTransactionRetentionDuration": "interval 365 days",
 }
+
+
+_KEPT_FROM = "wirelake.framesKeptFrom"
+"""Property of bronze.frames."""
 
 
 class LakeError(UserError):
@@ -63,6 +69,28 @@ def struct_type(columns: Iterable[Column]) -> StructType:
 def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
     """The current content of ``table``."""
     return spark.read.format("delta").load(lake.path(table))
+
+
+def snapshot(spark: SparkSession, lake: Lake, table: Table) -> Any:
+    """A table's state as Delta's log has it (a Java object): sizes of files, properties. No Spark job."""
+    logs = spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog
+    return logs.forTableWithSnapshot(spark._jsparkSession, lake.path(table))._2()
+
+
+def frames_kept_from(spark: SparkSession, lake: Lake) -> date | None:
+    """The UTC day from which on ``bronze.frames`` has all frames: maintenance has dropped what came before it.
+
+    None: it never has dropped any.
+    """
+    found = snapshot(spark, lake, FRAMES).metadata().configuration().get(_KEPT_FROM)
+    return date.fromisoformat(found.get()) if found.isDefined() else None
+
+
+def note_frames_kept_from(spark: SparkSession, lake: Lake, day: date) -> None:
+    """Note that frames from before ``day`` are about to be dropped; the latest day that was noted counts."""
+    known = frames_kept_from(spark, lake)
+    if known is None or known < day:
+        spark.sql(f"ALTER TABLE delta.`{lake.path(FRAMES)}` SET TBLPROPERTIES ('{_KEPT_FROM}' = '{day}')")
 
 
 def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import StreamSettings
 from pipeline.streaming.erasure import erase
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.lake import Lake, note_frames_kept_from, read_table, snapshot
 from pipeline.streaming.requests import Maintenance
 from pipeline.tables import FRAMES, TABLES, Table
 
@@ -61,8 +61,9 @@ def maintain_tables(
     catch_up()
     progress("removing files that no table needs any more")
     for table in TABLES.values():
-        # What was erased must not lie in old files either.
-        vacuum(spark, lake, table, 0 if asked.erase else asked.settings.vacuum_hours)
+        # What was erased must not lie in old files either. Into ops others may write at any time.
+        at_once = bool(asked.erase) and table.schema != "ops"
+        vacuum(spark, lake, table, 0 if at_once else asked.settings.vacuum_hours)
 
 
 def newest_day(spark: SparkSession, lake: Lake) -> date | None:
@@ -78,6 +79,8 @@ def expire(spark: SparkSession, lake: Lake, table: Table, before: date, progress
     if rows:
         progress(f"{table.full_name}: {_would(dry_run, 'drop')} {rows} rows from before {before}")
         if not dry_run:
+            if table is FRAMES:
+                note_frames_kept_from(spark, lake, before)
             DeltaTable.forPath(spark, lake.path(table)).delete(too_old)
 
 
@@ -86,6 +89,7 @@ class _Parts(NamedTuple):
 
     day: str | None
     files: int
+    has_large: bool
 
 
 def compact(spark: SparkSession, lake: Lake, table: Table, progress: Say, *, dry_run: bool) -> None:
@@ -104,32 +108,27 @@ def compact(spark: SparkSession, lake: Lake, table: Table, progress: Say, *, dry
         optimizer = DeltaTable.forPath(spark, lake.path(table)).optimize()
         if part.day is not None:
             optimizer = optimizer.where(f"date = DATE'{part.day}'")
-        if table.cluster_by:
+        # Ordering rewrites all files of the day, too much where only a few small ones have joined large ones.
+        if table.cluster_by and not part.has_large:
             optimizer.executeZOrderBy(*table.cluster_by)
         else:
             optimizer.executeCompaction()
 
 
 def _small_files(spark: SparkSession, lake: Lake, table: Table) -> list[_Parts]:
-    snapshot = _snapshot(spark, lake, table)
-    if snapshot.numOfFiles() < 2:
+    state = snapshot(spark, lake, table)
+    if state.numOfFiles() < 2:
         return []
-    files = DataFrame(snapshot.allFiles().toDF(), spark)
-    day = F.col("partitionValues")["date"]
-    counted = files.where(F.col("size") < _SMALL).groupBy(day.alias("day")).agg(F.count("*").alias("files"))
-    return sorted(_Parts(row.day, row.files) for row in counted.collect())
-
-
-def _snapshot(spark: SparkSession, lake: Lake, table: Table) -> Any:
-    """A table's state as Delta's log has it, which alone knows the sizes of files; Python's API does not show it."""
-    logs = spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog
-    return logs.forTableWithSnapshot(spark._jsparkSession, lake.path(table))._2()
+    files = DataFrame(state.allFiles().toDF(), spark)
+    is_small = F.col("size") < _SMALL
+    counted = files.groupBy(F.col("partitionValues")["date"].alias("day")).agg(
+        F.count_if(is_small).alias("files"), F.count_if(~is_small).alias("large")
+    )
+    return [_Parts(row.day, row.files, row.large > 0) for row in counted.orderBy("day").collect()]
 
 
 def vacuum(spark: SparkSession, lake: Lake, table: Table, hours: float) -> None:
     """Remove files that left the table ``hours`` ago or longer."""
-    if _snapshot(spark, lake, table).numOfRemoves() == 0:
-        return
     with _any_retention(spark), _without_prints(spark):
         DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
 

@@ -6,8 +6,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -113,12 +114,16 @@ class Queries:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self.settings.trigger_seconds} seconds").start()
 
+    def all(self, landing: Landing) -> list[Callable[[], StreamingQuery]]:
+        """What starts each query, in the order in which the data flow."""
+        return [partial(self.gaps, landing), partial(self.frames, landing), self.exchanges, self.gold]
+
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
 
         def step(rows: DataFrame, batch: Batch) -> Counted:
-            counted = write_frames(rows, self.lake, batch, self.settings)
+            counted = write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
             record_files(rows, self.lake, "frames", batch)
             return counted
 
@@ -153,22 +158,26 @@ class Queries:
         source = gold_news(self.spark, self.lake)
         return self._start("gold", source, lambda days, _: write_gold(days, self.lake, self.settings))
 
-    def finish(self, queries: Sequence[StreamingQuery], is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Wait until all queries have ended, or it is enough, or one failed, or we are interrupted; then none runs.
+    def run(self, *starts: Callable[[], StreamingQuery], is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Start queries, and wait until all have ended, or it is enough, or one failed; then none runs any more.
 
         Args:
-            queries: as the methods above start them.
+            starts: the methods above.
             is_enough: asked once a second; when it says so, batches under way are finished and no other begins.
 
         Raises:
             StreamError: a query failed.
         """
+        queries: list[StreamingQuery] = []
         try:
+            for start in starts:
+                queries.append(start())  # noqa: PERF401 - should one fail, those before it are stopped
             while any(query.isActive for query in queries) and not _failed(queries):
                 if is_enough():
                     self._close(queries)
                     break
-                queries[0].awaitTermination(1) if queries[0].isActive else time.sleep(1)
+                with suppress(StreamingQueryException):  # told below
+                    next((query for query in queries if query.isActive), queries[0]).awaitTermination(1)
             for query in queries:
                 if (error := query.exception()) is not None and _ClosedError.__name__ not in str(error):
                     raise StreamError(

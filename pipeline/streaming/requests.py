@@ -15,6 +15,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -25,10 +26,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.settings import MaintenanceSettings
-from pipeline.streaming.lake import Lake
+from pipeline.streaming.lake import Lake, LakeError
 from pipeline.streaming.lock import LakeBusyError, job_lock
 
 _POLL_S = 0.5
+_DAY_S = 86_400
 Say = Callable[[str], None]
 
 
@@ -78,8 +80,9 @@ def serve(lake: Lake, do: Do) -> None:
         do: does one.
 
     Raises:
-        UserError: what ``do`` raised, but RefusedError: that one is told to who asked only.
+        Exception: what ``do`` raised, but RefusedError: that one is told to who asked only.
     """
+    _sweep(lake)
     for path in _waiting(lake):
         try:
             request = _READER.validate_json(path.read_bytes())
@@ -89,8 +92,8 @@ def serve(lake: Lake, do: Do) -> None:
             _end(path, f"the stream does not understand the request; is it of another version? {error}")
             continue
         try:
-            do(request, partial(_add_line, path.with_suffix(".log")))
-        except UserError as error:
+            do(request, partial(_add_line, path))
+        except Exception as error:  # whatever it is: the next stream must not run into it again
             _end(path, str(error))
             if not isinstance(error, RefusedError):
                 raise
@@ -142,9 +145,12 @@ class _Asked:
 
     @classmethod
     def of(cls, lake: Lake, request: Backfill | Maintenance) -> _Asked:
-        _folder(lake).mkdir(exist_ok=True)
         path = _folder(lake) / f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
-        _write(path, request.model_dump_json())
+        try:
+            open_for_requests(lake)
+            _write(path, request.model_dump_json())
+        except OSError as error:
+            raise LakeError(f"cannot ask the stream: {error.strerror} ({path.parent}); run as its user") from error
         return cls(path)
 
     @property
@@ -183,9 +189,24 @@ def _waiting(lake: Lake) -> list[Path]:
     return sorted(found, key=lambda path: path.name)
 
 
+def open_for_requests(lake: Lake) -> None:
+    """Make the place for requests, as the user of the stream, who must be able to answer there."""
+    if lake.is_local:
+        _folder(lake).mkdir(exist_ok=True)
+
+
+def _sweep(lake: Lake) -> None:
+    """Remove what was answered a day ago to somebody who was killed meanwhile."""
+    for done in _folder(lake).glob("*.done"):
+        with suppress(OSError):
+            if done.stat().st_mtime < time.time() - _DAY_S:
+                _Asked(done).withdraw()
+
+
 def _end(path: Path, error: str | None) -> None:
     if path.exists():  # else nobody waits any more
-        _write(path.with_suffix(".done"), json.dumps({"error": error}))
+        with suppress(OSError):
+            _write(path.with_suffix(".done"), json.dumps({"error": error}))
 
 
 def _write(path: Path, text: str) -> None:
@@ -195,5 +216,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _add_line(path: Path, text: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text.replace("\n", " ") + "\n")
+    if path.exists():
+        with suppress(OSError), path.with_suffix(".log").open("a", encoding="utf-8") as file:
+            file.write(text.replace("\n", " ") + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -22,11 +23,11 @@ def checkpoint(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_checkpoints_that_spark_wrote_are_sound(whole: Path) -> None:
-    assert [fault_of(whole / "_checkpoints" / query) for query in QUERIES] == [None] * len(QUERIES)
+    assert [fault_of(whole / "_checkpoints" / query, {}) for query in QUERIES] == [None] * len(QUERIES)
 
 
 def test_one_that_is_not_there_has_no_fault(tmp_path: Path) -> None:
-    assert fault_of(tmp_path / "frames") is None
+    assert fault_of(tmp_path / "frames", {}) is None
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits", "sources/0"])
@@ -38,7 +39,7 @@ def test_a_log_that_was_cut_off_is_noticed(checkpoint: Path, log: str, content: 
         pytest.skip("a batch without files")
     last = max(path for path in (checkpoint / log).iterdir() if path.name.isdigit())
     last.write_text(content)
-    found = fault_of(checkpoint)
+    found = fault_of(checkpoint, {})
     assert found is not None
     assert fault in found
     assert last.name in found
@@ -49,7 +50,7 @@ def test_metadata_that_are_gone_or_cut_off_are_noticed(checkpoint: Path, content
     (checkpoint / "metadata").unlink()
     if content is not None:
         (checkpoint / "metadata").write_text(content)
-    found = fault_of(checkpoint)
+    found = fault_of(checkpoint, {})
     assert found is not None
     assert "metadata" in found
 
@@ -57,9 +58,14 @@ def test_metadata_that_are_gone_or_cut_off_are_noticed(checkpoint: Path, content
 def test_a_batch_whose_plan_is_gone_is_noticed(checkpoint: Path) -> None:
     last = max(path for path in (checkpoint / "offsets").iterdir() if path.name.isdigit())
     last.unlink()
-    found = fault_of(checkpoint)
-    assert found is not None
-    assert f"offsets/{last.name}" in found
+    assert fault_of(checkpoint, {}) == f"it ends with batch {int(last.name) - 1}, but batch {last.name} was done"
+
+
+def test_one_restored_from_an_old_copy_is_noticed(checkpoint: Path) -> None:
+    last = max(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
+    known = json.loads((checkpoint / "metadata").read_text())["id"]
+    assert fault_of(checkpoint, {known: last}) is None
+    assert fault_of(checkpoint, {known: last + 3}) == f"it ends with batch {last}, but batch {last + 3} was done"
 
 
 def test_queries_without_a_usable_checkpoint_begin_anew_and_the_tables_stay_the_same(
