@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
@@ -64,6 +65,8 @@ POINTS = {
     "backfill: after exchanges were replaced": Point("backfill", "_exchanges", is_after=True, run="backfill"),
     "maintain: in between compactions": Point("maintenance", "compact", is_after=True, run="maintain"),
     "maintain: before dead files are removed": Point("maintenance", "vacuum", is_after=False, run="maintain"),
+    "erase: before gold is derived anew": Point("erasure", "write_gold", is_after=False, run="erase"),
+    "checkpoint lost: while silver is emptied": Point("checkpoints", "_delete", is_after=True, run="begin anew"),
 }
 WORKER = "worker: in the middle of a batch"
 ANY_MOMENT = "at any moment"
@@ -140,7 +143,7 @@ def main(arguments: list[str]) -> int:
     """Run the job until its end, if it is not killed before."""
     name, nth, landing, lake = arguments[0], int(arguments[1]), arguments[2], Path(arguments[3])
     spark = build_session("victim", extra_conf=SESSION)
-    kind = "stream"
+    kind, settings = "stream", SMALL_BATCHES if name else StreamSettings()
     if name == WORKER:
         kill_workers(nth)
     elif name == ANY_MOMENT:
@@ -150,11 +153,14 @@ def main(arguments: list[str]) -> int:
         kill_at(POINTS[name], nth)
     if kind == "backfill":
         days: list[date] = [row["date"] for row in rows(lake, FRAMES)]
-        run_backfill(lake, min(days), max(days), recode=True, spark=spark, settings=SMALL_BATCHES)
-    elif kind == "maintain":
-        run_maintenance(lake, spark=spark, settings=SMALL_BATCHES)
+        run_backfill(lake, min(days), max(days), recode=True, spark=spark, settings=settings)
+    elif kind in ("maintain", "erase"):
+        named = [("client_id", "nobody")] if kind == "erase" else []
+        run_maintenance(lake, erase=named, spark=spark, settings=settings)
     else:
-        run_stream(landing, lake, once=True, spark=spark, settings=SMALL_BATCHES)
+        if kind == "begin anew":
+            shutil.rmtree(lake / "_checkpoints" / "exchanges")
+        run_stream(landing, lake, once=True, spark=spark, settings=settings)
     return 0
 
 
