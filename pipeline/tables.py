@@ -69,6 +69,13 @@ class Table:
         """Names in order."""
         return tuple(c.name for c in self.columns)
 
+    @property
+    def sought_by(self) -> tuple[str, ...]:
+        """Columns of which a file's least and largest value are kept, by which readers skip it; never texts of JSON."""
+        times = ("ts", "minute", "first_ts", "last_ts", self.aged_by)
+        wanted = dict.fromkeys((*self.key, *self.cluster_by, *times))
+        return tuple(name for name in wanted if name in self.column_names and name not in self.partition_by)
+
     def ddl(self) -> str:
         """The schema as a Spark DDL string, with comments."""
         return ", ".join(

@@ -14,7 +14,7 @@ from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.mongo import command_rows, handshake_rows
-from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
+from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, said_by, state_rows
 from pipeline.streaming.requests import RefusedError
 from pipeline.streaming.sinks import overwrite, replace_dates, same_rows
 from pipeline.tables import (
@@ -69,11 +69,13 @@ def backfill_days(
     progress("deriving offset events")
     # An answer that came after midnight is an event of the next day.
     around = read_table(spark, lake, EXCHANGES).where(F.col("date").between(F.lit(first - _DAY), F.lit(last)))
+    said = said_by(around).persist()
     before = load_facts(spark, lake)
-    facts = before.merged(collect_facts(around))
-    replace_dates(event_rows(around, facts).where(days), lake, OFFSET_EVENTS, first, last)
-    replace_dates(batch_rows(around, facts).where(days), lake, RECORD_BATCHES, first, last)
-    replace_dates(state_rows(around, facts).where(days), lake, STATE_EVENTS, first, last)
+    facts = before.merged(collect_facts(said))
+    replace_dates(event_rows(said, facts).where(days), lake, OFFSET_EVENTS, first, last)
+    replace_dates(batch_rows(said, facts).where(days), lake, RECORD_BATCHES, first, last)
+    replace_dates(state_rows(said, facts).where(days), lake, STATE_EVENTS, first, last)
+    said.unpersist()
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
     progress("deriving MongoDB commands")

@@ -6,21 +6,16 @@ writes of the same batch are derived from is overwritten last: the halves that w
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka import facts as said
-from decoder.kafka.offsets import OFFSET_APIS
-from decoder.kafka.state import STATE_APIS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.mongo import write_commands
-from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, state_rows
+from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, said_by, state_rows
 from pipeline.streaming.sinks import Batch, append, overwrite
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS, STREAM_PROGRESS
 
@@ -37,10 +32,14 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
         rows_in = grouped.agg(F.coalesce(F.sum("frames"), F.lit(0))).collect()[0][0]
         if rows_in == 0:
             return Counted(0, 0)
-        counts = _count(complete)
+        counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
+        counts = counted.collect()[0]
         if counts.all:
             append(complete, lake, EXCHANGES, batch)
-            _derive(complete, counts, lake, batch)
+        if counts.all > counts.mongodb:
+            _derive(complete, lake, batch)
+        if counts.mongodb:
+            write_commands(complete, lake, batch)
         if had_waiting or not paired.waiting.isEmpty():
             overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
     finally:
@@ -49,37 +48,22 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
     return Counted(rows_in, counts.all)
 
 
-class _Counts(NamedTuple):
-    """Completed exchanges of a batch, by what can be derived from them."""
-
-    all: int
-    offsets: int
-    batches: int
-    states: int
-    facts: int
-    commands: int
-
-
-def _count(complete: DataFrame) -> _Counts:
-    apis = (OFFSET_APIS, said.BATCH_APIS, STATE_APIS, said.FACT_APIS)
-    of_kafka = F.col("protocol") == "kafka"
-    counts = [F.count_if(of_kafka & F.col("api_key").isin(*keys)) for keys in apis]
-    commands = F.count_if(F.col("protocol") == "mongodb")
-    return _Counts(*complete.agg(F.count("*"), *counts, commands).collect()[0])
-
-
-def _derive(complete: DataFrame, counts: _Counts, lake: Lake, batch: Batch) -> None:
+def _derive(complete: DataFrame, lake: Lake, batch: Batch) -> None:
+    """Write what completed exchanges say."""
     spark = complete.sparkSession
-    before = load_facts(spark, lake)
-    facts = before.merged(collect_facts(complete)) if counts.facts else before
-    if counts.offsets:
-        append(event_rows(complete, facts), lake, OFFSET_EVENTS, batch)
-    if counts.batches:
-        append(batch_rows(complete, facts), lake, RECORD_BATCHES, batch)
-    if counts.states:
-        append(state_rows(complete, facts), lake, STATE_EVENTS, batch)
-    if counts.commands:
-        write_commands(complete, lake, batch)
+    said = said_by(complete).persist()
+    try:
+        told = said.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact"))).collect()[0]
+        before = load_facts(spark, lake)
+        facts = before.merged(collect_facts(said)) if told.fact else before
+        if told.event:
+            append(event_rows(said, facts), lake, OFFSET_EVENTS, batch)
+        if told.batch:
+            append(batch_rows(said, facts), lake, RECORD_BATCHES, batch)
+        if told.state:
+            append(state_rows(said, facts), lake, STATE_EVENTS, batch)
+    finally:
+        said.unpersist()
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
 

@@ -131,7 +131,9 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
     for column in table.columns:
         builder = builder.addColumn(column.name, column.type, nullable=column.nullable, comment=column.comment)
     constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
-    for key, value in {**_PROPERTIES, **constraints}.items():
+    # By default Delta takes the first 32 columns: that costs more than writing some of them.
+    statistics = {"delta.dataSkippingStatsColumns": ",".join(table.sought_by)}
+    for key, value in {**_PROPERTIES, **statistics, **constraints}.items():
         builder = builder.property(key, value)
     if table.partition_by:
         builder = builder.partitionedBy(*table.partition_by)

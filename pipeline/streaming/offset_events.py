@@ -1,25 +1,29 @@
-"""What do completed exchanges say of offsets, records, state and names? ``silver.exchanges`` → the event tables."""
+"""What do completed exchanges say of offsets, records, state and names? ``silver.exchanges`` → the event tables.
+
+Bodies are large and parsing them is the work, so that all of it is taken from each in one pass (``said_by``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from decoder.kafka import facts as said
 from decoder.kafka import offsets, state
 from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, read_table, struct_type
-from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
 _CONTEXT = "exchange_id string, connection_id string, ts_us bigint, server string, client string, client_id string"
 
@@ -37,64 +41,95 @@ class Said(NamedTuple):
     response_embedded: list[dict[str, Any]] | None
 
 
-def address(ip: str, port: str) -> Column:
+def address(ip: str, port: str) -> SparkColumn:
     """``ip:port``, with brackets around an IPv6 address."""
     host = F.when(F.col(ip).contains(":"), F.concat(F.lit("["), ip, F.lit("]"))).otherwise(F.col(ip))
     return F.concat_ws(":", host, F.col(port).cast("string"))
 
 
-def event_rows(exchanges: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.offset_events`` from completed exchanges."""
-    columns = [c for c in OFFSET_EVENTS.columns if c.name not in _OURS]
-    rows = _map(exchanges, offsets.OFFSET_APIS, struct_type(columns), _events)
-    return _resolved(rows, facts, OFFSET_EVENTS)
+def said_by(exchanges: DataFrame) -> DataFrame:
+    """All that completed exchanges say: a row each, in one of the columns ``event``, ``batch``, ``state``, ``fact``.
+
+    Beside it stands which exchange says it. To be persisted where more than one of the functions below reads it.
+    """
+    apis = sorted({api for part in _PARTS.values() for api in part.apis})
+    inputs = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(apis)).select(
+        "exchange_id",
+        "connection_id",
+        F.unix_micros(F.coalesce("response_ts", "request_ts")).alias("ts_us"),
+        address("server_ip", "server_port").alias("server"),
+        address("client_ip", "client_port").alias("client"),
+        "client_id",
+        *_BODIES,
+    )
+    context = StructType.fromDDL(_CONTEXT)
+    parts = [StructField(name, struct_type(part.columns)) for name, part in _PARTS.items()]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from _said(batch, context.names)
+
+    return inputs.mapInArrow(run, StructType([*context.fields, *parts]))
 
 
-def batch_rows(exchanges: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.record_batches`` from completed exchanges."""
-    columns = [c for c in RECORD_BATCHES.columns if c.name not in _OURS]
-    rows = _map(exchanges, said.BATCH_APIS, struct_type(columns), _batches)
-    return _resolved(rows, facts, RECORD_BATCHES)
+def event_rows(rows: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of ``silver.offset_events`` from what :func:`said_by` gives."""
+    return _resolved(_only(rows, "event"), facts, OFFSET_EVENTS)
 
 
-def state_rows(exchanges: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.state_events`` from completed exchanges."""
-    columns = [c for c in STATE_EVENTS.columns if c.name not in _OURS]
-    return _resolved(_map(exchanges, state.STATE_APIS, struct_type(columns), _states), facts, STATE_EVENTS)
+def batch_rows(rows: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of ``silver.record_batches`` from what :func:`said_by` gives."""
+    return _resolved(_only(rows, "batch"), facts, RECORD_BATCHES)
 
 
-def collect_facts(exchanges: DataFrame) -> list[Fact]:
-    """What completed exchanges say of clusters and topic ids, each statement once."""
-    schema = StructType.fromDDL("told_by string, cluster string, topic_id string, topic string")
-    rows = _map(exchanges, said.FACT_APIS, schema, _facts)
-    once = rows.groupBy("told_by", "cluster", "topic_id", "topic").agg(F.min("ts_us"), F.max("ts_us"))
+def state_rows(rows: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of ``silver.state_events`` from what :func:`said_by` gives."""
+    return _resolved(_only(rows, "state"), facts, STATE_EVENTS)
+
+
+def collect_facts(rows: DataFrame) -> list[Fact]:
+    """What :func:`said_by` gives of clusters and topic ids, each statement once."""
+    names = [column.name for column in _FACT]
+    once = _only(rows, "fact").groupBy(*names).agg(F.min("ts_us"), F.max("ts_us"))
     return [Fact(*row) for row in once.collect()]
+
+
+def _only(rows: DataFrame, part: str) -> DataFrame:
+    return rows.where(F.col(part).isNotNull()).select(*StructType.fromDDL(_CONTEXT).names, f"{part}.*")
 
 
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
-
-_Extract = Callable[[Said], Iterable[Mapping[str, Any]]]
-
-
-def _events(item: Said) -> Iterator[Mapping[str, Any]]:
-    for event in offsets.offset_events(item.api_key, item.api_version, item.request, item.response, item.client_id):
-        yield asdict(event)
+_BODIES = (
+    "api_key", "api_version", "request_body", "response_body", "request_embedded", "response_embedded",
+)  # fmt: skip
+_FACT = tuple(Column(name, "string", "") for name in ("told_by", "cluster", "topic_id", "topic"))
 
 
-def _batches(item: Said) -> Iterator[Mapping[str, Any]]:
-    for row in said.record_batch_rows(item.api_key, item.request, item.response):
-        yield asdict(row)
+class _Told(NamedTuple):
+    """A statement about names, with the columns of ``_FACT``."""
+
+    told_by: str
+    cluster: str | None
+    topic_id: str | None = None
+    topic: str | None = None
 
 
-def _states(item: Said) -> Iterator[Mapping[str, Any]]:
-    for event in state.state_events(
+def _events(item: Said) -> Iterable[object]:
+    return offsets.offset_events(item.api_key, item.api_version, item.request, item.response, item.client_id)
+
+
+def _batches(item: Said) -> Iterable[object]:
+    return said.record_batch_rows(item.api_key, item.request, item.response)
+
+
+def _states(item: Said) -> Iterable[object]:
+    return state.state_events(
         item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
-    ):
-        yield asdict(event)
+    )
 
 
-def _facts(item: Said) -> Iterator[Mapping[str, Any]]:
+def _facts(item: Said) -> Iterator[_Told]:
     cluster = said.cluster_id(item.api_key, item.response)
     if cluster is not None:
         brokers = (
@@ -102,50 +137,66 @@ def _facts(item: Said) -> Iterator[Mapping[str, Any]]:
             for host, port in said.cluster_addresses(item.api_key, item.response)
         )
         for server in sorted({item.server, *brokers}):
-            yield {"told_by": server, "cluster": cluster}
+            yield _Told(server, cluster)
     for topic in said.topic_ids(item.api_key, item.response):
-        yield {"told_by": item.server, "cluster": cluster, "topic_id": topic.topic_id, "topic": topic.topic}
+        yield _Told(item.server, cluster, topic.topic_id, topic.topic)
 
 
-def _map(exchanges: DataFrame, apis: Iterable[int], columns: StructType, extract: _Extract) -> DataFrame:
-    """Run ``extract`` over the exchanges of ``apis``; its rows with the columns of ``_CONTEXT`` in front."""
-    inputs = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(*apis)).select(
-        "exchange_id",
-        "connection_id",
-        F.unix_micros(F.coalesce("response_ts", "request_ts")).alias("ts_us"),
-        address("server_ip", "server_port").alias("server"),
-        address("client_ip", "client_port").alias("client"),
-        "client_id",
-        "api_key",
-        "api_version",
-        "request_body",
-        "response_body",
-        "request_embedded",
-        "response_embedded",
-    )
-    context = StructType.fromDDL(_CONTEXT)
-    schema = StructType([*context.fields, *columns.fields])
-    names = schema.names
+class _Part(NamedTuple):
+    """One kind of statement: which apis make it, its columns, and what extracts it from an exchange."""
 
-    def run(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        import pandas as pd  # noqa: PLC0415 - on the worker only
+    apis: frozenset[int]
+    columns: tuple[Column, ...]
+    extract: Callable[[Said], Iterable[object]]
 
-        for batch in batches:
-            rows = [
-                (*(getattr(row, name) for name in context.names), *map(found.get, columns.names))
-                for row in batch.itertuples(index=False)
-                for found in extract(_parsed(row))
+
+def _own(table: Table) -> tuple[Column, ...]:
+    return tuple(column for column in table.columns if column.name not in _OURS)
+
+
+_PARTS = {
+    "event": _Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
+    "batch": _Part(frozenset(said.BATCH_APIS), _own(RECORD_BATCHES), _batches),
+    "state": _Part(frozenset(state.STATE_APIS), _own(STATE_EVENTS), _states),
+    "fact": _Part(frozenset(said.FACT_APIS), _FACT, _facts),
+}
+
+
+def _said(batch: pa.RecordBatch, context: list[str]) -> Iterator[pa.RecordBatch]:
+    """For each kind of statement a batch with its rows, in which the columns of the other kinds are null."""
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
+
+    from pipeline.arrow import arrow_type  # noqa: PLC0415
+
+    types = {
+        name: pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
+        for name, part in _PARTS.items()
+    }
+    values = {name: attrgetter(*(column.name for column in part.columns)) for name, part in _PARTS.items()}
+    found: dict[str, list[Any]] = {name: [] for name in _PARTS}
+    sources: dict[str, list[int]] = {name: [] for name in _PARTS}
+    columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *_BODIES))
+    for number, row in enumerate(zip(*columns, strict=True)):
+        item = _parsed(*row)
+        for name, part in _PARTS.items():
+            if item.api_key in part.apis:
+                rows = [values[name](one) for one in part.extract(item)]
+                found[name] += rows
+                sources[name] += [number] * len(rows)
+    for name, rows in found.items():
+        if rows:
+            fields = [
+                pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
             ]
-            yield pd.DataFrame(rows, columns=names, dtype=object)
+            told = pa.StructArray.from_arrays(fields, fields=list(types[name]))
+            others = [told if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
+            who = batch.select(context).take(pa.array(sources[name], pa.int32()))
+            yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
 
-    return inputs.mapInPandas(run, schema)
 
-
-def _parsed(row: Any) -> Said:
-    texts = (row.request_body, row.response_body, row.request_embedded, row.response_embedded)
+def _parsed(client_id: str | None, server: str, api_key: int, api_version: int | None, *texts: str | None) -> Said:
     parsed = [None if text is None else orjson.loads(text) for text in texts]
-    version = -1 if row.api_version is None or row.api_version != row.api_version else int(row.api_version)
-    return Said(int(row.api_key), version, row.client_id, row.server, *parsed)
+    return Said(api_key, -1 if api_version is None else api_version, client_id, server, *parsed)
 
 
 # --- names ------------------------------------------------------------------------------------------------------
@@ -171,7 +222,7 @@ def with_cluster(rows: DataFrame, facts: Facts) -> DataFrame:
     )
 
 
-def _in_span(server: Column, ts: Column) -> Column:
+def _in_span(server: SparkColumn, ts: SparkColumn) -> SparkColumn:
     return (server == F.col("span_server")) & (ts >= F.col("from_ts")) & (ts < F.col("until_ts"))
 
 
