@@ -96,8 +96,10 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
     )
     if held.isEmpty():
         return rows, extent, extent.keys
-    rows = rows.join(held, list(table.key), "left_anti")
-    return rows, extent, rows.select(*table.key).count()
+    known = rows.select(*table.key).join(held, list(table.key), "left_semi").count()
+    if known:  # else rows of the same time by another agent: whole rows need not pass through a join
+        rows = rows.join(held, list(table.key), "left_anti")
+    return rows, extent, extent.keys - known
 
 
 def _extent(landed: DataFrame, table: Table) -> _Extent | None:
