@@ -28,7 +28,7 @@ from pipeline.streaming.job import run_stream
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.session import build_session
 
-ROUNDS = 3
+ROUNDS = 2
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -107,9 +107,9 @@ class Watch(StreamingQueryListener):
 
 
 def warm_up(spark: SparkSession, watch: Watch, root: Path) -> None:
-    """Session, Python workers and kernel, by the sample captures."""
+    """Session, Python workers and kernel, by a sample capture."""
     landing, settings = root / "samples", StreamSettings(kernel_after_frames=0)
-    read_capture(sorted(CAPTURES.glob("*.pcap")), landing)
+    read_capture([CAPTURES / "healthy.pcap"], landing)
     for number in range(2):
         watch.run(spark, landing, root / f"warm-{number}", settings)
         floor(spark, landing, root / f"warm-floor-{number}")

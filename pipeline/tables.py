@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_DOCUMENTS = ("header", "body", "record_batches", "embedded")
+"""Ends of the names of columns that hold JSON."""
+
 
 def quoted(text: str) -> str:
     """A Spark SQL string literal."""
@@ -51,6 +54,13 @@ class Table:
     def path(self) -> str:
         """Path below the lake's root."""
         return f"{self.schema}/{self.name}"
+
+    @property
+    def skipping_columns(self) -> tuple[str, ...]:
+        """Columns of which each file tells its least and largest value: no texts that nobody compares."""
+        ordered = ("string", "date", "timestamp", "int", "bigint", "double")
+        named = (c.name for c in self.columns if c.type in ordered and c.name not in self.partition_by)
+        return tuple(name for name in named if not name.endswith(_DOCUMENTS))
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -103,7 +103,8 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
     for column in table.columns:
         builder = builder.addColumn(column.name, column.type, nullable=column.nullable, comment=column.comment)
     constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
-    for key, value in {**_PROPERTIES, **constraints}.items():
+    skipping = {"delta.dataSkippingStatsColumns": ",".join(table.skipping_columns)}
+    for key, value in {**_PROPERTIES, **constraints, **skipping}.items():
         builder = builder.property(key, value)
     if table.partition_by:
         builder = builder.partitionedBy(*table.partition_by)
