@@ -29,6 +29,9 @@ from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.session import build_session
 
 ROUNDS = 2
+FRAMES = 100_000
+"""Of the minute of load; in FILES files, so that both cores have work."""
+FILES = 4
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -45,11 +48,13 @@ def main() -> None:
         root = Path(folder)
         watch = Watch()
         spark.streams.addListener(watch)
-        landing = root / "load"
-        read_capture([traffic.capture()], landing)
+        read_capture([traffic.capture()], root / "whole")
+        load, landing = rows_of(root / "whole", FRAMES), root / "load"
+        for number in range(FILES):
+            land(load.slice(number * len(load) // FILES, len(load) // FILES), landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
-        as_lake_grows(spark, watch, rows_of(landing, UNIT), root, HISTORIES, ROUNDS)
+        as_lake_grows(spark, watch, load.slice(0, UNIT), root, HISTORIES, ROUNDS)
 
 
 @contextmanager
