@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, live, mongodb, records, spark, variant
+from benchmarks import capture, decode, live, mongodb, pipeline, records, spark, variant
 
 PARTS = {
     "capture": capture.main,
     "decode": decode.main,
     "live": live.main,
     "mongodb": mongodb.main,
+    "pipeline": pipeline.main,
     "records": records.main,
     "spark": spark.main,
     "variant": variant.main,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 
 import pytest
+from deltalake import DeltaTable
 
 from benchmarks import decode, java_clients, mongodb, records, wirelake
 from benchmarks.__main__ import main
 from benchmarks.apart import apart
 from benchmarks.candidates import AllAtOnce, PerItem, measure, show
-from benchmarks.corpus import CorpusFrame, describe, samples, write
+from benchmarks.corpus import CAPTURES, CorpusFrame, describe, samples, write
 from benchmarks.kafka_python import build_batch
 from benchmarks.kafka_python import frame_readers as kafka_python
 from benchmarks.kafka_python import record_readers as kafka_python_records
+from benchmarks.landed import another, land, rows_of
 from benchmarks.tshark import write_capture
+from pipeline.capture.reading import read_capture
 from pipeline.commands.messages import ordered_frames
 from tests.requirements import require_java, require_maven
 
@@ -105,6 +109,47 @@ def test_a_candidate_in_a_process_of_its_own_answers_as_it_does_here(frames):
     assert result.seconds > 0
 
 
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("landing")
+    read_capture([CAPTURES / "healthy.pcap"], folder)
+    return folder
+
+
+def test_frames_landed_again_are_news_and_tell_the_same_story(landing, tmp_path):
+    rows = rows_of(landing, 500)
+    land(another(rows, "second", timedelta(days=1)), tmp_path)
+    (file,) = tmp_path.glob("date=*/second-*.parquet")
+    first, second = rows.to_pylist(), rows_of(tmp_path).to_pylist()
+    assert [row["ts"] + timedelta(days=1) for row in first] == [row["ts"] for row in second]
+    assert [row["frame"] for row in first] == [row["frame"] for row in second]
+    for name in ("connection_id", "exchange_id", "flow_id"):
+        pairs = {(one[name], other[name]) for one, other in zip(first, second, strict=True)}
+        assert len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
+        assert all(one != other and len(one) == len(other) for one, other in pairs)
+    assert all(row["exchange_id"].startswith(f"{row['connection_id']}-") for row in second)
+    assert file.parent.name == f"date={min(row['ts'] for row in second):%Y-%m-%d}"
+
+
+@pytest.mark.spark
+def test_the_job_and_its_floor_take_in_every_frame(spark, landing, tmp_path):
+    from benchmarks.pipeline import Watch, floor  # noqa: PLC0415 - loads Spark
+    from pipeline.settings import StreamSettings  # noqa: PLC0415
+
+    small, watch = tmp_path / "landing", Watch()
+    land(rows_of(landing, 200), small)
+    assert floor(spark, small, tmp_path / "floor").wall > 0
+    spark.streams.addListener(watch)
+    try:
+        costs = watch.run(spark, small, tmp_path / "lake", StreamSettings())
+    finally:
+        spark.streams.removeListener(watch)
+    assert list(costs) == ["gaps", "frames", "exchanges", "gold", "all"]
+    assert costs["all"].wall > sum(cost.wall for name, cost in costs.items() if name != "all")
+    counts = [DeltaTable(str(tmp_path / path)).to_pyarrow_table().num_rows for path in ("floor", "lake/bronze/frames")]
+    assert counts == [200, 200]
+
+
 def test_an_unknown_part_is_refused(capsys):
     assert main(["decoed"]) == 2
-    assert "capture, decode, live, mongodb, records" in capsys.readouterr().err
+    assert "capture, decode, live, mongodb, pipeline, records" in capsys.readouterr().err

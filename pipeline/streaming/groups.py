@@ -55,13 +55,14 @@ def settled_commits(events: DataFrame, states: DataFrame) -> DataFrame:
     ends = states.where("kind = 'txn_end' AND error_code = 0")
     marked = ends.select("cluster", "ts", "exchange_id", "transactional_id", end.alias("end"))
     pending = events.where("kind = 'txn_committed'").withColumn("event_ordinal", F.col("ordinal"))
+    # From the newest on: a frame that reaches to the end is gone through anew for every row.
     later = (
         Window.partitionBy("cluster", "transactional_id")
-        .orderBy("ts", "exchange_id", "event_ordinal")
-        .rowsBetween(0, Window.unboundedFollowing)
+        .orderBy(F.desc("ts"), F.desc("exchange_id"), F.desc("event_ordinal"))
+        .rowsBetween(Window.unboundedPreceding, 0)
     )
     both = pending.unionByName(marked, allowMissingColumns=True)
-    ended = both.withColumn("end", F.first("end", ignorenulls=True).over(later)).where("kind IS NOT NULL")
+    ended = both.withColumn("end", F.last("end", ignorenulls=True).over(later)).where("kind IS NOT NULL")
     return ended.where("end IS NOT NULL").withColumns(
         {
             "kind": F.when(F.col("end.commits"), "txn_applied").otherwise("txn_discarded"),

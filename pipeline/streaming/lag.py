@@ -79,9 +79,13 @@ def _with_seconds(rows: DataFrame, events: DataFrame, lookback: timedelta) -> Da
     both = rows.withColumns({"at": F.col("committed_offset"), "is_row": F.lit(1)}).unionByName(
         produced, allowMissingColumns=True
     )
-    by_offset = Window.partitionBy(*_PARTITION).orderBy("at", "is_row", "ts", "exchange_id")
-    before = F.last("made", ignorenulls=True).over(by_offset.rowsBetween(Window.unboundedPreceding, 0))
-    after = F.first("made", ignorenulls=True).over(by_offset.rowsBetween(0, Window.unboundedFollowing))
+    partition, order = Window.partitionBy(*_PARTITION), [F.col(c) for c in ("at", "is_row", "ts", "exchange_id")]
+    # Both are looked up behind: a frame that reaches to the end is gone through anew for every row.
+    upwards, downwards = partition.orderBy(*order), partition.orderBy(*(column.desc() for column in order))
+    before, after = (
+        F.last("made", ignorenulls=True).over(by_offset.rowsBetween(Window.unboundedPreceding, 0))
+        for by_offset in (upwards, downwards)
+    )
     found = both.withColumns({"before": before, "after": after}).where("is_row = 1")
     committed = F.col("committed_offset")
     # The committed offset may be that of a marker: then the next batch begins one later.

@@ -38,6 +38,8 @@ _DEFAULTS = {
     # VACUUM of a tiny table would otherwise plan 10,000 tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
+    "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Tables lie in the lake, none here; Spark makes the folder all the same, and not where the user stands.
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "wirelake-warehouse"),
