@@ -16,7 +16,7 @@ SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 KILLS ?= 52
 
-.PHONY: help setup demo test lint samples schemas coverage-docs airflow archive bench fuzz loss faults lock clean
+.PHONY: help setup demo test proofs lint samples schemas coverage-docs airflow archive bench fuzz loss faults lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ demo: setup ## The whole way in one go: sample captures to tables, findings and 
 
 test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of them)
 	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
+
+proofs: setup ## What takes long: a Spark cluster of two workers, a small campaign of kills (make faults is the large one)
+	@$(PYTHON_IN) -m pytest -m proof --durations 5
 
 lint: setup ## Formatting, ruff, mypy, import rules
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }

@@ -30,7 +30,7 @@ from pipeline.tables import FRAMES, TABLES, Table
 from tests.end_to_end.conftest import Demo
 from tests.requirements import ROOT, require_java
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 DEADLINE_S = 120
 JARS = [jar.file_name for jar in DELTA_JARS]

@@ -24,6 +24,7 @@ from tests.requirements import require_java
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.proof
 def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_java()
     points = [("exchanges: after an append", 2), (WORKER, 2), ("gold: before the timeline", 1)]
