@@ -29,9 +29,6 @@ from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.session import build_session
 
 ROUNDS = 2
-FRAMES = 100_000
-"""Of the minute of load; in FILES files, so that both cores have work."""
-FILES = 4
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -48,13 +45,11 @@ def main() -> None:
         root = Path(folder)
         watch = Watch()
         spark.streams.addListener(watch)
-        read_capture([traffic.capture()], root / "whole")
-        load, landing = rows_of(root / "whole", FRAMES), root / "load"
-        for number in range(FILES):
-            land(load.slice(number * len(load) // FILES, len(load) // FILES), landing)
+        landing = root / "load"
+        read_capture([traffic.capture()], landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
-        as_lake_grows(spark, watch, load.slice(0, UNIT), root, HISTORIES, ROUNDS)
+        as_lake_grows(spark, watch, rows_of(landing, UNIT), root, HISTORIES, ROUNDS)
 
 
 @contextmanager
@@ -141,7 +136,7 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
         runs.append(watch.run(spark, landing, lake, settings))
     first, later = runs[0], runs[1:]
     least = _median(floors[1:])
-    plainly = f"{settings.kernel_after_frames:,} frames of each worker by the plain reader"
+    plainly = f"first {settings.kernel_after_frames:,} of a worker plain"
     rows = [
         ("floor: landing files, identity mapInPandas, Delta", least, None),
         ("bronze: the query `frames`", _median([run["frames"] for run in later]), "frames"),
