@@ -51,7 +51,7 @@ demo: setup ## The whole way in one go: sample captures to tables, findings and 
 test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of them)
 	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
-proofs: setup ## What takes long: a Spark cluster of two workers, a small campaign of kills (make faults is the large one)
+proofs: setup ## Tests that take long: a Spark cluster of two workers, a few kills, the pipeline's benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
 
 lint: setup ## Formatting, ruff, mypy, import rules

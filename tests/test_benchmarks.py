@@ -132,6 +132,7 @@ def test_frames_landed_again_are_news_and_tell_the_same_story(landing, tmp_path)
 
 
 @pytest.mark.spark
+@pytest.mark.proof
 def test_the_job_and_its_floor_take_in_every_frame(spark, landing, tmp_path):
     from benchmarks.pipeline import Watch, floor  # noqa: PLC0415 - loads Spark
     from pipeline.settings import StreamSettings  # noqa: PLC0415
