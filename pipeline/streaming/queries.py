@@ -200,10 +200,14 @@ def _failed(queries: Sequence[StreamingQuery]) -> bool:
 
 
 def _cause(error: StreamingQueryException) -> str:
-    """The line of the error that says what happened, without Java's and Python's stack traces."""
-    lines = [line.strip() for line in str(error).split("=== Streaming Query ===")[0].splitlines()]
+    """The line of the error that says what happened, without Java's and Python's stack traces, and the file if any."""
+    text = str(error).split("=== Streaming Query ===")[0]
+    lines = [line.strip() for line in text.splitlines()]
     named = [line for line in lines if _NAMES_ERROR.match(line)]
-    return named[-1] if named else next((line for line in lines if line), "no reason given")
+    cause = named[-1] if named else next((line for line in lines if line), "no reason given")
+    file = _NAMES_FILE.search(text)
+    return f"{cause} (reading {file[1]})" if file and file[1] not in cause else cause
 
 
 _NAMES_ERROR = re.compile(r"(?:Caused by: )?[\w.]*(?:Error|Exception): \S")
+_NAMES_FILE = re.compile(r"FAILED_READ_FILE.* reading file (\S+?)\.?\s")

@@ -185,6 +185,14 @@ def test_a_missing_landing_zone_is_told(spark: SparkSession, tmp_path: Path) -> 
         run_stream(tmp_path / "nowhere", tmp_path / "lake", once=True, spark=spark)
 
 
+def test_a_damaged_landing_file_is_named(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "landing" / "date=2026-01-01"
+    folder.mkdir(parents=True)
+    (folder / "torn.parquet").write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(StreamError, match=r"`frames` stopped: .*torn\.parquet"):
+        run_stream(folder.parent, lake, once=True, spark=spark)
+
+
 def test_a_lake_that_cannot_be_written_is_told(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(LakeError, match="cannot write to the lake"):
