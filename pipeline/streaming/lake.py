@@ -111,9 +111,12 @@ def _check_writable(root: Path) -> None:
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
-        raise LakeError(
-            f"cannot write to the lake {root}: {error.strerror}; name a folder that this user may write to"
-        ) from error
+        raise not_writable(root, error) from error
+
+
+def not_writable(root: str | Path, error: OSError) -> LakeError:
+    """What to tell of a lake in which nothing can be written."""
+    return LakeError(f"cannot write to the lake {root}: {error.strerror}; name a folder that this user may write to")
 
 
 def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.streaming.lake import Lake, LakeError
+from pipeline.streaming.lake import Lake, LakeError, not_writable
 
 
 class LakeBusyError(LakeError):
@@ -28,7 +28,7 @@ def job_lock(lake: Lake) -> Iterator[None]:
 
     Raises:
         LakeBusyError: another job holds it.
-        LakeError: this user may not write the lock.
+        LakeError: this user may not write there.
     """
     if not lake.is_local:
         yield
@@ -38,7 +38,7 @@ def job_lock(lake: Lake) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")
     except OSError as error:
-        raise LakeError(f"cannot write {path}: {error.strerror}; run as the user that owns the lake") from error
+        raise not_writable(lake.root, error) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
