@@ -16,7 +16,8 @@ from pipeline.capture.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.settings import StreamSettings
 from pipeline.streaming import mongo
-from pipeline.streaming.job import StreamError, run_backfill, run_stream
+from pipeline.streaming.job import run_backfill, run_stream
+from pipeline.streaming.queries import StreamError
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
