@@ -54,11 +54,12 @@ test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of t
 proofs: setup ## Tests that take long: a Spark cluster of two workers, a few kills, the pipeline's benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
 
-lint: setup ## Formatting, ruff, mypy, import rules
+lint: setup ## Formatting, ruff, mypy, import rules, whether all tests load
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+	@$(PYTHON_IN) -m pytest --collect-only --quiet --quiet >/dev/null || { echo "Run .venv/bin/pytest --collect-only"; exit 1; }
 
 samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)
 	@$(PYTHON_IN) -m tests.captures.record
