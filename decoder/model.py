@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Direction = Literal["request", "response"]
 """``request``: client to server; ``response``: server to client."""
@@ -175,8 +175,7 @@ class Message:
     error_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetEvent:
+class OffsetEvent(NamedTuple):
     """What one exchange says of one partition (a row of ``silver.offset_events`` without the exchange's columns).
 
     Offsets are inclusive positions in the log unless said otherwise; None where the exchange does not say.

@@ -257,7 +257,7 @@ OPEN_EXCHANGES = Table(
     "silver",
     "open_exchanges",
     "Halves that wait for their other half; rewritten by each batch",
-    FRAMES.columns[:-1],
+    tuple(c for c in FRAMES.columns if c.name not in {"frame", "record_batches"}),
     key=("exchange_id", "direction"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.kafka.offsets import (
     FETCH,
@@ -29,8 +30,7 @@ ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """A topic without an id."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRow:
+class BatchRow(NamedTuple):
     """A record batch (a row of ``silver.record_batches`` without the exchange's columns).
 
     Attributes:
@@ -126,7 +126,7 @@ def _batch_rows(at: At, source: str, part: Json, base: int | None) -> Iterator[B
             end = None if shift is None or span is None else known(as_int64(shift + span))
             first, last, shift = shift, None if end is None else end - 1, end
         yield BatchRow(
-            **at._asdict(),
+            *at,
             source=source,
             ordinal=ordinal,
             base_offset=first,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from decoder.kafka.errors import error_name
@@ -57,7 +56,7 @@ def offset_events(
     for event in extract(api_version, request or {}, response):
         place = (At(event.topic, event.topic_id, event.partition), event.kind)
         named = error_name(event.error_code) if event.error_code is not None else None
-        events.append(replace(event, ordinal=seen[place], client_id=client_id, error_name=named))
+        events.append(event._replace(ordinal=seen[place], client_id=client_id, error_name=named))
         seen[place] += 1
     return events
 
@@ -70,36 +69,29 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
     for at, part in produce_requests(request):
         batches = items(part, "recordBatches")
         last = batches[-1] if batches else {}
-        event = OffsetEvent(
-            **at._asdict(),
-            kind="produced",
+        answer = answers.get(at)  # None: acks=0, or the response was not seen
+        code = None if answer is None else answer.get("errorCode", 0)
+        offset = known(answer.get("baseOffset")) if answer is not None and code == 0 else None
+        span = _sum(map(offset_span, batches))
+        yield OffsetEvent(
+            *at,
+            kind="produce_rejected" if code else "produced",
             ordinal=0,
+            offset=offset,
+            next_offset=known(as_int64(offset + span)) if offset is not None and span is not None else None,
             records=_sum(b.get("recordsCount") for b in batches),
+            log_start_offset=None if answer is None else known(answer.get("logStartOffset")),
+            error_code=code,
             producer_id=known(last.get("producerId")),
             producer_epoch=known(last.get("producerEpoch")),
             transactional_id=request.get("transactionalId"),
-        )
-        answer = answers.get(at)
-        if answer is None:  # acks=0, or the response was not seen
-            yield event
-            continue
-        code = answer.get("errorCode", 0)
-        offset = known(answer.get("baseOffset")) if code == 0 else None
-        span = _sum(offset_span(b) for b in batches)
-        yield replace(
-            event,
-            kind="produce_rejected" if code else "produced",
-            offset=offset,
-            next_offset=known(as_int64(offset + span)) if offset is not None and span is not None else None,
-            log_start_offset=known(answer.get("logStartOffset")),
-            error_code=code,
         )
 
 
 def _fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     session = session_of(request, response)
     for event in _fetched_and_forgotten(request, response):
-        yield replace(event, session_id=session.id, session_epoch=session.epoch)
+        yield event if session.id is None else event._replace(session_id=session.id, session_epoch=session.epoch)
 
 
 def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[OffsetEvent]:
@@ -111,12 +103,12 @@ def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[Off
     answered = set()
     for at, part in fetch_responses(response or {}):
         answered.add(at)
-        yield replace(_fetched(at, part, asked.get(at)), isolation_level=isolation)
+        yield _fetched(at, part, asked.get(at), isolation)
     for at, part in asked.items():
         if at in answered:
             continue  # an incremental answer leaves out what has no news (KIP-227): the position is news to us
         yield OffsetEvent(
-            **at._asdict(),
+            *at,
             kind="fetch_rejected" if failed else "fetched",
             ordinal=0,
             offset=known(part.get("fetchOffset")),
@@ -129,7 +121,7 @@ def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[Off
             where = At(topic.get("topic"), topic.get("topicId"), partition)
             if where.topic is not None or where.topic_id is not None:
                 yield OffsetEvent(
-                    **where._asdict(),
+                    *where,
                     kind="fetch_forgotten",
                     ordinal=0,
                     isolation_level=isolation,
@@ -150,7 +142,7 @@ def session_of(request: Json, response: Json | None) -> FetchSession:
     return FetchSession(asked, epoch) if asked is not None and epoch > 0 else FetchSession(None, None)
 
 
-def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
+def _fetched(at: At, part: Json, asked: Json | None, isolation: str | None) -> OffsetEvent:
     code = part.get("errorCode", 0)
     found = items(part, "recordBatches")
     batches = [b for b in found if b.get("lastOffset") is not None]
@@ -158,7 +150,7 @@ def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
     data = [b for b in whole if not b.get("isControlBatch")]
     last = data[-1] if data else {}
     return OffsetEvent(
-        **at._asdict(),
+        *at,
         kind="fetch_rejected" if code else "fetched",
         ordinal=0,
         offset=known((asked or {}).get("fetchOffset")),
@@ -168,6 +160,7 @@ def _fetched(at: At, part: Json, asked: Json | None) -> OffsetEvent:
         last_stable_offset=known(part.get("lastStableOffset")),
         log_start_offset=known(part.get("logStartOffset")),
         leader_epoch=known((asked or {}).get("currentLeaderEpoch")),
+        isolation_level=isolation,
         error_code=code,
         producer_id=known(last.get("producerId")),
         producer_epoch=known(last.get("producerEpoch")),
@@ -182,7 +175,7 @@ def _list_offsets(version: int, request: Json, response: Json | None) -> Iterato
         code = part.get("errorCode", 0)
         old = part.get("oldStyleOffsets") or [None]  # v0: the newest first
         yield OffsetEvent(
-            **at._asdict(),
+            *at,
             kind="listed",
             ordinal=0,
             offset=known(part.get("offset", old[0])) if code == 0 else None,
@@ -195,13 +188,12 @@ def _list_offsets(version: int, request: Json, response: Json | None) -> Iterato
 
 def _offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     for event, code in _commits(request, response):
-        yield replace(event, kind="commit_rejected" if code else "committed", error_code=code)
+        yield event._replace(kind="commit_rejected" if code else "committed", error_code=code)
 
 
 def _txn_offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     for event, code in _commits(request, response):
-        yield replace(
-            event,
+        yield event._replace(
             kind="txn_commit_rejected" if code else "txn_committed",
             error_code=code,
             producer_id=known(request.get("producerId")),
@@ -218,7 +210,7 @@ def _commits(request: Json, response: Json | None) -> Iterator[tuple[OffsetEvent
         if at not in codes:
             continue
         event = OffsetEvent(
-            **at._asdict(),
+            *at,
             kind="committed",
             ordinal=0,
             offset=known(part.get("committedOffset")),
@@ -243,7 +235,7 @@ def _offset_fetch(version: int, request: Json, response: Json | None) -> Iterato
         group_id = answer.get("groupId") or question.get("groupId")
         for at, part in _partitions(answer, "topics", "name", "partitions", "partitionIndex"):
             yield OffsetEvent(
-                **at._asdict(),
+                *at,
                 kind="fetched_commit",
                 ordinal=0,
                 offset=known(part.get("committedOffset")),

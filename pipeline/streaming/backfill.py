@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.exchanges import HALF_COLUMNS, group_halves, settle
+from pipeline.streaming.exchanges import HALF_COLUMNS, connection_clocks, group_halves, settle
 from pipeline.streaming.facts import load_facts, save_facts
 from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.mongo import command_rows, handshake_rows
@@ -105,8 +105,7 @@ def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, setting
     since = read_table(spark, lake, FRAMES).where(F.col("date") >= F.lit(first - _DAY))
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     grouped = group_halves(since.where(F.col("date") <= F.lit(last + _DAY)).select(*HALF_COLUMNS), waiting.limit(0))
-    clocks = since.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
-    paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
+    paired = settle(grouped, connection_clocks(since), settings.answer_timeout, settings.abandon_timeout)
     replace_dates(paired.complete.where(days), lake, EXCHANGES, first, last)
     rest = waiting.where(~days).unionByName(paired.waiting.where(days)).persist()
     if not same_rows(rest, waiting):

@@ -25,13 +25,14 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
     spark = frames.sparkSession
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     had_waiting = not waiting.isEmpty()
+    rows_in = frames.count()
+    if rows_in == 0:
+        return Counted(0, 0)
+    # Bodies are most of the memory: they are kept once, and what follows from them is computed where it is needed.
     grouped = group_halves(frames, waiting).persist()
-    paired = settle(grouped, connection_clocks(grouped), settings.answer_timeout, settings.abandon_timeout)
-    complete = paired.complete.persist()
+    paired = settle(grouped, connection_clocks(frames, waiting), settings.answer_timeout, settings.abandon_timeout)
+    complete = paired.complete
     try:
-        rows_in = grouped.agg(F.coalesce(F.sum("frames"), F.lit(0))).collect()[0][0]
-        if rows_in == 0:
-            return Counted(0, 0)
         counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
         counts = counted.collect()[0]
         if counts.all:
@@ -43,7 +44,6 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
         if had_waiting or not paired.waiting.isEmpty():
             overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
     finally:
-        complete.unpersist()
         grouped.unpersist()
     return Counted(rows_in, counts.all)
 

@@ -1,13 +1,16 @@
-"""How do raw frames become decoded rows? ``mapInPandas`` with a broadcast codec; one bad frame costs one row."""
+"""How do raw frames become decoded rows? By a broadcast codec in Python workers; one bad frame costs one row.
+
+Batches travel as Arrow (``mapInArrow``): the landed columns pass through untouched, where pandas would make Python
+objects of all of them, and times keep their microseconds beyond the year 2262.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -17,18 +20,13 @@ from decoder.errors import ErrorCode
 from decoder.model import Direction, Message
 from pipeline.settings import StreamSettings
 from pipeline.streaming.lake import struct_type
-from pipeline.tables import FRAMES, LANDING_COLUMNS, Column
+from pipeline.tables import FRAMES, LANDING_COLUMNS
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
-_TIMES = ("ts", "ts_end")
 DECODED_COLUMNS = [c for c in FRAMES.columns if c.name != "date" and c.name not in {k.name for k in LANDING_COLUMNS}]
-_OUTPUT = [
-    # Times travel as integers: pandas' nanoseconds end in 2262, a damaged capture's clock may not.
-    *(Column(c.name, "bigint", c.comment) if c.name in _TIMES else c for c in LANDING_COLUMNS),
-    *DECODED_COLUMNS,
-]
+_INPUTS = ("frame", "protocol", "direction", "api_key", "api_version", "flags")
 
 
 def decode_frames(
@@ -42,26 +40,21 @@ def decode_frames(
         kernel_after: see StreamSettings.kernel_after_frames.
     """
     spark = landed.sparkSession
-    rows = landed.select(*(_as_micros(c) for c in LANDING_COLUMNS))
-    decoded = rows.mapInPandas(_decoder(spark, codec or Codec(), kernel_after), struct_type(_OUTPUT))
-    timed = decoded.withColumns({name: F.timestamp_micros(name) for name in _TIMES})
-    return timed.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
-
-
-def _as_micros(column: Column) -> SparkColumn:
-    return F.unix_micros(column.name).alias(column.name) if column.name in _TIMES else F.col(column.name)
+    rows = landed.select(*(column.name for column in LANDING_COLUMNS))
+    output = struct_type([*LANDING_COLUMNS, *DECODED_COLUMNS])
+    decoded = rows.mapInArrow(_decoder(spark, codec or Codec(), kernel_after), output)
+    return decoded.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
 
 
 def _decoder(
     spark: SparkSession, codec: Codec, kernel_after: int
-) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     shared = spark.sparkContext.broadcast(codec)
 
-    def decode_batches(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            by_kernel = _Worker.frames_read >= kernel_after
-            yield decode_batch(shared.value, batch, by_kernel=by_kernel)
-            _Worker.frames_read += len(batch)
+            yield from decode_batch(shared.value, batch, by_kernel=_Worker.frames_read >= kernel_after)
+            _Worker.frames_read += batch.num_rows
 
     return decode_batches
 
@@ -72,8 +65,8 @@ class _Worker:
     frames_read = 0
 
 
-def decode_batch(codec: Codec, batch: pd.DataFrame, *, by_kernel: bool = False) -> pd.DataFrame:
-    """Add the decoded columns to a pandas batch of landed rows. Never raises on a frame's account.
+def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False) -> Iterator[pa.RecordBatch]:
+    """Add the decoded columns to a batch of landed rows, in one piece or several. Never raises on a frame's account.
 
     Args:
         codec: the plain reader.
@@ -83,24 +76,30 @@ def decode_batch(codec: Codec, batch: pd.DataFrame, *, by_kernel: bool = False) 
     if by_kernel:
         from pipeline.streaming.decode_kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
 
-        return decode_by_kernel(codec, batch)
-    import pandas as pd  # noqa: PLC0415 - on the worker only
+        yield from decode_by_kernel(codec, batch)
+        return
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
 
-    columns = decode_rows(codec, batch)
-    series = {name: pd.Series(values, index=batch.index, dtype=object) for name, values in columns.items()}
-    decoded: pd.DataFrame = batch.assign(**series)
-    return decoded
+    from pipeline.arrow import arrow_type  # noqa: PLC0415
+
+    found = decode_rows(codec, batch)
+    yield with_columns(batch, {c.name: pa.array(found[c.name], arrow_type(c.type)) for c in DECODED_COLUMNS})
 
 
-def decode_rows(codec: Codec, batch: pd.DataFrame) -> dict[str, list[object]]:
-    """The decoded columns of a batch by the plain reader."""
-    inputs = (
-        *(batch[name] for name in ("frame", "protocol", "direction")),
-        *(_nullable(batch[name]) for name in ("api_key", "api_version")),
-        batch["flags"],
+def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The landed columns of a batch with others behind them."""
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
+
+    landed = [column.name for column in LANDING_COLUMNS]
+    return pa.RecordBatch.from_arrays(
+        [*(batch.column(name) for name in landed), *columns.values()], names=[*landed, *columns]
     )
+
+
+def decode_rows(codec: Codec, batch: pa.RecordBatch) -> dict[str, list[object]]:
+    """The decoded columns of a batch by the plain reader."""
     columns: dict[str, list[object]] = {c.name: [] for c in DECODED_COLUMNS}
-    for row in zip(*inputs, strict=True):
+    for row in zip(*(batch.column(name).to_pylist() for name in _INPUTS), strict=True):
         for name, value in decode_row(codec, *row).items():
             columns[name].append(value)
     return columns
@@ -118,12 +117,12 @@ def decode_row(
     """The decoded columns of one frame."""
     try:
         message = codec.decode(
-            bytes(frame),
+            frame,
             protocol=protocol,
             direction=cast(Direction, direction),
             api_key=api_key,
             api_version=api_version,
-            flags=int(flags),
+            flags=flags,
         )
         return _columns(message)
     except (
@@ -155,8 +154,3 @@ def json_text(value: object) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way
         return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-
-
-def _nullable(column: pd.Series[Any]) -> list[int | None]:
-    """Integers, which pandas hands over as floats where some are null, or as its own NA."""
-    return [None if missing else int(value) for value, missing in zip(column, column.isna(), strict=True)]

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,53 +22,49 @@ from decoder.kafka.program import compile_programs
 from decoder.mongodb import batch as mongodb
 from decoder.mongodb import kernel as mongodb_kernel
 from pipeline.arrow import arrow_type
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text
+from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text, with_columns
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""
 
 
-def decode_by_kernel(codec: Codec, batch: pd.DataFrame) -> pd.DataFrame:
+def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """See pipeline.streaming.decode.decode_batch."""
-    pieces = [_decode_piece(codec, piece) for piece in _pieces(batch)]
-    decoded: pd.DataFrame = pd.concat(pieces) if len(pieces) > 1 else pieces[0]
-    return decoded
+    for piece in _pieces(batch):
+        yield _decode_piece(codec, piece)
 
 
-def _pieces(batch: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     ends = np.cumsum(_sizes(batch))
     start = 0
-    while start < len(batch):
+    while start < batch.num_rows:
         taken = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, taken + _BYTES_AT_ONCE, side="right")))
-        yield batch.iloc[start:stop]
+        yield batch.slice(start, stop - start)
         start = stop
-    if not len(batch):
-        yield batch
 
 
-def _sizes(batch: pd.DataFrame) -> Ints:
+def _sizes(batch: pa.RecordBatch) -> Ints:
     """Bytes of each frame, decompressed where the kernel is given it so."""
-    sizes = batch["frame"].map(len).to_numpy(np.int64, copy=True)
-    is_mongodb = (batch["protocol"] == "mongodb").to_numpy()
-    sizes[is_mongodb] = batch["frame"][is_mongodb].map(mongodb.size_when_read)
+    frames = batch.column("frame")
+    sizes: Ints = pc.binary_length(frames).to_numpy(zero_copy_only=False).astype(np.int64)
+    is_mongodb = _is(batch, "protocol", "mongodb")
+    sizes[is_mongodb] = [mongodb.size_when_read(frame) for frame in frames.filter(pa.array(is_mongodb)).to_pylist()]
     return sizes
 
 
-def _decode_piece(codec: Codec, piece: pd.DataFrame) -> pd.DataFrame:
-    columns = {column.name: pa.nulls(len(piece), arrow_type(column.type)) for column in DECODED_COLUMNS}
-    is_left = np.ones(len(piece), np.bool_)
+def _decode_piece(codec: Codec, piece: pa.RecordBatch) -> pa.RecordBatch:
+    columns = {column.name: pa.nulls(piece.num_rows, arrow_type(column.type)) for column in DECODED_COLUMNS}
+    is_left = np.ones(piece.num_rows, np.bool_)
     for protocol, read in (("kafka", _kafka), ("mongodb", _mongodb)):
-        is_its = (piece["protocol"] == protocol).to_numpy()
+        is_its = _is(piece, "protocol", protocol)
         if is_its.any():
-            found, is_read = read(piece if is_its.all() else piece[is_its])
+            found, is_read = read(piece if is_its.all() else piece.filter(pa.array(is_its)))
             _fill(columns, is_its, found)
             is_left[is_its] = ~is_read
     if is_left.any():
-        _fill(columns, is_left, decode_rows(codec, piece[is_left]))
-    series = {name: _series(column, piece.index) for name, column in columns.items()}
-    decoded: pd.DataFrame = piece.assign(**series)
-    return decoded
+        _fill(columns, is_left, decode_rows(codec, piece.filter(pa.array(is_left))))
+    return with_columns(piece, columns)
 
 
 def _fill(columns: dict[str, pa.Array], is_place: Bools, found: Mapping[str, Any]) -> None:
@@ -79,12 +74,11 @@ def _fill(columns: dict[str, pa.Array], is_place: Bools, found: Mapping[str, Any
         columns[name] = array if is_place.all() else pc.replace_with_mask(columns[name], pa.array(is_place), array)
 
 
-def _kafka(piece: pd.DataFrame) -> tuple[dict[str, pa.Array], Bools]:
+def _kafka(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
     """The columns of what the kernel read, and which frames that are; null where the plain reader has to fill in."""
-    is_response = (piece["direction"] == "response").to_numpy()
-    keys, versions = (_integers(piece[name]) for name in ("api_key", "api_version"))
-    flags = piece["flags"].to_numpy(np.int64)
-    read = kafka.read_batch(piece["frame"].tolist(), is_response, keys, versions, flags)
+    is_response = _is(piece, "direction", "response")
+    keys, versions, flags = (_integers(piece.column(name)) for name in ("api_key", "api_version", "flags"))
+    read = kafka.read_batch(piece.column("frame").to_pylist(), is_response, keys, versions, flags)
     is_read = read.outcomes != kafka_kernel.GIVEN_BACK
     columns = _columns_of(is_read) | {
         "api_name": _api_names().take(pa.array(np.where(is_read, read.api_keys, 0))),
@@ -95,15 +89,15 @@ def _kafka(piece: pd.DataFrame) -> tuple[dict[str, pa.Array], Bools]:
     }
     embedded = dict(kafka.embedded_in(read, is_response, flags))
     if embedded:
-        texts = [json_text(embedded[number]) if number in embedded else None for number in range(len(piece))]
+        texts = [json_text(embedded[number]) if number in embedded else None for number in range(piece.num_rows)]
         columns["embedded"] = pa.array(texts, pa.string())
     return columns, is_read
 
 
-def _mongodb(piece: pd.DataFrame) -> tuple[dict[str, pa.Array], Bools]:
+def _mongodb(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
     """As :func:`_kafka`."""
-    is_response = (piece["direction"] == "response").to_numpy()
-    read = mongodb.read_batch(piece["frame"].tolist(), is_response, piece["flags"].to_numpy(np.int64))
+    is_response = _is(piece, "direction", "response")
+    read = mongodb.read_batch(piece.column("frame").to_pylist(), is_response, _integers(piece.column("flags")))
     is_read = read.outcomes != mongodb_kernel.GIVEN_BACK
     columns = _columns_of(is_read) | {
         "api_name": _texts(read.api_name, read.outcomes & mongodb_kernel.HAS_NAME != 0),
@@ -119,15 +113,14 @@ def _columns_of(is_read: Bools) -> dict[str, pa.Array]:
     return {"decode_status": pa.repeat("ok", len(is_read)), "codec_version": pa.repeat(CODEC_VERSION, len(is_read))}
 
 
-def _series(column: pa.Array, index: pd.Index[Any]) -> pd.Series[Any]:
-    """A series around Arrow's own memory; null is None in it, as in what the plain reader gives."""
-    series: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(column), index=index, copy=False)
-    return series
+def _is(batch: pa.RecordBatch, name: str, value: str) -> Bools:
+    found: Bools = pc.equal(batch.column(name), value).to_numpy(zero_copy_only=False)
+    return found
 
 
-def _integers(column: pd.Series[Any]) -> Ints:
-    """Nullable integers, which pandas hands over as floats."""
-    return pd.to_numeric(column).fillna(kafka.NONE).to_numpy(np.int64)
+def _integers(column: pa.Array) -> Ints:
+    known: Ints = pc.fill_null(column, kafka.NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+    return known
 
 
 def _texts(texts: Texts, is_valid: Bools) -> pa.Array:

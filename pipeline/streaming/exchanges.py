@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -63,10 +64,10 @@ def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
     )
 
 
-def connection_clocks(grouped: DataFrame) -> DataFrame:
+def connection_clocks(*halves: DataFrame) -> DataFrame:
     """The newest ``ts`` of each connection, as ``connection_clock``."""
-    newest = F.max(F.greatest("req.ts", "res.ts")).alias("connection_clock")
-    return grouped.groupBy(F.coalesce("req.connection_id", "res.connection_id").alias("connection_id")).agg(newest)
+    times = reduce(DataFrame.unionByName, (some.select("connection_id", "ts") for some in halves))
+    return times.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
 
 
 def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta) -> Paired:

@@ -39,8 +39,8 @@ def run(spark: SparkSession, *batches: Sequence[Half]) -> tuple[dict[str, Any], 
     """Exchanges by id, and the ids that still wait, after some batches."""
     waiting, done = frame(spark, []), {}
     for batch in batches:
-        grouped = group_halves(frame(spark, batch), waiting)
-        paired = settle(grouped, connection_clocks(grouped), TIMEOUT, DAY)
+        frames = frame(spark, batch)
+        paired = settle(group_halves(frames, waiting), connection_clocks(frames, waiting), TIMEOUT, DAY)
         for exchange in paired.complete.collect():
             assert exchange.exchange_id not in done
             done[exchange.exchange_id] = exchange

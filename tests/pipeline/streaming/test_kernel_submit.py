@@ -55,7 +55,8 @@ def test_spark_workers_load_the_kernel_from_a_zip(tmp_path: Path) -> None:
             "payload_policy": "full",
         }
     )  # fmt: skip
-    pq.write_table(pa.Table.from_pandas(batch, arrow_schema(LANDING_COLUMNS)), landed)
+    rows = pa.RecordBatch.from_pandas(batch, arrow_schema(LANDING_COLUMNS))
+    pq.write_table(pa.Table.from_batches([rows]), landed)
     done = subprocess.run(
         [
             str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--py-files", str(archive),
@@ -68,7 +69,7 @@ def test_spark_workers_load_the_kernel_from_a_zip(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     assert list((tmp_path / "cache").rglob("*.nbi")), "the kernel was not compiled"
     decoded = pd.read_parquet(tmp_path / "decoded").sort_values("seq")
-    expected = decode_rows(Codec(), batch)
+    expected = decode_rows(Codec(), rows)
     for column in DECODED_COLUMNS:
         found = [None if pd.isna(value) else value for value in decoded[column.name]]
         assert found == expected[column.name], column.name
