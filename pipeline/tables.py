@@ -609,6 +609,11 @@ MONGO_COMMANDS = Table(
     cluster_by=("database", "collection", "command"),
 )
 
+_KNOWN_OFFSETS = {
+    "log_start_offset", "last_stable_offset", "high_watermark", "produced_offset", "fetch_position",
+    "committed_offset", "pending_offset",
+}  # fmt: skip
+
 OFFSET_TIMELINE = Table(
     "gold",
     "offset_timeline",
@@ -653,6 +658,28 @@ OFFSET_TIMELINE = Table(
     },
     keep_days=DERIVED_DAYS,
     cluster_by=("topic", "partition", "group_id"),
+)
+
+OFFSETS_BEFORE = Table(
+    "gold",
+    "offsets_before",
+    "What was known of each partition, group and client when a day began, so that no earlier day is read again",
+    (
+        _r("date", "date", "UTC day at whose beginning this held; days after the last news are left out"),
+        _r("cluster", "string", "Kafka cluster"),
+        _r("topic", "string", "Topic name, or its id while the name is not known"),
+        _r("incarnation", "int", "Which topic of this name"),
+        _r("partition", "int", "Partition index"),
+        _r("group_id", "string", "Consumer group; empty for what holds without a group"),
+        _c("client_id", "string", "Who"),
+        _r("ts", "timestamp", "Time of the last event of this client in this group"),
+        _r("exchange_id", "string", "The exchange that it comes from"),
+        _r("kind", "string", "kind of that event"),
+        *(c for c in OFFSET_TIMELINE.columns if c.name in _KNOWN_OFFSETS),
+    ),
+    key=("date", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
+    partition_by=("date",),
+    keep_days=FRAMES_DAYS,
 )
 
 API_LATENCY = Table(
@@ -837,6 +864,7 @@ TABLES: dict[str, Table] = {
         MONGO_HANDSHAKES,
         MONGO_COMMANDS,
         OFFSET_TIMELINE,
+        OFFSETS_BEFORE,
         API_LATENCY,
         MONGO_MINUTES,
         CLIENTS,

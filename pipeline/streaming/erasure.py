@@ -33,6 +33,7 @@ from pipeline.tables import (
     GAPS,
     MONGO_COMMANDS,
     OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
     OPEN_EXCHANGES,
     TOPICS,
     TRANSACTIONS,
@@ -50,7 +51,7 @@ _TEXTS = {
         f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
     ),
 }
-_MERGED = (GAPS, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, FINDINGS)
+_MERGED = (GAPS, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, OFFSETS_BEFORE, FINDINGS)
 """Tables with names of their own, whose rows are kept when gold is brought up to date."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
 

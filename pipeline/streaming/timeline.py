@@ -4,8 +4,9 @@ One row for each offset event, with everything that was known at that moment car
 from all its events, the group's committed offset from the group's, the fetch position from the client's. Order is
 (ts, exchange_id, kind, ordinal), so that the result does not depend on arrival.
 
-A refresh recomputes whole days from the first one that has news; what was known before comes from the last rows of the
-days that stay. Log positions follow the last statement, also downwards: a truncated log shows.
+A refresh recomputes whole days from the first one that has news; what was known when that day began lies in
+``gold.offsets_before``, so that a refresh costs the same however long the history is. Log positions follow the last
+statement, also downwards: a truncated log shows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pipeline.streaming.groups import settled_commits, with_group
 from pipeline.streaming.lag import add_lag
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import replace_dates
-from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
 
 PARTITION = ("cluster", "topic", "incarnation", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
@@ -47,7 +48,7 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date,
 
     said = with_group(events.where(F.col("date") >= since), states.where(F.col("date") >= since))
     rows = _statements(said).unionByName(_settled(events, states).where(F.col("date") >= since))
-    carried = carried_state(read_table(spark, lake, OFFSET_TIMELINE).where(F.col("date") < since))
+    carried = _known_before(spark, lake, first)
     timeline = add_lag(_carry_forward(rows, carried), events, batches, lookback)
     replace_dates(_numbered(timeline), lake, OFFSET_TIMELINE, first)
 
@@ -110,7 +111,29 @@ def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
     return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *_STATE)
 
 
-def carried_state(earlier: DataFrame) -> DataFrame:
+def _known_before(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
+    """What was known when the day ``first`` began: rows of ``gold.offsets_before``, noted there if they were not.
+
+    What was noted of later days goes, because news may change it. Noting comes before the timeline is written: cut off
+    in between, it is what the timeline of the days before says all the same.
+    """
+    noted = read_table(spark, lake, OFFSETS_BEFORE)
+    days = [row.date for row in noted.select("date").distinct().collect()]
+    last = max((day for day in days if day <= first), default=None)
+    is_later_noted = any(day > first for day in days)
+    if last == first and not is_later_noted:
+        return noted.where(F.col("date") == F.lit(first))
+    earlier = read_table(spark, lake, OFFSET_TIMELINE).where(F.col("date") < F.lit(first))
+    if last is not None:
+        earlier = earlier.where(F.col("date") >= F.lit(last))
+    known = _last_known(earlier.unionByName(noted.where(F.col("date") == F.lit(last)), allowMissingColumns=True))
+    if last is None and not is_later_noted and earlier.isEmpty():
+        return known
+    replace_dates(known.withColumn("date", F.lit(first)), lake, OFFSETS_BEFORE, first)
+    return read_table(spark, lake, OFFSETS_BEFORE).where(F.col("date") == F.lit(first))
+
+
+def _last_known(earlier: DataFrame) -> DataFrame:
     """The last row of each client in each group of each partition; together they hold all that was known.
 
     Every row has the state of its moment carried forward, so that the latest of these holds the partition's state, and

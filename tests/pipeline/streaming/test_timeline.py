@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.sinks import append
 from pipeline.streaming.timeline import refresh_timeline
-from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
 from tests.pipeline.rows import T0, row
 
 pytestmark = pytest.mark.spark
@@ -189,7 +191,7 @@ def moved(rows: Sequence[Row], name: str) -> list[Row]:
 
 def new_lake(spark: SparkSession, folder: Path) -> Lake:
     lake = Lake.at(folder)
-    create_tables(spark, lake, [STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE])
+    create_tables(spark, lake, [STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
     return lake
 
 
@@ -312,3 +314,21 @@ def test_days_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_p
     assert content(spark, lake) == content(spark, whole)
     last = content(spark, lake)[-1]
     assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
+
+    late, second, third = produced(day + 0.5, 12, 14), (T0 + timedelta(days=1)).date(), (T0 + timedelta(days=2)).date()
+    assert noted_days(spark, lake) == {second, third}
+    for place, first in ((lake, second), (whole, date(2026, 1, 1))):
+        put(spark, place, OFFSET_EVENTS, [late])
+        refresh_timeline(spark, place, Facts(), first, WEEK)
+    assert noted_days(spark, lake) == {second}, "what was known on the third day is another now"
+    refresh_timeline(spark, lake, Facts(), third, WEEK)
+    assert content(spark, lake) == content(spark, whole)
+    assert noted_days(spark, lake) == {second, third}
+    DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("date") < F.lit(third))
+    refresh_timeline(spark, lake, Facts(), third, WEEK)
+    of_third = [r for r in content(spark, whole) if r.date == third]
+    assert content(spark, lake) == of_third, "earlier days were read again"
+
+
+def noted_days(spark: SparkSession, lake: Lake) -> set[date]:
+    return {r.date for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
