@@ -44,7 +44,8 @@ def peers(readers: str) -> list[Candidate[Any]]:
         try:
             found += apart(f"benchmarks.{module}", readers)
         except ImportError as error:
-            CONSOLE.print(f"{error.name} is not installed (uv pip install --group bench)")
+            package = str(error.name).partition(".")[0]
+            CONSOLE.print(f"{package} is not installed (uv pip install --group bench)")
     if lacking := java_clients.lacks():
         CONSOLE.print(f"not installed: {lacking}")
         return found

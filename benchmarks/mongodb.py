@@ -6,14 +6,16 @@ import shutil
 from collections.abc import Iterator, Sequence
 
 import bson
+import numpy as np
 import orjson
 from bson import json_util
 
 from benchmarks.candidates import CONSOLE, AllAtOnce, Candidate, PerItem, measure, show
 from benchmarks.corpus import CAPTURES, CorpusFrame, recorded
 from benchmarks.tshark import MONGODB, ROUNDS, FromCapture, Tshark, copies, version
-from benchmarks.wirelake import Batch, batches
+from benchmarks.wirelake import Batch, batches, with_plain
 from decoder import Codec
+from decoder.columns import Bools
 from decoder.mongodb import kernel, kernel_fronts
 from decoder.mongodb.batch import read_batch, read_fronts
 from decoder.mongodb.documents import as_json, document_end
@@ -44,7 +46,7 @@ def main() -> None:
         ("Compressed", [one for one in common if one.api_key == OP_COMPRESSED]),
     ):
         given = batches(part)
-        read, fronts = (sum(sum(marks(one)) for one in given) for marks in (_read, _fronts_read))
+        read, fronts = (sum(int(marks(one).sum()) for one in given) for marks in (_read, _fronts_read))
         CONSOLE.print(f"\n{title}: {len(part):,}, of which the kernel reads {read:,}, and the fronts of {fronts:,}")
         beside_tshark(copies(part, MESSAGES))
     beside_pymongo(list(documents(common)))
@@ -127,26 +129,24 @@ def _front(message: CorpusFrame) -> bool:
     return summarise(message.data, message.direction) is not None
 
 
-def _fronts_read(given: Batch) -> list[bool]:
-    is_read: list[bool] = (read_fronts(given.data, given.is_response).rows[:, kernel_fronts.READ] != 0).tolist()
+def _fronts_read(given: Batch) -> Bools:
+    is_read: Bools = read_fronts(given.data, given.is_response).rows[:, kernel_fronts.READ] != 0
     return is_read
 
 
-def _read(given: Batch) -> list[bool]:
-    is_read: list[bool] = (
-        read_batch(given.data, given.is_response, given.flags).outcomes != kernel.GIVEN_BACK
-    ).tolist()
+def _read(given: Batch) -> Bools:
+    is_read: Bools = read_batch(given.data, given.is_response, given.flags).outcomes != kernel.GIVEN_BACK
     return is_read
 
 
-def _fronts(given: list[Batch]) -> list[bool]:
+def _fronts(given: list[Batch]) -> Bools:
     """With ``summarise`` for what the kernel gives back."""
-    return [good or _front(one) for batch in given for one, good in zip(batch.frames, _fronts_read(batch), strict=True)]
+    return np.concatenate([with_plain(_fronts_read(batch), batch.frames, _front) for batch in given])
 
 
-def _by_kernel(given: list[Batch]) -> list[bool]:
+def _by_kernel(given: list[Batch]) -> Bools:
     """As in Spark: with the plain reader for what the kernel gives back."""
-    return [good or _decode(one) for batch in given for one, good in zip(batch.frames, _read(batch), strict=True)]
+    return np.concatenate([with_plain(_read(batch), batch.frames, _decode) for batch in given])
 
 
 def _decode(message: CorpusFrame) -> bool:

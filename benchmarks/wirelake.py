@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,11 +71,15 @@ def _by_kernel(given: list[Batch], *, with_embedded: bool = False) -> Bools:
         if with_embedded:
             for _, embedded in embedded_in(batch, one.is_response, one.flags):
                 orjson.dumps(embedded)
-        understood = batch.outcomes != GIVEN_BACK
-        for number in np.flatnonzero(~understood).tolist():
-            understood[number] = _plain(one.frames[number])
-        marks.append(understood)
+        marks.append(with_plain(batch.outcomes != GIVEN_BACK, one.frames, _plain))
     return np.concatenate(marks)
+
+
+def with_plain(understood: Bools, frames: Sequence[CorpusFrame], read: Callable[[CorpusFrame], bool]) -> Bools:
+    """Which frames are understood when ``read`` takes those that the kernel gave back."""
+    for number in np.flatnonzero(~understood).tolist():
+        understood[number] = read(frames[number])
+    return understood
 
 
 def frame_readers() -> list[Candidate[CorpusFrame]]:
