@@ -126,6 +126,9 @@ class StreamSettings(BaseModel):
     trigger_seconds: Seconds = Field(
         default=10.0, description="A batch starts this often, if there is anything to read"
     )
+    gold_trigger_seconds: Seconds | None = Field(
+        default=None, description="The same of timelines and findings alone; null: as often as all else"
+    )
     max_files_per_trigger: Count = Field(default=200, description="Landing files that one batch reads at most")
     max_frames_files_per_trigger: Count = Field(
         default=1000, description="Files of bronze.frames that one batch of the second query reads at most"

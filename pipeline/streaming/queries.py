@@ -97,8 +97,8 @@ class Queries:
     summary: StreamSummary
     gate: Gate = field(default_factory=Gate)
 
-    def _start(self, name: str, source: DataFrame, step: Step) -> StreamingQuery:
-        """Start the query ``name``: ``step`` for each batch of ``source``."""
+    def _start(self, name: str, source: DataFrame, step: Step, every: float | None = None) -> StreamingQuery:
+        """Start the query ``name``: ``step`` for each batch of ``source``, a batch ``every`` so many seconds."""
 
         def run(frame: DataFrame, number: int) -> None:
             with self.gate.batch():
@@ -112,7 +112,7 @@ class Queries:
         writer = writer.option("checkpointLocation", self.lake.checkpoint(name))
         if self.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self.settings.trigger_seconds} seconds").start()
+        return writer.trigger(processingTime=f"{every or self.settings.trigger_seconds} seconds").start()
 
     def all(self, landing: Landing) -> list[Callable[[], StreamingQuery]]:
         """What starts each query, in the order in which the data flow."""
@@ -156,7 +156,12 @@ class Queries:
     def gold(self) -> StreamingQuery:
         """Silver → gold."""
         source = gold_news(self.spark, self.lake)
-        return self._start("gold", source, lambda days, _: write_gold(days, self.lake, self.settings))
+        return self._start(
+            "gold",
+            source,
+            lambda days, _: write_gold(days, self.lake, self.settings),
+            self.settings.gold_trigger_seconds,
+        )
 
     def run(self, *starts: Callable[[], StreamingQuery], is_enough: Callable[[], bool] = lambda: False) -> None:
         """Start queries, and wait until all have ended, or it is enough, or one failed; then none runs any more.

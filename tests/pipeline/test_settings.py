@@ -68,7 +68,7 @@ def test_spark_settings_become_texts(write) -> None:
     ("text", "key", "advice"),
     [
         ("strem: {}", "strem:", "did you mean `stream`?"),
-        ("stream: {triger_seconds: 1}", "stream.triger_seconds:", "allowed: trigger_seconds, max_files_per_trigger"),
+        ("stream: {triger_seconds: 1}", "stream.triger_seconds:", "allowed: trigger_seconds, gold_trigger_seconds"),
         ("stream: {trigger_seconds: 0}", "stream.trigger_seconds:", "greater than 0, not 0"),
         ("stream: {trigger_seconds: .nan}", "stream.trigger_seconds:", "finite"),
         ("stream: {max_files_per_trigger: many}", "stream.max_files_per_trigger:", "valid integer"),
