@@ -7,6 +7,7 @@ by ``--conf`` (see ``conf/local.yaml``), the defaults below.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +19,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from decoder.model import PayloadPolicy
 from pipeline.errors import UserError
-from pipeline.tables import TABLES
+from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
-_FOR_EVER = 10**6
+_MOST_DAYS, _FOR_EVER = 36_500, 10**6
 """Days."""
 
 
@@ -156,7 +157,7 @@ class MaintenanceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    keep_days: dict[str, Count | None] = Field(
+    keep_days: dict[str, Annotated[Count, Field(le=_MOST_DAYS)] | None] = Field(
         default_factory=dict,
         description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables.py says",
     )
@@ -170,12 +171,22 @@ class MaintenanceSettings(BaseModel):
         aged = [name for name, table in TABLES.items() if table.keep_days is not None]
         if unknown := sorted(set(value) - set(aged)):
             raise ValueError(f"{unknown[0]} is no table whose rows have an age; these are: {', '.join(aged)}")
-        aging = {name: value.get(name, TABLES[name].keep_days) for name in aged}
+        aging = {name: _days_kept(value, name) for name in aged}
         silver = min(days or _FOR_EVER for name, days in aging.items() if name.startswith("silver."))
         longer = [n for n, days in aging.items() if n.startswith("gold.") and (days or _FOR_EVER) > silver]
         if longer:
             raise ValueError(f"{longer[0]} would be kept longer than silver ({silver} days), which it is derived from")
         return value
+
+    def days_kept(self, table: Table) -> int | None:
+        """Days that a table keeps its rows; None: for ever."""
+        return _days_kept(self.keep_days, table.full_name)
+
+
+def _days_kept(chosen: Mapping[str, int | None], name: str) -> int | None:
+    if name == OFFSETS_BEFORE.full_name and name not in chosen:  # what is no more in the timeline is not known either
+        name = OFFSET_TIMELINE.full_name
+    return chosen.get(name, TABLES[name].keep_days)
 
 
 class Settings(BaseSettings):

@@ -665,7 +665,7 @@ OFFSETS_BEFORE = Table(
     "offsets_before",
     "What was known of each partition, group and client when a day began, so that no earlier day is read again",
     (
-        _r("date", "date", "UTC day at whose beginning this held; days after the last news are left out"),
+        _r("date", "date", "UTC day at whose beginning this held: the last one with news, and the one noted before"),
         _r("cluster", "string", "Kafka cluster"),
         _r("topic", "string", "Topic name, or its id while the name is not known"),
         _r("incarnation", "int", "Which topic of this name"),
@@ -678,8 +678,8 @@ OFFSETS_BEFORE = Table(
         *(c for c in OFFSET_TIMELINE.columns if c.name in _KNOWN_OFFSETS),
     ),
     key=("date", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
-    partition_by=("date",),
-    keep_days=FRAMES_DAYS,
+    keep_days=DERIVED_DAYS,
+    aged_by="ts",
 )
 
 API_LATENCY = Table(

@@ -57,6 +57,7 @@ def backfill_days(
     Raises:
         RefusedError: frames of these days have expired; nothing could take the place of what was derived from them.
     """
+    first, last = max(first, date.min + _DAY), min(last, date.max - _DAY)  # the days around them are looked at, too
     check_frames_are_there(spark, lake, first)
     days = F.col("date").between(F.lit(first), F.lit(last))
     if recode:

@@ -35,10 +35,10 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
     try:
         counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
         counts = counted.collect()[0]
-        if counts.all:
-            append(complete, lake, EXCHANGES, batch)
         if counts.all > counts.mongodb:
             _derive(complete, lake, batch)
+        if counts.all:  # names are saved by now: gold takes new exchanges as the sign that there may be some
+            append(complete, lake, EXCHANGES, batch)
         if counts.mongodb:
             write_commands(complete, lake, batch)
         if had_waiting or not paired.waiting.isEmpty():

@@ -23,6 +23,7 @@ from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.sinks import overwrite
 from pipeline.tables import (
     EXCHANGES,
+    FRAMES,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
     OFFSET_EVENTS,
@@ -114,6 +115,7 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
     kept_from = frames_kept_from(spark, lake)
     again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
+    _delete(spark, lake, FRAMES, ~again)  # maintenance may have been cut off before it did: they would be read again
     for table in OF_EXCHANGES:
         if _delete(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))

@@ -2,8 +2,9 @@
 
 An exchange goes as a whole, with both frames, if the name stands in a column of its frames or as a value in their JSON:
 also where a topic is one of many that a Metadata response lists, and also where the same text names something else.
-What was derived from it is derived anew without it. Names are looked for in frames and exchanges, which go last, and
-gold is derived anew even if nothing was found: after an interruption the same command does the rest.
+What was derived from it is derived anew without it. Names are looked for in frames and exchanges, which go last, the
+exchanges after the frames, as they are kept for longer; and gold is derived anew even if nothing was found: after an
+interruption the same command does the rest.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def erase(
     for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
         _delete(spark, lake, table, _says(table, wanted, texts))
     exchange_ids = ids.select("exchange_id").distinct()
-    for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, EXCHANGES, FRAMES):
+    for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
         _delete_exchanges(spark, lake, table, exchange_ids)
     _delete(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this

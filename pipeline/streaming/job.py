@@ -34,8 +34,8 @@ from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.maintenance import maintain_tables
-from pipeline.streaming.queries import Progress, Queries, StreamSummary
-from pipeline.streaming.requests import Backfill, Maintenance, is_asked, open_for_requests, perform, serve
+from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
+from pipeline.streaming.requests import Backfill, Maintenance, RefusedError, is_asked, open_for_requests, perform, serve
 from pipeline.streaming.session import build_session
 from pipeline.tables import FRAMES
 
@@ -78,18 +78,19 @@ class _Job:
             for start in (queries.exchanges, queries.gold):
                 queries.run(start)
 
-        if isinstance(request, Maintenance) and request.dry_run:
-            maintain_tables(self.spark, self.lake, request, self.settings, lambda: None, progress)
+        if isinstance(request, Maintenance):
+            if not request.dry_run:
+                catch_up()
+            with told_as(RefusedError, "maintenance"):
+                maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
             return
         catch_up()
-        if isinstance(request, Backfill):
+        with told_as(RefusedError, "the backfill"):
             backfill_days(
                 self.spark, self.lake, request.first, request.last,
                 recode=request.recode, settings=self.settings, progress=progress,
             )  # fmt: skip
-            queries.run(queries.gold)
-        else:
-            maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
+        queries.run(queries.gold)
 
 
 def run_stream(

@@ -51,8 +51,10 @@ def maintain_tables(
     if asked.erase:
         erase(spark, lake, asked.erase, settings, progress, dry_run=asked.dry_run)
     newest = newest_day(spark, lake)
-    for table in TABLES.values():
-        keep = asked.settings.keep_days.get(table.full_name, table.keep_days)
+    # Only a dry run may meet a lake that an older version made: else its tables have been completed.
+    tables = [table for table in TABLES.values() if DeltaTable.isDeltaTable(spark, lake.path(table))]
+    for table in tables:
+        keep = asked.settings.days_kept(table)
         if newest is not None and keep is not None:
             expire(spark, lake, table, newest - timedelta(days=keep), progress, dry_run=asked.dry_run)
         compact(spark, lake, table, progress, dry_run=asked.dry_run)
@@ -60,7 +62,7 @@ def maintain_tables(
         return
     catch_up()
     progress("removing files that no table needs any more")
-    for table in TABLES.values():
+    for table in tables:
         # What was erased must not lie in old files either. Into ops others may write at any time.
         at_once = bool(asked.erase) and table.schema != "ops"
         vacuum(spark, lake, table, 0 if at_once else asked.settings.vacuum_hours)

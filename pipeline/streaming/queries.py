@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -200,11 +201,24 @@ class Queries:
             time.sleep(0.1)
 
 
+@contextmanager
+def told_as(kind: type[UserError], what: str) -> Iterator[None]:
+    """Around work in Spark outside of queries: its errors become one line instead of Java's and Python's traces.
+
+    Raises:
+        UserError: of this kind; says what stopped and why.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise kind(f"{what} stopped: {_cause(error)}\nMend the cause and ask again: it does the rest.") from error
+
+
 def _failed(queries: Sequence[StreamingQuery]) -> bool:
     return any(query.exception() is not None for query in queries)
 
 
-def _cause(error: StreamingQueryException) -> str:
+def _cause(error: Exception) -> str:
     """The line of the error that says what happened, without Java's and Python's stack traces, and the file if any."""
     text = str(error).split("=== Streaming Query ===")[0]
     lines = [line.strip() for line in text.splitlines()]

@@ -96,7 +96,7 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
         if _SOURCES.is_dir():  # run from a checkout: Python workers find the same packages. A cluster has no checkout
             known = os.environ.get("PYTHONPATH")
             defaults["spark.executorEnv.PYTHONPATH"] = f"{_SOURCES}{os.pathsep + known if known else ''}"
-    return {**{key: value for key, value in defaults.items() if key not in given}, **_FIXED, **extra}
+    return {**{key: value for key, value in defaults.items() if key not in given}, **extra, **_FIXED}
 
 
 def _environment(master: str) -> dict[str, str]:

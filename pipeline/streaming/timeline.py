@@ -20,8 +20,8 @@ from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import settled_commits, with_group
 from pipeline.streaming.lag import add_lag
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.sinks import replace_dates
-from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+from pipeline.streaming.sinks import fit, overwrite, replace_dates
+from pipeline.tables import DERIVED_DAYS, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
 
 PARTITION = ("cluster", "topic", "incarnation", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
@@ -114,22 +114,25 @@ def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
 def _known_before(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
     """What was known when the day ``first`` began: rows of ``gold.offsets_before``, noted there if they were not.
 
-    What was noted of later days goes, because news may change it. Noting comes before the timeline is written: cut off
-    in between, it is what the timeline of the days before says all the same.
+    What was noted of later days goes, because news may change it; beside the note of ``first`` stays the one before,
+    for news that come late. Noting comes before the timeline is written: cut off in between, it is what the timeline of
+    the days before says all the same.
     """
     noted = read_table(spark, lake, OFFSETS_BEFORE)
-    days = [row.date for row in noted.select("date").distinct().collect()]
+    days = sorted(row.date for row in noted.select("date").distinct().collect())
     last = max((day for day in days if day <= first), default=None)
-    is_later_noted = any(day > first for day in days)
-    if last == first and not is_later_noted:
+    if last == first == days[-1]:
         return noted.where(F.col("date") == F.lit(first))
-    earlier = read_table(spark, lake, OFFSET_TIMELINE).where(F.col("date") < F.lit(first))
-    if last is not None:
-        earlier = earlier.where(F.col("date") >= F.lit(last))
-    known = _last_known(earlier.unionByName(noted.where(F.col("date") == F.lit(last)), allowMissingColumns=True))
-    if last is None and not is_later_noted and earlier.isEmpty():
+    oldest = first - timedelta(days=DERIVED_DAYS)
+    earlier = read_table(spark, lake, OFFSET_TIMELINE).where(
+        (F.col("date") >= F.lit(last or oldest)) & (F.col("date") < F.lit(first))
+    )
+    at_last = noted.where(F.col("date") == F.lit(last))
+    known = _last_known(earlier.unionByName(at_last, allowMissingColumns=True)).where(F.col("ts") >= F.lit(oldest))
+    if not days and earlier.isEmpty():
         return known
-    replace_dates(known.withColumn("date", F.lit(first)), lake, OFFSETS_BEFORE, first)
+    notes = known.withColumn("date", F.lit(first))
+    overwrite(notes if last == first else fit(notes, OFFSETS_BEFORE).unionByName(at_last), lake, OFFSETS_BEFORE)
     return read_table(spark, lake, OFFSETS_BEFORE).where(F.col("date") == F.lit(first))
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from pipeline.tables import TABLES, Table
+from pipeline.tables import OFFSETS_BEFORE, TABLES, Table
 
-DATA = [table for name, table in TABLES.items() if not name.startswith("ops.")]
-"""The tables that tell of the traffic, not of the pipeline."""
+DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSETS_BEFORE]
+"""The tables that tell of the traffic, not of the pipeline. What was known before a day is noted of days with news."""
 
 
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:

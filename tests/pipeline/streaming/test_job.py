@@ -160,8 +160,7 @@ def test_pieces_and_crashes_after_any_write_give_the_same_tables(
 
 
 def test_a_backfill_gives_what_the_stream_gave(spark: SparkSession, landing: Path, lake: Path, whole: Path) -> None:
-    days = sorted({r["date"] for r in rows(whole, FRAMES)})
-    run_backfill(lake, days[0], days[-1], recode=True, spark=spark)
+    run_backfill(lake, date.min, date.max, recode=True, spark=spark)
     assert_same(lake, whole)
     done = versions(lake, DATA)
     run_stream(landing, lake, once=True, spark=spark)
@@ -178,6 +177,17 @@ def test_a_backfill_mends_what_was_damaged(spark: SparkSession, lake: Path, whol
     days = sorted({r["date"] for r in rows(whole, FRAMES)})
     run_backfill(lake, days[0], days[-1], recode=True, spark=spark)
     assert_same(lake, whole)
+
+
+def test_a_table_that_cannot_be_read_ends_a_backfill_with_a_reason(
+    spark: SparkSession, lake: Path, whole: Path
+) -> None:
+    for file in (lake / FRAMES.path).rglob("*.parquet"):
+        file.unlink()
+    days = sorted({r["date"] for r in rows(whole, FRAMES)})
+    with pytest.raises(UserError, match=r"the backfill stopped: .*not exist") as told:
+        run_backfill(lake, days[0], days[-1], spark=spark)
+    assert len(str(told.value).splitlines()) == 2, "no stack trace"
 
 
 def test_a_missing_landing_zone_is_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -22,7 +23,7 @@ from pipeline.streaming.lake import Lake, create_tables, frames_kept_from, struc
 from pipeline.streaming.maintenance import maintain_tables
 from pipeline.streaming.requests import Maintenance, RefusedError
 from pipeline.streaming.sinks import append
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, LANDING_COLUMNS, OFFSET_TIMELINE, TABLES, Table
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, LANDING_COLUMNS, OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 from tests.pipeline.lakes import DATA, assert_same, rows, versions
 from tests.pipeline.rows import row
 
@@ -68,10 +69,14 @@ def maintain(spark: SparkSession, lake: Path, **asked: Any) -> list[str]:
     return said
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(spark: SparkSession, aged: Path) -> None:
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(spark: SparkSession, aged: Path, tmp_path: Path) -> None:
     before = versions(aged)
     said = maintain(spark, aged, dry_run=True)
     assert versions(aged) == before
+    older = tmp_path / "of an older version"
+    shutil.copytree(aged, older)
+    shutil.rmtree(older / OFFSETS_BEFORE.path)
+    assert maintain(spark, older, dry_run=True) == said
     assert f"bronze.frames: would drop 1 rows from before {STILL}" in said
     assert "bronze.frames: would bring together 5 small files of 2 days" in said
 
@@ -121,6 +126,7 @@ def test_frames_of_days_that_were_dropped_do_not_come_back(spark: SparkSession, 
         ("{silver.open_exchanges: 1}", "is no table whose rows have an age"),
         ("{silver.offset_events: 10}", "would be kept longer than silver"),
         ("{bronze.frames: 0}", "greater than or equal to 1"),
+        ("{bronze.frames: 1000000}", "less than or equal to 36500"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(tmp_path: Path, content: str, said: str) -> None:
@@ -128,6 +134,12 @@ def test_settings_that_make_no_sense_are_told(tmp_path: Path, content: str, said
     conf.write_text(f"maintain:\n  keep_days: {content}\n")
     with pytest.raises(UserError, match=said):
         load_settings(conf)
+
+
+def test_what_was_known_before_a_day_stays_as_long_as_the_timeline() -> None:
+    gold = {"gold.offset_timeline": 7, "gold.api_latency": 7}
+    assert MaintenanceSettings(keep_days=gold).days_kept(OFFSETS_BEFORE) == 7
+    assert MaintenanceSettings(keep_days=gold | {"gold.offsets_before": 3}).days_kept(OFFSETS_BEFORE) == 3
 
 
 def test_the_stream_finds_nothing_new_after_maintenance(

@@ -36,7 +36,8 @@ def test_on_a_cluster_nothing_of_this_machine_is_set(by_submit: bool) -> None:
 
 def test_what_is_chosen_wins_the_settings_over_spark_submit_but_not_what_delta_needs() -> None:
     given = {"spark.master": "yarn", "spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET", CHECKOUT: "deps"}
-    settings = _settings(given, {"spark.sql.shuffle.partitions": "7"})
+    settings = _settings(given, {"spark.sql.shuffle.partitions": "7", "spark.sql.ansi.enabled": "false"})
     assert not {"spark.master", "spark.driver.memory", CHECKOUT} & set(settings), "spark-submit's stay"
     assert settings["spark.sql.shuffle.partitions"] == "7"
     assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert settings["spark.sql.ansi.enabled"] == "true"
