@@ -1,6 +1,6 @@
 """Kill the job again and again, then compare: ``python -m tests.faults.campaign --kills 52 --seed 1``.
 
-Frames of recorded captures land piece by piece; before each run another piece. Each run is killed by SIGKILL, the
+Frames of recorded captures land piece by piece, before each run another piece. Each run is killed by SIGKILL, the
 driver with its JVM at a named point or at any moment, or Python workers in the middle of a batch. In the end the job
 runs undisturbed, and every row of every table must be what one undisturbed run over all pieces gives.
 """
@@ -20,10 +20,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.landed import another, rows_of
 from pipeline.capture.reading import read_capture
 from pipeline.tables import FRAMES
 from tests.faults.victim import ANY_MOMENT, KILLED, POINTS, WORKER
@@ -32,6 +35,7 @@ from tests.requirements import ROOT
 
 SAMPLES = ("stuck_commit", "stalled_lso", "healthy")
 WORKERS_A_RUN = 4
+_LATER = timedelta(hours=20)
 _CALLS = {
     "exchanges: after an append": 4,
     "maintain: in between compactions": 12,
@@ -57,18 +61,23 @@ class Outcome:
 
 
 def pieces_of(samples: Sequence[str], folder: Path, count: int) -> list[Path]:
-    """Land captures, and cut the landing files into about ``count`` pieces, also between requests and responses."""
-    read_capture([ROOT / "tests" / "captures" / f"{sample}.pcap" for sample in samples], folder / "landed")
-    files = sorted((folder / "landed").glob("date=*/*.parquet"))
-    total = sum(pq.read_metadata(file).num_rows for file in files)
+    """Cut what the agent lands into about ``count`` pieces, also between requests and responses.
+
+    The captures follow each other by most of a day, as seen by another agent each: midnights lie between them.
+    """
+    landed = []
+    for number, sample in enumerate(samples):
+        read_capture([ROOT / "tests" / "captures" / f"{sample}.pcap"], folder / "landed" / sample)
+        landed.append(another(rows_of(folder / "landed" / sample), f"agent-{number}", _LATER * number))
+    step = max(1, -(-sum(table.num_rows for table in landed) // count))
     found: list[Path] = []
-    for file in files:
-        table = pq.ParquetFile(file).read()
-        step = max(1, -(-total // count))
-        for number, start in enumerate(range(0, table.num_rows, step)):
-            target = folder / "pieces" / file.parent.name / f"{file.stem}-{number:03}.parquet"
+    for table in landed:
+        for start in range(0, table.num_rows, step):
+            piece = table.slice(start, step)
+            day = pc.min(piece["ts"]).as_py()
+            target = folder / "pieces" / f"date={day:%Y-%m-%d}" / f"{len(found):03}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table.slice(start, step), target)
+            pq.write_table(piece, target)
             found.append(target)
     return found
 
