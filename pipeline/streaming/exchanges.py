@@ -39,7 +39,7 @@ class Paired:
 
 
 def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
-    """One row an exchange: ``req`` and ``res``, structs of the halves or null, and ``frames``, how many are new.
+    """One row an exchange: ``req`` and ``res``, structs of the halves or null.
 
     Should an id repeat in one direction, the first frame wins.
 
@@ -47,9 +47,7 @@ def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
         frames: rows of ``bronze.frames`` (without the raw frame).
         waiting: rows of ``silver.open_exchanges``.
     """
-    halves = frames.select(*HALF_COLUMNS, F.lit(1).alias("new")).unionByName(
-        waiting.select(*HALF_COLUMNS, F.lit(0).alias("new"))
-    )
+    halves = frames.select(*HALF_COLUMNS).unionByName(waiting.select(*HALF_COLUMNS))
     # A frame that the agent could not number stands for itself.
     own_id = F.concat_ws("/", "connection_id", "direction", "seq")
     numbered = halves.withColumn("exchange_id", F.coalesce("exchange_id", own_id))
@@ -59,9 +57,7 @@ def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
         is_it = F.col("direction") == direction
         return F.min_by(F.when(is_it, half), F.when(is_it, F.col("seq")))
 
-    return numbered.groupBy("exchange_id").agg(
-        first("request").alias("req"), first("response").alias("res"), F.sum("new").alias("frames")
-    )
+    return numbered.groupBy("exchange_id").agg(first("request").alias("req"), first("response").alias("res"))
 
 
 def connection_clocks(*halves: DataFrame) -> DataFrame:
