@@ -29,6 +29,8 @@ from pipeline.tables import (
 )
 
 _DAY = timedelta(days=1)
+_EARLIEST = date(1970, 1, 1)
+"""No capture tells an earlier time."""
 
 
 def backfill_days(
@@ -57,7 +59,7 @@ def backfill_days(
     Raises:
         RefusedError: frames of these days have expired; nothing could take the place of what was derived from them.
     """
-    first, last = max(first, date.min + _DAY), min(last, date.max - _DAY)  # the days around them are looked at, too
+    first, last = max(first, _EARLIEST), min(last, date.max - _DAY)  # the days around them are looked at, too
     check_frames_are_there(spark, lake, first)
     days = F.col("date").between(F.lit(first), F.lit(last))
     if recode:
