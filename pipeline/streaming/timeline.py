@@ -48,15 +48,9 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date,
 
     said = with_group(events.where(F.col("date") >= since), states.where(F.col("date") >= since))
     rows = _statements(said).unionByName(_settled(events, states).where(F.col("date") >= since))
-    known = _numbered(_carry_forward(rows, _known_before(spark, lake, first))).persist()
-    try:
-        # Most rows are about no group's commits: only the others take part in what is sorted by offset.
-        is_behind = F.col("committed_offset").isNotNull()
-        behind = add_lag(known.where(is_behind), events, batches, lookback)
-        timeline = behind.unionByName(known.where(~is_behind), allowMissingColumns=True)
-        replace_dates(timeline, lake, OFFSET_TIMELINE, first)
-    finally:
-        known.unpersist()
+    carried = _known_before(spark, lake, first)
+    timeline = add_lag(_carry_forward(rows, carried), events, batches, lookback)
+    replace_dates(_numbered(timeline), lake, OFFSET_TIMELINE, first)
 
 
 def _named(rows: DataFrame, facts: Facts) -> DataFrame:
@@ -159,7 +153,6 @@ def _carry_forward(rows: DataFrame, carried: DataFrame) -> DataFrame:
     both = rows.withColumn("is_new", F.lit(True)).unionByName(
         carried.withColumn("is_new", F.lit(False)), allowMissingColumns=True
     )
-    both = both.repartition("cluster", "topic", "partition")  # once, for all windows here and in _numbered
 
     def last(column: str, by: WindowSpec) -> Column:
         return F.last(column, ignorenulls=True).over(by.orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0))
