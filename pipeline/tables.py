@@ -609,10 +609,10 @@ MONGO_COMMANDS = Table(
     cluster_by=("database", "collection", "command"),
 )
 
-_KNOWN_OFFSETS = {
-    "log_start_offset", "last_stable_offset", "high_watermark", "produced_offset", "fetch_position",
-    "committed_offset", "pending_offset",
-}  # fmt: skip
+LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
+"""Columns of the timeline that hold what was last known of a partition."""
+OFFSET_STATE = (*LOG_STATE, "committed_offset", "pending_offset", "fetch_position")
+"""The same with what was last known of a group and of a client."""
 
 OFFSET_TIMELINE = Table(
     "gold",
@@ -675,7 +675,7 @@ OFFSETS_BEFORE = Table(
         _r("ts", "timestamp", "Time of the last event of this client in this group"),
         _r("exchange_id", "string", "The exchange that it comes from"),
         _r("kind", "string", "kind of that event"),
-        *(c for c in OFFSET_TIMELINE.columns if c.name in _KNOWN_OFFSETS),
+        *(c for c in OFFSET_TIMELINE.columns if c.name in OFFSET_STATE),
     ),
     key=("date", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
     keep_days=DERIVED_DAYS,

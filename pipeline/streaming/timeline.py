@@ -20,13 +20,20 @@ from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import settled_commits, with_group
 from pipeline.streaming.lag import add_lag
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.sinks import fit, overwrite, replace_dates
-from pipeline.tables import DERIVED_DAYS, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+from pipeline.streaming.sinks import overwrite, replace_dates
+from pipeline.tables import (
+    DERIVED_DAYS,
+    LOG_STATE,
+    OFFSET_EVENTS,
+    OFFSET_STATE,
+    OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+)
 
 PARTITION = ("cluster", "topic", "incarnation", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
-_LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
-_STATE = (*_LOG_STATE, "committed_offset", "pending_offset", "fetch_position")
 _WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
 
@@ -102,13 +109,13 @@ def _statements(events: DataFrame) -> DataFrame:
 
 def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
     """A row at the end of each transaction for each offset that it commits or drops."""
-    unsaid = (*_LOG_STATE, "fetch_position", "pending_offset", "event_next_offset")
+    unsaid = (*LOG_STATE, "fetch_position", "pending_offset", "event_next_offset")
     nulls = {name: F.lit(None).cast("bigint") for name in unsaid}
     applied = F.when(F.col("kind") == "txn_applied", F.col("offset"))
     stated = settled_commits(events, states).withColumns(
         {"event_offset": F.col("offset"), "committed_offset": applied, **nulls}
     )
-    return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *_STATE)
+    return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *OFFSET_STATE)
 
 
 def _known_before(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
@@ -132,7 +139,7 @@ def _known_before(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
     if not days and earlier.isEmpty():
         return known
     notes = known.withColumn("date", F.lit(first))
-    overwrite(notes if last == first else fit(notes, OFFSETS_BEFORE).unionByName(at_last), lake, OFFSETS_BEFORE)
+    overwrite(notes if last == first else notes.unionByName(at_last), lake, OFFSETS_BEFORE)
     return read_table(spark, lake, OFFSETS_BEFORE).where(F.col("date") == F.lit(first))
 
 
@@ -143,7 +150,7 @@ def _last_known(earlier: DataFrame) -> DataFrame:
     the latest of a group the group's.
     """
     known = earlier.withColumn("incarnation", F.coalesce("incarnation", F.lit(0)))
-    row = F.struct("ts", "exchange_id", "kind", *_STATE)
+    row = F.struct("ts", "exchange_id", "kind", *OFFSET_STATE)
     order = F.struct("ts", "exchange_id", "ordinal")
     last = known.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
     return last.select(*PARTITION, "group_id", "client_id", "row.*")
@@ -167,7 +174,7 @@ def _carry_forward(rows: DataFrame, carried: DataFrame) -> DataFrame:
         F.struct("pending_offset"),
     )
     return (
-        both.withColumns({name: last(name, partition) for name in _LOG_STATE})
+        both.withColumns({name: last(name, partition) for name in LOG_STATE})
         .withColumn("pending", pending)
         .withColumn("pending_offset", F.when(of_group, last("pending", group)["pending_offset"]))
         .withColumn("committed_offset", F.when(of_group, last("committed_offset", group)))
