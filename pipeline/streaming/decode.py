@@ -87,13 +87,10 @@ def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False
 
 
 def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The landed columns of a batch with others behind them."""
+    """A batch with more columns behind its own."""
     import pyarrow as pa  # noqa: PLC0415 - on the worker only
 
-    landed = [column.name for column in LANDING_COLUMNS]
-    return pa.RecordBatch.from_arrays(
-        [*(batch.column(name) for name in landed), *columns.values()], names=[*landed, *columns]
-    )
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns.values()], names=[*batch.schema.names, *columns])
 
 
 def decode_rows(codec: Codec, batch: pa.RecordBatch) -> dict[str, list[object]]:
