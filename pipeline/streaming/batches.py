@@ -30,7 +30,8 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
         return Counted(0, 0)
     # Bodies are most of the memory: they are kept once, and what follows from them is computed where it is needed.
     grouped = group_halves(frames, waiting).persist()
-    paired = settle(grouped, connection_clocks(frames, waiting), settings.answer_timeout, settings.abandon_timeout)
+    clocks = connection_clocks(frames, waiting).persist()
+    paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
     complete = paired.complete
     try:
         counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
@@ -45,6 +46,7 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
             overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
     finally:
         grouped.unpersist()
+        clocks.unpersist()
     return Counted(rows_in, counts.all)
 
 
