@@ -6,6 +6,8 @@ writes of the same batch are derived from is overwritten last: the halves that w
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -16,6 +18,7 @@ from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.mongo import write_commands
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, said_by, state_rows
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import Batch, append, overwrite
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS, STREAM_PROGRESS
 
@@ -58,12 +61,12 @@ def _derive(complete: DataFrame, lake: Lake, batch: Batch) -> None:
         told = said.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact"))).collect()[0]
         before = load_facts(spark, lake)
         facts = before.merged(collect_facts(said)) if told.fact else before
-        if told.event:
-            append(event_rows(said, facts), lake, OFFSET_EVENTS, batch)
-        if told.batch:
-            append(batch_rows(said, facts), lake, RECORD_BATCHES, batch)
-        if told.state:
-            append(state_rows(said, facts), lake, STATE_EVENTS, batch)
+        rows = (
+            (told.event, event_rows, OFFSET_EVENTS),
+            (told.batch, batch_rows, RECORD_BATCHES),
+            (told.state, state_rows, STATE_EVENTS),
+        )
+        side_by_side(*(partial(append, of(said, facts), lake, table, batch) for some, of, table in rows if some))
     finally:
         said.unpersist()
     rename_earlier(spark, lake, facts, before)

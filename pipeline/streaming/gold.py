@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -17,13 +18,14 @@ from decoder.kafka.state import GROUP_KINDS, TRANSACTION_KINDS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.assignments import NEWS_KINDS, drop_provisional, refresh_assignments
 from pipeline.streaming.clients import refresh_clients
-from pipeline.streaming.facts import load_facts
+from pipeline.streaming.facts import Facts, load_facts
 from pipeline.streaming.fetch_sessions import refresh_fetch_sessions
 from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.latency import refresh_latency
 from pipeline.streaming.mongo_minutes import refresh_mongo_minutes
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import day_of
 from pipeline.streaming.timeline import refresh_timeline
 from pipeline.streaming.transactions import refresh_transactions
@@ -99,12 +101,28 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
         return Counted(0, 0)
     found = _News({row["about"]: row["us"] for row in counted})
     facts = load_facts(spark, lake)
+    # None of these reads what another writes; findings read all of it.
+    side_by_side(
+        partial(_refresh_offsets, spark, lake, facts, found, settings),
+        partial(_refresh_traffic, spark, lake, facts, found),
+        partial(_refresh_holders, spark, lake, facts, found, settings),
+    )
+    findings = refresh_findings(spark, lake, settings.findings, day_of(min(found.first_us.values())))
+    return Counted(sum(row["rows"] for row in counted), findings)
+
+
+def _refresh_traffic(spark: SparkSession, lake: Lake, facts: Facts, found: _News) -> None:
+    """Who asked what, and how long it took."""
     if (since := found.since([EXCHANGED, NAMES])) is not None:
         refresh_latency(spark, lake, since)
     if (since := found.since([COMMANDS])) is not None:
         refresh_mongo_minutes(spark, lake, since)
     if (since := found.since([EXCHANGED, NAMES, COMMANDS])) is not None:
         refresh_clients(spark, lake, facts, since)
+
+
+def _refresh_holders(spark: SparkSession, lake: Lake, facts: Facts, found: _News, settings: StreamSettings) -> None:
+    """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
         drop_provisional(spark, lake, facts)
     if (since := found.since([ASSIGNED])) is not None:
@@ -113,7 +131,9 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
         refresh_transactions(spark, lake, since, settings.lag_lookback)
     if (since := found.since([SESSIONS, FETCHED])) is not None:
         refresh_fetch_sessions(spark, lake, day_of(since))
+
+
+def _refresh_offsets(spark: SparkSession, lake: Lake, facts: Facts, found: _News, settings: StreamSettings) -> None:
+    """Where partitions and groups stood."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         refresh_timeline(spark, lake, facts, day_of(since), settings.lag_lookback)
-    findings = refresh_findings(spark, lake, settings.findings, day_of(min(found.first_us.values())))
-    return Counted(sum(row["rows"] for row in counted), findings)

@@ -6,6 +6,7 @@ Bodies are large and parsing them is the work, so that all of it is taken from e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from decoder.kafka import facts as said
 from decoder.kafka import offsets, state
 from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, read_table, struct_type
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 if TYPE_CHECKING:
@@ -232,11 +234,14 @@ def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts)
     Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
     """
     servers, names = facts.servers_changed(before), facts.names_learned(before)
-    for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS):
+
+    def rename(table: Table) -> None:
         if names:
             _rename_topics(spark, lake, table, names)
         if servers:
             _rename_clusters(spark, lake, table, facts.spans(spark, servers))
+
+    side_by_side(*(partial(rename, table) for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS)))
 
 
 def _rename_topics(spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str]) -> None:

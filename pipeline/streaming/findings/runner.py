@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +35,7 @@ from pipeline.streaming.findings.episodes import Episode, collect_episodes, exch
 from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import overwrite_if_changed
 from pipeline.tables import (
     EXCHANGES,
@@ -80,15 +83,19 @@ def observe(
     sources: Sources, gaps: DataFrame, commands: DataFrame | None, facts: Facts, settings: FindingSettings
 ) -> Observed:
     """Run the shared queries; ``commands`` None: there are none of MongoDB."""
-    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
     symptoms = exchange_symptoms(sources.exchanges, gaps, settings)
     if commands is not None:
         symptoms = symptoms.unionByName(mongo.symptom_rows(commands, settings))
-    for episode in collect_episodes(symptoms, facts, settings):
-        episodes[episode.rule].append(episode)
-    return Observed(
-        episodes, collect_traffic(sources.exchanges, facts), newest_versions(sources.exchanges, facts), facts
+    seen: list[Any] = side_by_side(
+        partial(collect_episodes, symptoms, facts, settings),
+        partial(collect_traffic, sources.exchanges, facts),
+        partial(newest_versions, sources.exchanges, facts),
     )
+    of_all, traffic, newest = seen
+    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in of_all:
+        episodes[episode.rule].append(episode)
+    return Observed(episodes, traffic, newest, facts)
 
 
 def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: date) -> list[Finding]:
@@ -114,10 +121,13 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: 
     for traffic in seen.traffic:
         ends[traffic.cluster] = max(traffic.last_us, ends.get(traffic.cluster, 0))
     timed = replace(sources, ends=ends)
-    found = [finding for find in ON_TABLES for finding in find(timed, settings)]
+    on_tables = side_by_side(
+        *(partial(find, timed, settings) for find in ON_TABLES),
+        partial(capture_loss.find, timed, gaps, seen.facts, settings),
+    )
+    found = list(chain.from_iterable(on_tables))
     found += counted.find(seen.episodes, timed, settings)
     found += clients.find(seen.episodes, seen.traffic, seen.newest, seen.facts, timed, settings)
-    found += capture_loss.find(timed, gaps, seen.facts, settings)
     if commands is not None:
         found += mongo.find(mongo.left_open(commands, gaps, ends, settings), ends, settings)
     return _once(found)
