@@ -19,7 +19,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, frames_kept_from, read_table
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table, snapshot
 from pipeline.streaming.sinks import overwrite
 from pipeline.tables import (
     EXCHANGES,
@@ -46,8 +46,9 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
     On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself tells.
     """
     if lake.is_local:
-        done = _batches_done(spark, lake)
-        for query in QUERIES:
+        begun = [query for query in QUERIES if Path(lake.checkpoint(query)).exists()]
+        done = _batches_done(spark, lake) if begun else {}
+        for query in begun:
             if (fault := fault_of(Path(lake.checkpoint(query)), done)) is not None:
                 aside = _put_aside(Path(lake.checkpoint(query)))
                 progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
@@ -120,12 +121,18 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
         if _delete(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
-    if not waiting.where(again).isEmpty():
+    if _holds(spark, lake, OPEN_EXCHANGES, again):
         overwrite(waiting.where(~again), lake, OPEN_EXCHANGES)
 
 
 def _delete(spark: SparkSession, lake: Lake, table: Table, rows: F.Column) -> bool:
-    if read_table(spark, lake, table).where(rows).isEmpty():
+    if not _holds(spark, lake, table, rows):
         return False
     DeltaTable.forPath(spark, lake.path(table)).delete(rows)
     return True
+
+
+def _holds(spark: SparkSession, lake: Lake, table: Table, rows: F.Column) -> bool:
+    if snapshot(spark, lake, table).version() == 0:  # just made: no need to plan a query
+        return False
+    return not read_table(spark, lake, table).where(rows).isEmpty()

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.tables import FRAMES, TABLES, Column, Table, quoted
 
 _PROPERTIES = {
@@ -101,8 +103,8 @@ def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | Non
     """
     if lake.is_local:
         _check_writable(Path(lake.root))
-    for table in TABLES.values() if tables is None else tables:
-        _ensure(spark, lake, table)
+    wanted = TABLES.values() if tables is None else tables
+    side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))
 
 
 def _check_writable(root: Path) -> None:
@@ -146,21 +148,19 @@ def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
     place = f"delta.`{lake.path(table)}`"
-    present = set(read_table(spark, lake, table).columns)
+    metadata = snapshot(spark, lake, table).metadata()
+    present = set(metadata.schema().fieldNames())
     for column in table.columns:
         if column.name not in present:
             comment = quoted(column.comment)
             spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type} COMMENT {comment})")
-    if table.checks:
-        detail = spark.sql(f"SHOW TBLPROPERTIES {place}").collect()
-        known = {row["key"]: row["value"] for row in detail}
-        for name, condition in table.checks.items():
-            before = known.get(f"delta.constraints.{name}")
-            if before is not None and without_spaces(before) == without_spaces(condition):
-                continue
-            if before is not None:
-                spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
-            spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+    for name, condition in table.checks.items():
+        known = metadata.configuration().get(f"delta.constraints.{name}")
+        if known.isDefined() and without_spaces(known.get()) == without_spaces(condition):
+            continue
+        if known.isDefined():
+            spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
+        spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
 
 
 def without_spaces(condition: str) -> str:
