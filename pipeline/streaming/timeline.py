@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.streaming.carry_forward import carry_forward
 from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import settled_commits, with_group
-from pipeline.streaming.lag import add_lag
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import overwrite, replace_dates
 from pipeline.tables import (
@@ -55,9 +55,8 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date,
 
     said = with_group(events.where(F.col("date") >= since), states.where(F.col("date") >= since))
     rows = _statements(said).unionByName(_settled(events, states).where(F.col("date") >= since))
-    carried = _known_before(spark, lake, first)
-    timeline = add_lag(_carry_forward(rows, carried), events, batches, lookback)
-    replace_dates(_numbered(timeline), lake, OFFSET_TIMELINE, first)
+    timeline = carry_forward(rows, _known_before(spark, lake, first), events, batches, lookback)
+    replace_dates(timeline, lake, OFFSET_TIMELINE, first)
 
 
 def _named(rows: DataFrame, facts: Facts) -> DataFrame:
@@ -154,38 +153,3 @@ def _last_known(earlier: DataFrame) -> DataFrame:
     order = F.struct("ts", "exchange_id", "ordinal")
     last = known.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
     return last.select(*PARTITION, "group_id", "client_id", "row.*")
-
-
-def _carry_forward(rows: DataFrame, carried: DataFrame) -> DataFrame:
-    both = rows.withColumn("is_new", F.lit(True)).unionByName(
-        carried.withColumn("is_new", F.lit(False)), allowMissingColumns=True
-    )
-
-    def last(column: str, by: WindowSpec) -> Column:
-        return F.last(column, ignorenulls=True).over(by.orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0))
-
-    partition = Window.partitionBy(*PARTITION)
-    group = Window.partitionBy(*PARTITION, "group_id")
-    client = Window.partitionBy(*PARTITION, "group_id", "client_id")
-    of_group = F.col("group_id") != ""
-    # What is pending may end in nothing, and nothing must be told apart from "not said here".
-    pending = F.when(
-        F.col("kind").isin("txn_committed", "txn_applied", "txn_discarded") | ~F.col("is_new"),
-        F.struct("pending_offset"),
-    )
-    return (
-        both.withColumns({name: last(name, partition) for name in LOG_STATE})
-        .withColumn("pending", pending)
-        .withColumn("pending_offset", F.when(of_group, last("pending", group)["pending_offset"]))
-        .withColumn("committed_offset", F.when(of_group, last("committed_offset", group)))
-        .withColumn("fetch_position", last("fetch_position", client))
-        .where("is_new")
-        .drop("is_new", "pending")
-    )
-
-
-def _numbered(timeline: DataFrame) -> DataFrame:
-    at_once = Window.partitionBy("cluster", "topic", "partition", "group_id", "ts").orderBy(
-        "exchange_id", "kind", "event_ordinal"
-    )
-    return timeline.withColumn("ordinal", F.row_number().over(at_once) - 1)
