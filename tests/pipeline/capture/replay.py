@@ -72,6 +72,12 @@ class Replay:
         """What has to be found on the wire."""
         return Counter((f.direction, f.frame) for f in self._frames)
 
+    def is_in(self, files: Iterable[Path]) -> bool:
+        """Whether captures hold the last message as often as it was sent: then they hold what came before it."""
+        last = self._frames[-1].frame
+        held = sum(file.read_bytes().count(prefixed(last)) for file in files)
+        return held >= sum(frame.frame == last for frame in self._frames)
+
 
 def landed(root: Path) -> list[dict]:
     """All rows of a landing zone, each key once, as the lake keeps them."""

@@ -280,6 +280,9 @@ class TestRealRings:
             while len(landed(landing)) < len(replay) // 3:
                 assert follower.poll() is None
                 time.sleep(0.1)
+            while not replay.is_in(directory.iterdir()):  # a capture that ends drops what it has not yet read
+                assert capture.poll() is None
+                time.sleep(0.1)
             capture.terminate()
             capture.communicate()
             assert files > 0
