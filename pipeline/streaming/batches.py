@@ -1,26 +1,36 @@
 """What does each query do with one batch? The steps and their order, which makes a crash at any point harmless.
 
-Every write is either guarded by the batch's transaction id, or gives the same content when it is repeated. What later
-writes of the same batch are derived from is overwritten last: the halves that waited, and the names known before.
+Every write is either guarded by the batch's transaction id, or gives the same content when it is repeated. The halves
+that waited, from which a repeated batch derives its exchanges, are overwritten last. Names are merged with those of the
+batch, however often; what was written without them is renamed before they are saved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import StreamSettings
 from pipeline.streaming.exchanges import connection_clocks, group_halves, settle
-from pipeline.streaming.facts import load_facts, save_facts
+from pipeline.streaming.facts import Facts, load_facts, save_facts
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.mongo import write_commands
 from pipeline.streaming.offset_events import batch_rows, collect_facts, event_rows, rename_earlier, said_by, state_rows
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import Batch, append, overwrite
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS, STREAM_PROGRESS
+from pipeline.tables import (
+    EXCHANGES,
+    OFFSET_EVENTS,
+    OPEN_EXCHANGES,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    STREAM_PROGRESS,
+    Table,
+)
 
 
 def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
@@ -41,7 +51,7 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
         counts = counted.collect()[0]
         if counts.all > counts.mongodb:
             _derive(complete, lake, batch)
-        if counts.all:  # names are saved by now: gold takes new exchanges as the sign that there may be some
+        elif counts.all:
             append(complete, lake, EXCHANGES, batch)
         if counts.mongodb:
             write_commands(complete, lake, batch)
@@ -54,23 +64,28 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
 
 
 def _derive(complete: DataFrame, lake: Lake, batch: Batch) -> None:
-    """Write what completed exchanges say."""
+    """Write completed exchanges and what they say, names first: gold takes new rows as the sign that there are some."""
     spark = complete.sparkSession
     said = said_by(complete).persist()
     try:
         told = said.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact"))).collect()[0]
         before = load_facts(spark, lake)
         facts = before.merged(collect_facts(said)) if told.fact else before
-        rows = (
-            (told.event, event_rows, OFFSET_EVENTS),
-            (told.batch, batch_rows, RECORD_BATCHES),
-            (told.state, state_rows, STATE_EVENTS),
-        )
-        side_by_side(*(partial(append, of(said, facts), lake, table, batch) for some, of, table in rows if some))
+        rename_earlier(spark, lake, facts, before)
+        save_facts(spark, lake, facts, before)
+        parts = ((complete, EXCHANGES), *_told_rows(said, facts, told))
+        side_by_side(*(partial(append, rows, lake, table, batch) for rows, table in parts))
     finally:
         said.unpersist()
-    rename_earlier(spark, lake, facts, before)
-    save_facts(spark, lake, facts, before)
+
+
+def _told_rows(said: DataFrame, facts: Facts, told: Row) -> Iterator[tuple[DataFrame, Table]]:
+    if told.event:
+        yield event_rows(said, facts), OFFSET_EVENTS
+    if told.batch:
+        yield batch_rows(said, facts), RECORD_BATCHES
+    if told.state:
+        yield state_rows(said, facts), STATE_EVENTS
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:

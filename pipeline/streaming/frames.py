@@ -120,10 +120,14 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
 
 
 def _extent(landed: DataFrame, table: Table) -> _Extent | None:
+    # Numbers group in half the time of texts. If there are as many hashes as rows, no two rows share a key.
+    found = _grouped(landed, F.xxhash64(*table.key))
+    return found if found is None or found.keys == found.rows else _grouped(landed, F.struct(*table.key))
+
+
+def _grouped(landed: DataFrame, key: Column) -> _Extent | None:
     # Rows of each key are counted first: that is half the work of count_distinct(), which spreads every row out.
-    each = landed.groupBy(*table.key).agg(
-        F.count("*").alias("rows"), F.min("ts").alias("first"), F.max("ts").alias("last")
-    )
+    each = landed.groupBy(key).agg(F.count("*").alias("rows"), F.min("ts").alias("first"), F.max("ts").alias("last"))
     row = each.agg(
         F.sum("rows").alias("rows"),
         F.count("*").alias("keys"),

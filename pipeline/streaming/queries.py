@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -23,6 +24,7 @@ from pipeline.streaming.frames import Counted, record_files, write_frames, write
 from pipeline.streaming.gold import gold_news, write_gold
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.landing import Landing
+from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import Batch
 from pipeline.tables import FRAMES
 
@@ -124,9 +126,12 @@ class Queries:
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
 
         def step(rows: DataFrame, batch: Batch) -> Counted:
-            counted = write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
-            record_files(rows, self.lake, "frames", batch)
-            return counted
+            return self._noting_files(
+                "frames",
+                rows,
+                batch,
+                lambda: write_frames(rows, self.lake, batch, self.settings, progress=self.progress),
+            )
 
         return self._start("frames", source, step)
 
@@ -135,11 +140,14 @@ class Queries:
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
 
         def step(rows: DataFrame, batch: Batch) -> Counted:
-            counted = write_gaps(rows, self.lake, batch)
-            record_files(rows, self.lake, "gaps", batch)
-            return counted
+            return self._noting_files("gaps", rows, batch, lambda: write_gaps(rows, self.lake, batch))
 
         return self._start("gaps", source, step)
+
+    def _noting_files(self, query: str, rows: DataFrame, batch: Batch, write: Callable[[], Counted]) -> Counted:
+        found: list[Any] = side_by_side(write, partial(record_files, rows, self.lake, query, batch))
+        counted: Counted = found[0]
+        return counted
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""
