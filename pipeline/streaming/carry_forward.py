@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.lake import struct_type
-from pipeline.streaming.offset_state import Known, OffsetState, Said
+from pipeline.streaming.offset_state import Lag, Offsets, OffsetState, Said
 from pipeline.tables import OFFSET_TIMELINE
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ _PARTITION = ("cluster", "topic", "partition")
 """Tells partitions apart, but for topics made anew: those have a state of their own."""
 _PRODUCED, _MARKER, _KNOWN, _EVENT = range(4)
 _ORDER = (*_PARTITION, "what", "at", "ts", "exchange_id", "kind", "event_ordinal")
-_NUMBER = "ordinal"
-_FILLED = (*Known._fields, _NUMBER)
+_FILLED = (*Offsets._fields, *Lag._fields, "ordinal")
 
 
 def carry_forward(
@@ -89,7 +88,7 @@ class _Pass:
         values = {name: batch.column(name) for name in batch.schema.names}
         days = values["date"].cast(pa.int32()).to_pylist()
         times = values["ts"].cast(pa.int64()).to_pylist()
-        names = (*_PARTITION, "incarnation", "what", "at", "until", *Said._fields[2:])
+        names = (*_PARTITION, "incarnation", "what", "at", "until", "kind", "group_id", "client_id", *Offsets._fields)
         found = [
             self._take(day, ts_us, *row)
             for day, ts_us, *row in zip(days, times, *(values[name].to_pylist() for name in names), strict=True)
@@ -106,7 +105,7 @@ class _Pass:
 
     def _take(
         self, day: int, ts_us: int, cluster: str, topic: str, partition: int, incarnation: int, what: int,
-        at: int, until: int, *said: Any,
+        at: int, until: int, kind: str, group_id: str, client_id: str | None, *offsets: int | None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """What ``_FILLED`` holds of an event; None for what is no event."""
         if (place := (cluster, topic, partition)) != self._place:
@@ -118,10 +117,12 @@ class _Pass:
             state.add_produced(at, until, ts_us)
         elif what == _MARKER:
             state.add_marker(at, day)
-        elif what == _KNOWN:
-            state.restore(Said(day, ts_us, *said))
         else:
-            return (*state.take(event := Said(day, ts_us, *said)), self._number(event))
+            said = Said(day, ts_us, kind, group_id, client_id, Offsets(*offsets))
+            if what == _EVENT:
+                known, lag = state.take(said)
+                return (*known, *lag, self._number(said))
+            state.restore(said)
         return None
 
     def _number(self, said: Said) -> int:

@@ -14,39 +14,40 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
+from pipeline.tables import LOG_STATE
+
 SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
 """The kinds of events that say what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
 
 
+class Offsets(NamedTuple):
+    """Columns of ``gold.offset_timeline``, ``LOG_STATE`` first; None: not said, or not known."""
+
+    log_start_offset: int | None
+    last_stable_offset: int | None
+    high_watermark: int | None
+    produced_offset: int | None
+    committed_offset: int | None
+    pending_offset: int | None
+    fetch_position: int | None
+
+
 class Said(NamedTuple):
-    """An event, with what it states itself; None: not said. Offsets as in ``gold.offset_timeline``."""
+    """An event, with the offsets that it states itself. Days and µs since the epoch."""
 
     day: int
     ts_us: int
     kind: str
     group_id: str
     client_id: str | None
-    log_start_offset: int | None
-    last_stable_offset: int | None
-    high_watermark: int | None
-    produced_offset: int | None
-    committed_offset: int | None
-    pending_offset: int | None
-    fetch_position: int | None
+    offsets: Offsets
 
 
-class Known(NamedTuple):
-    """What was known at an event, itself included: columns of ``gold.offset_timeline``."""
+class Lag(NamedTuple):
+    """How far a group is behind: columns of ``gold.offset_timeline``."""
 
-    log_start_offset: int | None
-    last_stable_offset: int | None
-    high_watermark: int | None
-    produced_offset: int | None
-    committed_offset: int | None
-    pending_offset: int | None
-    fetch_position: int | None
     lag: int | None
     lag_read_committed: int | None
     lag_seconds: float | None
@@ -63,7 +64,7 @@ class OffsetState:
     """
 
     lookback: timedelta
-    _log: list[int | None] = field(default_factory=lambda: [None] * 4)
+    _log: list[int | None] = field(default_factory=lambda: [None] * len(LOG_STATE))
     _committed: dict[str, int | None] = field(default_factory=dict)
     _pending: dict[str, int | None] = field(default_factory=dict)
     _fetched: dict[tuple[str, str | None], int | None] = field(default_factory=dict)
@@ -89,36 +90,31 @@ class OffsetState:
         """What was known before the first event, of a client in a group."""
         self._carry(known, says_pending=True)
 
-    def take(self, said: Said) -> Known:
-        """The next event."""
+    def take(self, said: Said) -> tuple[Offsets, Lag]:
+        """The next event: what was known then, itself included."""
         self._carry(said, says_pending=said.kind in SETS_PENDING)
         group = said.group_id
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
         lag = self._lag(high, committed, said.day)
-        return Known(
-            start,
-            stable,
-            high,
-            produced,
-            committed,
-            self._pending.get(group) if group else None,
-            self._fetched.get((group, said.client_id)),
-            lag,
-            self._lag(stable, committed, said.day),
-            self._lag_seconds(lag, committed, said.ts_us),
+        pending = self._pending.get(group) if group else None
+        fetched = self._fetched.get((group, said.client_id))
+        return (
+            Offsets(start, stable, high, produced, committed, pending, fetched),
+            Lag(lag, self._lag(stable, committed, said.day), self._lag_seconds(lag, committed, said.ts_us)),
         )
 
     def _carry(self, said: Said, *, says_pending: bool) -> None:
-        for number, value in enumerate(said[5:9]):
+        *log, committed, pending, fetched = said.offsets
+        for number, value in enumerate(log):
             if value is not None:
                 self._log[number] = value
-        if said.committed_offset is not None:
-            self._committed[said.group_id] = said.committed_offset
+        if committed is not None:
+            self._committed[said.group_id] = committed
         if says_pending:
-            self._pending[said.group_id] = said.pending_offset
-        if said.fetch_position is not None:
-            self._fetched[said.group_id, said.client_id] = said.fetch_position
+            self._pending[said.group_id] = pending
+        if fetched is not None:
+            self._fetched[said.group_id, said.client_id] = fetched
 
     def _lag(self, ahead: int | None, committed: int | None, day: int) -> int | None:
         """Records between the two, without markers; None if that is not known.
