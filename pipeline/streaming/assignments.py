@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Facts
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.sinks import fit
+from pipeline.streaming.sinks import delete_rows, fit
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 
 _KEY = ("cluster", "group_id", "generation", "member_id", "place", "partition")
@@ -53,8 +53,7 @@ def refresh_assignments(spark: SparkSession, lake: Lake, first: date) -> None:
 def drop_provisional(spark: SparkSession, lake: Lake, facts: Facts) -> None:
     """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     now_known = F.col("cluster").isin(sorted({server for server, _ in facts.brokers}))
-    if not read_table(spark, lake, ASSIGNMENTS).where(now_known).isEmpty():
-        DeltaTable.forPath(spark, lake.path(ASSIGNMENTS)).delete(now_known)
+    delete_rows(spark, lake, ASSIGNMENTS, now_known)
 
 
 def assignment_rows(events: DataFrame) -> DataFrame:

@@ -15,12 +15,11 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, frames_kept_from, read_table, snapshot
-from pipeline.streaming.sinks import overwrite
+from pipeline.streaming.lake import Lake, frames_kept_from, holds, read_table
+from pipeline.streaming.sinks import delete_rows, overwrite
 from pipeline.tables import (
     EXCHANGES,
     FRAMES,
@@ -31,7 +30,6 @@ from pipeline.tables import (
     RECORD_BATCHES,
     STATE_EVENTS,
     STREAM_PROGRESS,
-    Table,
 )
 
 QUERIES = ("frames", "gaps", "exchanges", "gold")
@@ -116,23 +114,11 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
     kept_from = frames_kept_from(spark, lake)
     again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
-    _delete(spark, lake, FRAMES, ~again)  # maintenance may have been cut off before it did: they would be read again
+    delete_rows(
+        spark, lake, FRAMES, ~again
+    )  # maintenance may have been cut off before it did: they would be read again
     for table in OF_EXCHANGES:
-        if _delete(spark, lake, table, again):
+        if delete_rows(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
-    waiting = read_table(spark, lake, OPEN_EXCHANGES)
-    if _holds(spark, lake, OPEN_EXCHANGES, again):
-        overwrite(waiting.where(~again), lake, OPEN_EXCHANGES)
-
-
-def _delete(spark: SparkSession, lake: Lake, table: Table, rows: F.Column) -> bool:
-    if not _holds(spark, lake, table, rows):
-        return False
-    DeltaTable.forPath(spark, lake.path(table)).delete(rows)
-    return True
-
-
-def _holds(spark: SparkSession, lake: Lake, table: Table, rows: F.Column) -> bool:
-    if snapshot(spark, lake, table).version() == 0:  # just made: no need to plan a query
-        return False
-    return not read_table(spark, lake, table).where(rows).isEmpty()
+    if holds(spark, lake, OPEN_EXCHANGES, again):
+        overwrite(read_table(spark, lake, OPEN_EXCHANGES).where(~again), lake, OPEN_EXCHANGES)

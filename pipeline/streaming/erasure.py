@@ -24,6 +24,7 @@ from pipeline.streaming.checkpoints import OF_EXCHANGES
 from pipeline.streaming.gold import ABOUTS, write_gold
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.requests import RefusedError
+from pipeline.streaming.sinks import delete_rows
 from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
@@ -90,11 +91,11 @@ def erase(
     if dry_run:
         return
     for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
-        _delete(spark, lake, table, _says(table, wanted, texts))
+        delete_rows(spark, lake, table, _says(table, wanted, texts))
     exchange_ids = ids.select("exchange_id").distinct()
     for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
         _delete_exchanges(spark, lake, table, exchange_ids)
-    _delete(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
+    delete_rows(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
     progress("deriving gold anew without it")
@@ -160,11 +161,6 @@ def _says(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[str])
 def _as_value(text: str) -> str:
     """A regular expression: ``text`` as a string in JSON, but not as a key; of an address also Kafka's ``/address``."""
     return r'[:\[,]"/?' + re.escape(json.dumps(text, ensure_ascii=False)[1:-1]) + r'"[,\]}]'
-
-
-def _delete(spark: SparkSession, lake: Lake, table: Table, rows: Column) -> None:
-    if not read_table(spark, lake, table).where(rows).isEmpty():
-        DeltaTable.forPath(spark, lake.path(table)).delete(rows)
 
 
 def _delete_exchanges(spark: SparkSession, lake: Lake, table: Table, ids: DataFrame) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -71,6 +72,13 @@ def struct_type(columns: Iterable[Column]) -> StructType:
 def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
     """The current content of ``table``."""
     return spark.read.format("delta").load(lake.path(table))
+
+
+def holds(spark: SparkSession, lake: Lake, table: Table, rows: SparkColumn) -> bool:
+    """Whether ``table`` has such rows."""
+    if snapshot(spark, lake, table).version() == 0:  # just made: no need to plan a query
+        return False
+    return not read_table(spark, lake, table).where(rows).isEmpty()
 
 
 def snapshot(spark: SparkSession, lake: Lake, table: Table) -> Any:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructField, StructType
 from decoder.kafka import facts as said
 from decoder.kafka import offsets, state
 from pipeline.streaming.facts import Fact, Facts
-from pipeline.streaming.lake import Lake, read_table, struct_type
+from pipeline.streaming.lake import Lake, holds, read_table, struct_type
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
@@ -246,7 +246,7 @@ def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts)
 
 def _rename_topics(spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str]) -> None:
     missing = F.col("topic").isNull() & F.col("topic_id").isin(list(names))
-    if not read_table(spark, lake, table).where(missing).isEmpty():
+    if holds(spark, lake, table, missing):
         pairs = [F.lit(text) for item in sorted(names.items()) for text in item]
         target = DeltaTable.forPath(spark, lake.path(table))
         target.update(missing, {"topic": F.try_element_at(F.create_map(*pairs), F.col("topic_id"))})

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.lake import Lake, holds, read_table
 from pipeline.tables import Table
 
 _EPOCH = datetime(1970, 1, 1)
@@ -75,6 +76,14 @@ def replace_since(frame: DataFrame, lake: Lake, table: Table, column: str, since
     condition = f"date >= DATE'{day_of(since_us)}' AND {column} >= timestamp_micros({since_us})"
     writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
     writer.save(lake.path(table))
+
+
+def delete_rows(spark: SparkSession, lake: Lake, table: Table, rows: Column) -> bool:
+    """Delete such rows; without any there is no commit. Returns whether there were."""
+    if not holds(spark, lake, table, rows):
+        return False
+    DeltaTable.forPath(spark, lake.path(table)).delete(rows)
+    return True
 
 
 def day_of(micros: int) -> date:

@@ -67,7 +67,7 @@ POINTS = {
     "maintain: in between compactions": Point("maintenance", "compact", is_after=True, run="maintain"),
     "maintain: before dead files are removed": Point("maintenance", "vacuum", is_after=False, run="maintain"),
     "erase: before gold is derived anew": Point("erasure", "write_gold", is_after=False, run="erase"),
-    "checkpoint lost: while silver is emptied": Point("checkpoints", "_delete", is_after=True, run="begin anew"),
+    "checkpoint lost: while silver is emptied": Point("checkpoints", "delete_rows", is_after=True, run="begin anew"),
 }
 WORKER = "worker: in the middle of a batch"
 ANY_MOMENT = "at any moment"
