@@ -125,29 +125,31 @@ class Queries:
         """Landing zone → ``bronze.frames``."""
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
 
-        def step(rows: DataFrame, batch: Batch) -> Counted:
-            return self._noting_files(
-                "frames",
-                rows,
-                batch,
-                lambda: write_frames(rows, self.lake, batch, self.settings, progress=self.progress),
-            )
+        def write(rows: DataFrame, batch: Batch) -> Counted:
+            return write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
 
-        return self._start("frames", source, step)
+        return self._start("frames", source, self._noting_files("frames", write))
 
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
 
+        def write(rows: DataFrame, batch: Batch) -> Counted:
+            return write_gaps(rows, self.lake, batch)
+
+        return self._start("gaps", source, self._noting_files("gaps", write))
+
+    def _noting_files(self, query: str, write: Step) -> Step:
+        """A step that writes, and notes in ``ops.landing_files`` what was read."""
+
         def step(rows: DataFrame, batch: Batch) -> Counted:
-            return self._noting_files("gaps", rows, batch, lambda: write_gaps(rows, self.lake, batch))
+            found: list[Any] = side_by_side(
+                partial(write, rows, batch), partial(record_files, rows, self.lake, query, batch)
+            )
+            counted: Counted = found[0]
+            return counted
 
-        return self._start("gaps", source, step)
-
-    def _noting_files(self, query: str, rows: DataFrame, batch: Batch, write: Callable[[], Counted]) -> Counted:
-        found: list[Any] = side_by_side(write, partial(record_files, rows, self.lake, query, batch))
-        counted: Counted = found[0]
-        return counted
+        return step
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""
