@@ -120,7 +120,7 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
 
 
 def _extent(landed: DataFrame, table: Table) -> _Extent | None:
-    # Numbers group in half the time of texts. If there are as many hashes as rows, no two rows share a key.
+    # Hashes are smaller than keys to group. If there are as many of them as rows, no two rows share a key.
     found = _grouped(landed, F.xxhash64(*table.key))
     return found if found is None or found.keys == found.rows else _grouped(landed, F.struct(*table.key))
 
