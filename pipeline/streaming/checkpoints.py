@@ -114,9 +114,8 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
     kept_from = frames_kept_from(spark, lake)
     again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
-    delete_rows(
-        spark, lake, FRAMES, ~again
-    )  # maintenance may have been cut off before it did: they would be read again
+    # Maintenance may have been cut off before it had deleted these: they would be read again.
+    delete_rows(spark, lake, FRAMES, ~again)
     for table in OF_EXCHANGES:
         if delete_rows(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
