@@ -14,6 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
@@ -70,14 +71,22 @@ def struct_type(columns: Iterable[Column]) -> StructType:
 
 
 def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
-    """The current content of ``table``."""
-    return spark.read.format("delta").load(lake.path(table))
+    """The current content of ``table``.
+
+    A table that holds no file is said to be empty there and then: Spark plans nothing that would read it.
+    """
+    rows = spark.read.format("delta").load(lake.path(table))
+    return rows.where(F.lit(False)) if _is_empty(spark, lake, table) else rows
+
+
+def _is_empty(spark: SparkSession, lake: Lake, table: Table) -> bool:
+    """Whether ``table`` holds no row for certain, as Delta's log has it."""
+    checksum = snapshot(spark, lake, table).checksumOpt()  # Delta writes one beside each version
+    return bool(checksum.isDefined() and checksum.get().numFiles() == 0)
 
 
 def holds(spark: SparkSession, lake: Lake, table: Table, rows: SparkColumn) -> bool:
     """Whether ``table`` has such rows."""
-    if snapshot(spark, lake, table).version() == 0:  # just made: no need to plan a query
-        return False
     return not read_table(spark, lake, table).where(rows).isEmpty()
 
 
