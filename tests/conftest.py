@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, because each start costs ten seconds; how they run side by side."""
+"""What all tests share: one Spark session a worker, as each start costs ten seconds; how they run side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The session of the whole run."""
+    """The session of all tests that a worker runs."""
     require_java()
     from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
 
@@ -64,20 +64,29 @@ def lake(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares a Spark session or the demo's lake, the longest first, and each other module."""
-    groups = {item.nodeid: _group(item) for item in items}
+    """Keep together what shares a lake, and each other module; the longest begin first."""
+    of_lake = {_module(item) for item in items if "whole" in _fixtures(item)}
+    groups = {item.nodeid: _group(item, of_lake) for item in items}
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
-    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], len(_LONGEST)))
+    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], 3 - ("spark" in _fixtures(item))))
 
 
-_LONGEST = {"session": 0, "commands": 1}
-"""Groups to begin with: tests with the session above; tests of commands that start Spark on their own."""
+_LONGEST = {"lake": 0, "commands": 1}
+"""Groups to begin with: tests that start from the lake above; tests of commands that start Spark on their own."""
 
 
-def _group(item: pytest.Item) -> str:
-    fixtures: list[str] = getattr(item, "fixturenames", [])
-    if "spark" in fixtures:
-        return "session"
-    uses_demo = "demo" in fixtures or "demo_lake" in fixtures
-    return "commands" if uses_demo or item.get_closest_marker("spark") is not None else item.nodeid.split("::")[0]
+def _group(item: pytest.Item, of_lake: set[str]) -> str:
+    if "spark" in _fixtures(item):
+        return "lake" if _module(item) in of_lake else _module(item)
+    uses_demo = not {"demo", "demo_lake"}.isdisjoint(_fixtures(item))
+    return "commands" if uses_demo or item.get_closest_marker("spark") is not None else _module(item)
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.split("::")[0]
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    names: list[str] = getattr(item, "fixturenames", [])
+    return names
