@@ -4,23 +4,15 @@ Trigger it with a range, e.g. after a codec upgrade (``recode`` decodes the raw 
 
     airflow dags trigger wirelake_backfill --conf '{"date_from": "2026-11-01", "date_to": "2026-11-03", "recode": true}'
 
-Where things are comes from the environment of Airflow's workers:
-
-- ``WIRELAKE_HOME``: the checkout, with its ``.venv``
-- ``WIRELAKE_LAKE``: the lake's folder or URL
-- connection ``spark_local``: the Spark master, e.g. ``{"conn_type": "spark", "host": "local[2]"}``
+Where things are: see ``wirelake_job.py``.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, Param
-
-HOME = os.environ.get("WIRELAKE_HOME", ".")
-LAKE = os.environ.get("WIRELAKE_LAKE", "lake")
+from wirelake_job import submit
 
 with DAG(
     dag_id="wirelake_backfill",
@@ -37,25 +29,11 @@ with DAG(
         "recode": Param(False, type="boolean", description="Decode the raw frames anew first"),
     },
 ) as dag:
-    SparkSubmitOperator(
-        task_id="backfill",
-        conn_id="spark_local",
-        application=f"{HOME}/pipeline/streaming/job.py",
-        properties_file=f"{HOME}/conf/spark-defaults.conf",
-        # The operator takes spark-submit by name only: the project's comes first on the path.
-        env_vars={
-            "PATH": f"{HOME}/.venv/bin{os.pathsep}{os.environ.get('PATH', '')}",
-            "PYSPARK_PYTHON": f"{HOME}/.venv/bin/python",
-        },
-        application_args=[
-            "--lake",
-            LAKE,
-            "--backfill-from",
-            "{{ params.date_from }}",
-            "--backfill-to",
-            "{{ params.date_to }}",
-            "{{ '--recode' if params.recode else '--no-recode' }}",
-        ],
-        name="wirelake backfill",
-        verbose=False,
+    submit(
+        "backfill",
+        "--backfill-from",
+        "{{ params.date_from }}",
+        "--backfill-to",
+        "{{ params.date_to }}",
+        "{{ '--recode' if params.recode else '--no-recode' }}",
     )

@@ -1,4 +1,4 @@
-"""Does the DAG re-process the lake with a real Airflow and a real spark-submit, and leave it as it was?"""
+"""Do the DAGs run the job on the lake with a real Airflow and a real spark-submit?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
+from pipeline.tables import (
+    EXCHANGES,
+    FINDINGS,
+    FRAMES,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    QUALITY_RESULTS,
+    RECORD_BATCHES,
+    STREAM_PROGRESS,
+    Table,
+)
 from tests.end_to_end.conftest import rows
 from tests.requirements import AIRFLOW_BIN, ROOT, require_airflow, require_java
 
@@ -51,20 +61,44 @@ def content(lake: Path, table: Table) -> list[str]:
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in found)
 
 
-def test_the_backfill_dag_leaves_the_lake_identical(demo_lake: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Airflow's home, with its database."""
     require_java()
     require_airflow()
-    lake, home = tmp_path / "lake", tmp_path / "airflow"
-    shutil.copytree(demo_lake, lake)
-    home.mkdir()
+    folder = tmp_path_factory.mktemp("airflow")
+    airflow("db", "migrate", home=folder, lake=folder / "none")
+    return folder
+
+
+@pytest.fixture
+def lake(demo_lake: Path, tmp_path: Path) -> Path:
+    """A copy of the demo's lake, to change."""
+    return Path(shutil.copytree(demo_lake, tmp_path / "lake"))
+
+
+def test_the_backfill_dag_leaves_the_lake_identical(lake: Path, home: Path) -> None:
     before = {table.full_name: content(lake, table) for table in DERIVED}
     versions = {table.full_name: DeltaTable(str(lake / table.path)).version() for table in DERIVED}
     days = rows(lake, "SELECT min(date) AS first, max(date) AS last FROM bronze.frames")[0]
     conf = {"date_from": str(days["first"]), "date_to": str(days["last"]), "recode": True}
-    airflow("db", "migrate", home=home, lake=lake)
     airflow("dags", "test", "wirelake_backfill", "--conf", json.dumps(conf), home=home, lake=lake)
     for table in DERIVED:
         assert before[table.full_name], table.full_name
         assert content(lake, table) == before[table.full_name], table.full_name
     after = {table.full_name: DeltaTable(str(lake / table.path)).version() for table in DERIVED}
     assert after["bronze.frames"] > versions["bronze.frames"], "nothing was re-processed"
+
+
+def test_the_daily_dag_maintains_the_lake_and_checks_it(lake: Path, home: Path) -> None:
+    before = {table.full_name: content(lake, table) for table in DERIVED}
+    files, checked = len(_files(lake, STREAM_PROGRESS)), len(content(lake, QUALITY_RESULTS))
+    airflow("dags", "test", "wirelake_daily", home=home, lake=lake)
+    assert len(_files(lake, STREAM_PROGRESS)) < files, "small files did not come together"
+    for table in DERIVED:
+        assert content(lake, table) == before[table.full_name], table.full_name
+    assert len(content(lake, QUALITY_RESULTS)) > checked
+
+
+def _files(lake: Path, table: Table) -> list[str]:
+    return DeltaTable(str(lake / table.path)).file_uris()
