@@ -28,7 +28,7 @@ from pipeline.streaming.job import run_stream
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.session import build_session
 
-ROUNDS = 2
+ROUNDS = 3
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)

@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups = {item.nodeid: _group(item, of_lake) for item in items}
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
-    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], 3 - ("spark" in _fixtures(item))))
+    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], 2 if "spark" in _fixtures(item) else 3))
 
 
 _LONGEST = {"lake": 0, "commands": 1}
