@@ -31,6 +31,10 @@ class Fall:
     client_id: str | None
     exchange_id: str
 
+    def spans(self, offset: int | None) -> bool:
+        """Whether the group had been beyond ``offset`` and went back to it, or before it."""
+        return offset is not None and self.after <= offset < self.before
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -78,19 +82,31 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """One partition's points, and the same by what they tell."""
+    """One partition's points, and the same by what they tell; a day may have 86,400 of each."""
 
     partition: int
     points: Sequence[Point]
     commits: Sequence[Point]
     ends: Sequence[Point]
+    times: Sequence[int]
+    commit_times: Sequence[int]
     end_times: Sequence[int]
 
     @classmethod
     def of(cls, partition: int, points: Sequence[Point]) -> _Track:
         ends = [p for p in points if p.end is not None]
         commits = [p for p in points if p.committed is not None]
-        return cls(partition, points, commits, ends, [p.ts_us for p in ends])
+        times = ([p.ts_us for p in some] for some in (points, commits, ends))
+        return cls(partition, points, commits, ends, *times)
+
+    def between(self, first_us: int, last_us: int) -> Sequence[Point]:
+        """The points after ``first_us`` up to ``last_us``."""
+        return self.points[bisect_right(self.times, first_us) : bisect_right(self.times, last_us)]
+
+    def commit_at(self, ts_us: int) -> Point | None:
+        """The last commit up to then."""
+        at = bisect_right(self.commit_times, ts_us)
+        return self.commits[at - 1] if at else None
 
     def end_at(self, ts_us: int) -> int | None:
         """The high watermark last seen up to then."""
@@ -103,7 +119,7 @@ class _Track:
 
     def waits(self, committed: int, first_us: int, last_us: int, worth: int) -> bool:
         """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
-        positions = [p.position for p in self.points if p.position is not None and first_us < p.ts_us <= last_us]
+        positions = [p.position for p in self.between(first_us, last_us) if p.position is not None]
         return bool(positions) and max(positions) - committed < worth
 
 
@@ -117,11 +133,11 @@ def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings) 
     tracks = [_Track.of(partition, points) for partition, points in sorted(partitions.items())]
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
     found: list[Trouble] = list(_stopped(tracks, now_us, settings))
+    commit_times = sorted(time for track in tracks for time in track.commit_times)
     for track in tracks:
-        others = sorted(p.ts_us for t in tracks if t is not track for p in t.commits)
         for find in (_stalled, _growing, _regressed, _rewound):
             found += find(track, now_us, settings)
-        found += _dropped(track, others, now_us, settings)
+        found += _dropped(track, commit_times, now_us, settings)
     return found
 
 
@@ -166,7 +182,7 @@ def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, boo
 
 def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """No partition of the topic is committed any more, although there is something to read."""
-    times = sorted({p.ts_us for t in tracks for p in t.commits})
+    times = sorted({time for track in tracks for time in track.commit_times})
     if len(times) < _KNOWN_RHYTHM:
         return
     usual = int(median(after - before for before, after in pairwise(times)))
@@ -177,7 +193,7 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
             continue
         behind = {}
         for track in tracks:
-            last = next((p for p in reversed(track.commits) if p.ts_us <= first_us), None)
+            last = track.commit_at(first_us)
             if (
                 last is None
                 or last.committed is None
@@ -194,23 +210,32 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
     yield from hits[-1:]
 
 
-def _dropped(track: _Track, others: Sequence[int], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
-    """The group goes on committing other partitions of the topic, but not this one, which has something to read."""
+def _dropped(track: _Track, commit_times: Sequence[int], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """The group goes on committing other partitions of the topic, but not this one, which has something to read.
+
+    Args:
+        track: the partition.
+        commit_times: of all partitions, this one among them, ascending; every commit counts.
+        now_us: when the last was seen of the group.
+        settings: thresholds.
+    """
     if len(track.commits) < _KNOWN_RHYTHM:
         return
     hits: list[Trouble] = []
     by_time = {p.ts_us: p for p in track.commits}
-    for first_us, last_us, lasts in _silences([p.ts_us for p in track.commits], now_us):
-        between = others[bisect_right(others, first_us) : bisect_right(others, last_us)]
-        committed = by_time[first_us].committed or 0
-        if len(between) < settings.dropped_commits or between[-1] - first_us < _us(settings.dropped_seconds):
+    for first_us, last_us, lasts in _silences(track.commit_times, now_us):
+        begin, end = bisect_right(commit_times, first_us), bisect_right(commit_times, last_us)
+        if not lasts:
+            end -= 1  # its own commit, which ends the silence
+        others, committed = end - begin, by_time[first_us].committed or 0
+        if others < settings.dropped_commits or commit_times[end - 1] - first_us < _us(settings.dropped_seconds):
             continue
         lag = track.lag_at(last_us, committed)
         if lag < settings.behind_records or track.waits(committed, first_us, last_us, settings.behind_records):
             continue
-        enough = max(between[settings.dropped_commits - 1], first_us + _us(settings.dropped_seconds))
+        enough = max(commit_times[begin + settings.dropped_commits - 1], first_us + _us(settings.dropped_seconds))
         evidence = tuple(e for e in (by_time[first_us].exchange_id,) if e)
-        figures = {"committed": committed, "records_behind": lag, "other_commits": len(between)}
+        figures = {"committed": committed, "records_behind": lag, "other_commits": others}
         hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
     yield from hits[-1:]
 
@@ -228,7 +253,7 @@ def _stalled(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
             continue
         middle = (first_us + last_us) // 2
         # Who fetches on in vain starves, who fetches further only fails to commit: other rules tell these.
-        if any(p.position is not None and middle < p.ts_us <= last_us for p in track.points):
+        if any(p.position is not None for p in track.between(middle, last_us)):
             continue
         if min(grown, track.lag_at(last_us, offset)) < settings.behind_records:
             continue
@@ -295,14 +320,13 @@ def _rewound(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
         until_us = falls[n + 1].ts_us if n + 1 < len(falls) else now_us
         if fall.before - fall.after < settings.behind_records:
             continue
-        between = range(fall.after, fall.before)
-        later = [p for p in track.points if fall.ts_us <= p.ts_us <= until_us]
+        later = track.between(fall.ts_us - 1, until_us)
         again = [
             p
             for p in later
             # What was fetched in the span of the fall itself may have been fetched before it.
-            if (p.fetched_from in between and p.ts_us > fall.ts_us + SPAN_US)
-            or (p.committed in between and p.committed != fall.after)
+            if (fall.spans(p.fetched_from) and p.ts_us > fall.ts_us + SPAN_US)
+            or (fall.spans(p.committed) and p.committed != fall.after)
         ]
         if not again:
             continue

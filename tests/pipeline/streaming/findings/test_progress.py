@@ -98,3 +98,13 @@ def test_the_offsets_of_a_topic_made_anew_begin_again(anew: tuple[int, ...], exp
     points = [*log(29), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fetch(32, 0, 100), *new]
     found = judge_lives({0: sorted(points, key=lambda p: p.ts_us)}, anew, SETTINGS)
     assert {t.rule for t in found} == expected
+
+
+def test_how_far_a_group_goes_back_costs_nothing() -> None:
+    """To count through what lies in between would never end."""
+    far = 10**15
+    log_end = [end(n, far + 100) for n in (0, 3, 6)]
+    points = sorted([*log_end, commit(1, far), fall(2, far, 0), fetch(5, 10, 20)], key=lambda p: p.ts_us)
+    regressed, rewound = judged(points)
+    assert (regressed.rule, rewound.rule, rewound.is_open) == ("commit_regressed", "rewound", True)
+    assert (rewound.figures["before"], rewound.figures["after"]) == (far, 0)
