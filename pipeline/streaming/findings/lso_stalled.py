@@ -10,10 +10,11 @@ Advice: see ADVICE and STARVED_ADVICE.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
@@ -33,6 +34,7 @@ STARVED_ADVICE = (
     "read on, and read what may be aborted."
 )
 _KEY = ("cluster", "topic", "partition")
+_WHO = ("transactional_id", "client_id", "client")
 _INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN = 22, 24
 
 
@@ -51,11 +53,15 @@ class Producer:
 
 
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
-    """Apply the rule."""
+    """Apply the rule. One transaction stalls many partitions: what is asked of them is asked of all at once."""
     stalls = _stalls(sources.events, settings).orderBy(*_KEY).collect()
+    if not stalls:
+        return []
+    places = _places(sources.events.sparkSession, stalls)
+    producers, readers = _producers(sources, places), _starved(sources, places)
     found: list[Finding] = []
-    for stall in stalls:
-        producer, starved = _producer(sources, stall), _starved(sources, stall)
+    for number, stall in enumerate(stalls):
+        producer, starved = producers.get(number), readers[number]
         found.append(_finding(stall, producer, starved, settings))
         found += [
             _starving(stall, reader, producer) for reader in starved if reader.fetches >= settings.starved_fetches
@@ -89,41 +95,69 @@ def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
     return spans.where(lasting & growing).withColumn("n", F.row_number().over(longest)).where("n = 1")
 
 
-def _at(stall: Row) -> Column:
-    return (
-        (F.col("cluster") == stall.cluster) & (F.col("topic") == stall.topic) & (F.col("partition") == stall.partition)
+def _places(spark: SparkSession, stalls: Sequence[Row]) -> DataFrame:
+    """The stalls as rows to join with, each by its ``number``."""
+    rows = [(n, s.cluster, s.topic, s.partition, s.lso, s.first_us, s.last_us) for n, s in enumerate(stalls)]
+    schema = (
+        "number int, cluster string, topic string, partition int, lso bigint, stall_first_us bigint, "
+        "stall_last_us bigint"
     )
+    return F.broadcast(spark.createDataFrame(rows, schema))
 
 
-def _producer(sources: Sources, stall: Row) -> Producer | None:
-    """The producer of the transactional batch that begins at the LSO; None if no such batch was seen."""
-    at_lso = (F.col("base_offset") <= stall.lso) & (F.col("last_offset") >= stall.lso)
-    batch = (
-        sources.batches.where(_at(stall) & at_lso & F.col("is_transactional") & ~F.col("is_control"))
-        .orderBy(F.desc("source"), "ts", "exchange_id")  # the Produce request first: it tells the time of writing
-        .select("producer_id", "producer_epoch", "base_offset", F.unix_micros("ts").alias("us"), "exchange_id")
-        .head()
+def _producers(sources: Sources, places: DataFrame) -> dict[int, Producer]:
+    """By the stall's number the producer of the transactional batch that begins at the LSO, where one was seen."""
+    at_lso = (F.col("base_offset") <= F.col("lso")) & (F.col("last_offset") >= F.col("lso"))
+    row = F.struct(
+        "cluster", "producer_id", "producer_epoch", "base_offset", F.unix_micros("ts").alias("us"), "exchange_id"
     )
-    if batch is None:
-        return None
-    known = _introduced(sources, batch.producer_id, batch.exchange_id)
-    return Producer(
-        producer_id=batch.producer_id,
-        epoch=batch.producer_epoch,
-        first_offset=batch.base_offset,
-        since_us=batch.us,
-        exchange_id=batch.exchange_id,
-        transactional_id=known.transactional_id if known else None,
-        client_id=known.client_id if known else None,
-        address=known.client if known else None,
+    # The Produce request first: it tells the time of writing.
+    order = F.struct(F.col("source") != "produce", "ts", "exchange_id")
+    batches = (
+        sources.batches.where(F.col("is_transactional") & ~F.col("is_control"))
+        .join(places, list(_KEY))
+        .where(at_lso)
+        .groupBy("number")
+        .agg(F.min_by(row, order).alias("batch"))
+        .select("number", "batch.*")
+        .collect()
     )
+    known = _introduced(sources, batches) if batches else {}
+    found: dict[int, Producer] = {}
+    for batch in batches:
+        who = known.get(batch.number)
+        found[batch.number] = Producer(
+            producer_id=batch.producer_id,
+            epoch=batch.producer_epoch,
+            first_offset=batch.base_offset,
+            since_us=batch.us,
+            exchange_id=batch.exchange_id,
+            transactional_id=who.transactional_id if who else None,
+            client_id=who.client_id if who else None,
+            address=who.client if who else None,
+        )
+    return found
 
 
-def _introduced(sources: Sources, producer_id: int, exchange_id: str) -> Row | None:
-    """Transactional id and client of a producer: from its Produce requests, InitProducerId or AddPartitionsToTxn."""
-    produced = sources.events.where(
-        (F.col("kind") == "produced") & (F.col("producer_id") == producer_id) & F.col("transactional_id").isNotNull()
-    ).select("transactional_id", "client_id", "client", "ts", (F.col("exchange_id") == exchange_id).alias("is_it"))
+def _introduced(sources: Sources, batches: Sequence[Row]) -> dict[int, Row]:
+    """By the stall's number, transactional id and client of a batch's producer.
+
+    From its Produce requests, InitProducerId or AddPartitionsToTxn.
+    """
+    wanted = F.broadcast(
+        sources.events.sparkSession.createDataFrame(
+            [(b.number, b.cluster, b.producer_id, b.exchange_id) for b in batches],
+            "number int, its_cluster string, pid bigint, its_exchange string",
+        )
+    )
+    is_its_own = (F.col("cluster") == F.col("its_cluster")) & (F.col("producer_id") == F.col("pid"))
+    produced = (
+        sources.events.where("kind = 'produced' AND transactional_id IS NOT NULL")
+        .join(wanted, is_its_own)
+        .select(
+            "number", *_WHO, "ts", (F.col("exchange_id") == F.col("its_exchange")).alias("is_it")
+        )
+    )  # fmt: skip
     body = "request_body"
     asked = sources.exchanges.where(
         (F.col("protocol") == "kafka") & F.col("api_key").isin(_INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN)
@@ -136,38 +170,53 @@ def _introduced(sources: Sources, producer_id: int, exchange_id: str) -> Row | N
         "client_id",
         address("client_ip", "client_port").alias("client"),
         "ts",
-        F.lit(False).alias("is_it"),
         F.coalesce(
             F.when(F.col("api_key") == _INIT_PRODUCER_ID, F.get_json_object("response_body", "$.producerId")),
             F.get_json_object(body, "$.v3AndBelowProducerId"),
             F.get_json_object(body, "$.transactions[0].producerId"),
-        ).alias("pid"),
+        ).alias("producer"),
     )
-    named = asked.where((F.col("pid") == str(producer_id)) & F.col("transactional_id").isNotNull()).drop("pid")
-    return produced.unionByName(named).orderBy(F.desc("is_it"), "ts", "client").head()
+    named = (
+        asked.where("transactional_id IS NOT NULL")
+        .join(wanted, F.col("producer") == F.col("pid").cast("string"))
+        .select("number", *_WHO, "ts", F.lit(False).alias("is_it"))
+    )
+    first = F.min_by(F.struct(*_WHO), F.struct(~F.col("is_it"), "ts", "client"))
+    rows = produced.unionByName(named).groupBy("number").agg(first.alias("who")).collect()
+    return {row.number: row.who for row in rows}
 
 
-def _starved(sources: Sources, stall: Row) -> list[Row]:
-    """read_committed consumers that stand at the LSO during the stall."""
-    during = F.unix_micros("ts").between(stall.first_us, stall.last_us)
-    waiting = (F.col("isolation_level") == "read_committed") & (F.coalesce("next_offset", "offset") >= stall.lso)
-    readers = sources.events.where(_at(stall) & (F.col("kind") == "fetched") & during & waiting)
-    groups = sources.timeline.where(_at(stall) & (F.col("kind") == "fetched") & (F.col("group_id") != "")).select(
-        "exchange_id", F.col("group_id").alias("reader_group")
+def _starved(sources: Sources, places: DataFrame) -> Mapping[int, list[Row]]:
+    """By the stall's number the read_committed consumers that stand at the LSO during it."""
+    during = F.unix_micros("ts").between(F.col("stall_first_us"), F.col("stall_last_us"))
+    waiting = F.coalesce("next_offset", "offset") >= F.col("lso")
+    fetched = F.col("kind") == "fetched"
+    readers = (
+        sources.events.where(fetched & (F.col("isolation_level") == "read_committed"))
+        .join(places, list(_KEY))
+        .where(during & waiting)
     )
-    rows: list[Row] = (
-        readers.join(groups, "exchange_id", "left")
-        .groupBy("client_id", F.regexp_replace("client", r":\d+$", "").alias("host"), "reader_group")
+    groups = (
+        sources.timeline.where(fetched & (F.col("group_id") != ""))
+        .join(places, list(_KEY))
+        .select("number", "exchange_id", F.col("group_id").alias("reader_group"))
+    )
+    rows = (
+        readers.join(groups, ["number", "exchange_id"], "left")
+        .groupBy("number", "client_id", F.regexp_replace("client", r":\d+$", "").alias("host"), "reader_group")
         .agg(
             F.count("*").alias("fetches"),
             F.max("exchange_id").alias("exchange_id"),
             F.min(F.unix_micros("ts")).alias("first_us"),
             F.max(F.unix_micros("ts")).alias("last_us"),
         )
-        .orderBy("client_id", "host", "reader_group")
+        .orderBy("number", "client_id", "host", "reader_group")
         .collect()
     )
-    return rows
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.number].append(row)
+    return found
 
 
 def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], settings: FindingSettings) -> Finding:
