@@ -1,4 +1,4 @@
-"""Tables are read as they are; what holds nothing is not even planned."""
+"""Tables are read as they are; what holds nothing is not even planned, what has not changed is not read again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.streaming.batches import record_progress
+from pipeline.streaming.facts import Fact, Facts, load_facts, save_facts
 from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake, create_tables, read_table
 from pipeline.streaming.sinks import Batch
-from pipeline.tables import STREAM_PROGRESS
+from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS
 
 
 def _plan(rows: DataFrame) -> str:
@@ -35,3 +36,23 @@ def test_a_table_is_read_unless_it_holds_nothing(spark: SparkSession, tmp_path: 
     emptied = read_table(spark, lake, STREAM_PROGRESS)
     assert emptied.collect() == []
     assert _plan(emptied).startswith("LocalRelation <empty>")
+
+
+def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    lake, other = Lake.at(tmp_path / "lake"), Lake.at(tmp_path / "other")
+    for each in (lake, other):
+        create_tables(spark, each, [BROKERS, TOPICS])
+    told = [
+        Fact("10.0.0.1:9092", "C", None, None, 10, 30),
+        Fact("10.0.0.1:9092", "C", "first", "orders", 10, 20),
+        Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
+    ]
+    facts = Facts().merged(told)
+    save_facts(spark, lake, facts, load_facts(spark, lake))
+    assert load_facts(spark, lake) == facts
+    assert load_facts(spark, other) == Facts()
+
+    DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read anew
+    assert load_facts(spark, lake) == Facts({}, facts.topics)
+    DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
+    assert load_facts(spark, lake) == Facts({}, {("C", "second"): facts.topics["C", "second"]})
