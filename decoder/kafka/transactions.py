@@ -7,7 +7,9 @@ end, or under a higher epoch, belongs to the next transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -106,8 +108,18 @@ def follow(events: Iterable[TxnEvent], patience_us: int) -> list[Transaction]:
 
 @dataclass(slots=True)
 class _Story:
+    """What is followed.
+
+    Attributes:
+        patience_us: see :func:`follow`.
+        writers: by partition the transactions of whose records there an offset is known, in order.
+        renumbered: partitions whose offsets did not rise from one transaction to the next: topics made anew.
+    """
+
     patience_us: int
     transactions: list[Transaction] = field(default_factory=list)
+    writers: defaultdict[str, list[Transaction]] = field(default_factory=lambda: defaultdict(list))
+    renumbered: set[str] = field(default_factory=set)
 
     def take(self, event: TxnEvent) -> None:
         if event.kind == "loss":
@@ -176,19 +188,26 @@ class _Story:
         if event.kind != "add_partition" or current.client is None:  # brokers add partitions, too (KIP-890)
             current.client, current.client_id = event.client, event.client_id
 
-    @staticmethod
-    def _add(current: Transaction, event: TxnEvent) -> None:
+    def _add(self, current: Transaction, event: TxnEvent) -> None:
         if event.group_id is not None:
             current.groups.add(event.group_id)
         if event.partition is not None:
             known = current.offsets.get(event.partition)
+            if known is None and event.offset is not None:
+                self._note_writer(current, event.partition, event.offset)
             told = [offset for offset in (known, event.offset) if offset is not None]
             current.offsets[event.partition] = max(told, default=None)
         current.records += event.records or 0
 
+    def _note_writer(self, current: Transaction, partition: str, offset: int) -> None:
+        writers = self.writers[partition]
+        if writers and offset <= (writers[-1].offsets[partition] or 0):
+            self.renumbered.add(partition)
+        writers.append(current)
+
     def _mark(self, event: TxnEvent) -> None:
         """A marker belongs to the last transaction that can have got it; one that is over needs it no more."""
-        found = next((t for t in reversed(self.transactions) if _can_be_marked(t, event)), None)
+        found = next((t for t in self._latest_first(event) if _can_be_marked(t, event)), None)
         if found is None or found.is_over or event.ts_us - found.last_us > self.patience_us:
             return
         partition = event.partition or ""
@@ -198,6 +217,19 @@ class _Story:
         if not partition.startswith(_OFFSETS_TOPIC):
             found.offsets.setdefault(partition, None)
         found.is_over = found.marked >= set(found.offsets)
+
+    def _latest_first(self, event: TxnEvent) -> Iterator[Transaction]:
+        """Those that a marker may end.
+
+        Who reads a log again meets each of its markers again: they are not sought through all that came since.
+        """
+        if event.kind != "control" or event.partition is None or event.offset is None:
+            return reversed(self.transactions)
+        partition, writers = event.partition, self.writers.get(event.partition, [])
+        if partition in self.renumbered:
+            return reversed(writers)
+        before = bisect_left(writers, event.offset, key=lambda t: t.offsets[partition] or 0)
+        return (writers[i] for i in reversed(range(before)))
 
     def _lose(self, event: TxnEvent) -> None:
         last = self.transactions[-1] if self.transactions else None

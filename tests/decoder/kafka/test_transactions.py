@@ -108,5 +108,24 @@ def test_a_fetched_marker_belongs_to_the_records_before_it() -> None:
     assert unknown.state == "ongoing"
 
 
+def test_markers_that_are_read_again_change_nothing() -> None:
+    def told(*events: TxnEvent) -> list[tuple[str, set[str], int]]:
+        return [(t.state, t.marked, t.last_us) for t in follow(events, PATIENCE)]
+
+    markers = [2 * n + 1 for n in range(50)]
+    lived = [e for m in markers for e in (_produced(5 * m, m - 1), end(5 * m + 1), _control(5 * m + 2, m))]
+    again = [_control(1000 + n, m) for n, m in enumerate(markers)]
+    assert told(*lived, *again) == told(*lived) == [("committed", {"t-0"}, 5 * m + 2) for m in markers]
+    still_open = [_produced(900, 100), end(901)]
+    assert told(*lived, *still_open, *again, _control(2000, 101))[-1] == ("committed", {"t-0"}, 2000)
+
+
+def test_a_topic_that_was_made_anew_has_its_markers_too() -> None:
+    old = [_produced(1, 1000), end(2), _control(3, 1001)]
+    assert [t.state for t in follow([*old, _produced(4, 0), end(5), _control(6, 1)], PATIENCE)] == ["committed"] * 2
+    first, second = follow([*old, _produced(4, 0), end(5), _control(6, 1001)], PATIENCE)  # no other can have got it
+    assert (first.marked, second.marked, second.state) == ({"t-0"}, {"t-0"}, "committed")
+
+
 def test_late_news_of_an_older_epoch_begins_nothing() -> None:
     assert states(add(1, epoch=4), add(2, epoch=3)) == ["ongoing"]
