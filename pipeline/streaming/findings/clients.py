@@ -137,7 +137,7 @@ def _latency_outlier(
     """Answers that took far longer than that broker takes for the same apis."""
     advice = (
         "Look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
-        "(acks=all waits for them). `gold.exchanges` by latency_us shows which clients and requests it hit."
+        "(acks=all waits for them). `silver.exchanges` by latency_us shows which clients and requests it hit."
     )
     for episode in last_of_each(episodes.get("latency_outlier", [])):
         usual = [
