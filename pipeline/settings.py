@@ -113,8 +113,8 @@ class FindingSettings(BaseModel):
     )
     mongo_open_cursors: Count = Field(default=10, description="Cursors that one application leaves open")
     mongo_cursor_idle_seconds: Seconds = Field(default=30.0, description="Without a use of them for so long")
-    lookback: Span = Field(
-        default=timedelta(days=1), description="How far before the first news rules look, in whole days, at least one"
+    lookback: Annotated[timedelta, Field(ge=timedelta(hours=1))] = Field(
+        default=timedelta(days=1), description="How far before the hour of the first news rules look, at least an hour"
     )
     max_evidence: Count = Field(default=20, description="Exchange ids kept with a finding")
 

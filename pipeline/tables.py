@@ -663,9 +663,10 @@ OFFSET_TIMELINE = Table(
 OFFSETS_BEFORE = Table(
     "gold",
     "offsets_before",
-    "What was known of each partition, group and client when a day began, so that no earlier day is read again",
+    "What was known of each partition, group and client when an hour began, so that no earlier one is read again",
     (
-        _r("date", "date", "UTC day at whose beginning this held: the last one with news, and the one noted before"),
+        _r("date", "date", "UTC day of hour"),
+        _c("hour", "timestamp", "The hour at whose beginning this held: the last one with news, or of the day before"),
         _r("cluster", "string", "Kafka cluster"),
         _r("topic", "string", "Topic name, or its id while the name is not known"),
         _r("incarnation", "int", "Which topic of this name"),
@@ -677,7 +678,7 @@ OFFSETS_BEFORE = Table(
         _r("kind", "string", "kind of that event"),
         *(c for c in OFFSET_TIMELINE.columns if c.name in OFFSET_STATE),
     ),
-    key=("date", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
+    key=("hour", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
     keep_days=DERIVED_DAYS,
     aged_by="ts",
 )

@@ -31,26 +31,18 @@ _FILLED = (*Offsets._fields, *Lag._fields, "ordinal")
 
 
 def carry_forward(
-    rows: DataFrame, known: DataFrame, events: DataFrame, batches: DataFrame, lookback: timedelta
+    rows: DataFrame, known: DataFrame, produced: DataFrame, markers: DataFrame, lookback: timedelta
 ) -> DataFrame:
     """Rows of ``gold.offset_timeline``.
 
     Args:
-        rows: events with the values that they state themselves, in the columns of the timeline, and ``event_ordinal``.
+        rows: events of whole hours with the values that they state themselves, in the columns of the timeline, and
+            ``event_ordinal``.
         known: what was known before the first of them: rows of ``gold.offsets_before``.
-        events: ``silver.offset_events``, from ``lookback`` before the first row on.
-        batches: ``silver.record_batches``, likewise.
+        produced: see :func:`pipeline.streaming.log_past.produced_above`.
+        markers: see :func:`pipeline.streaming.log_past.markers_above`.
         lookback: records produced, and markers seen, earlier than this are not looked up.
     """
-    place = (*_PARTITION, "incarnation", "ts", "exchange_id")
-    produced = events.where("kind = 'produced' AND offset IS NOT NULL AND next_offset IS NOT NULL").select(
-        *place, F.col("offset").alias("at"), F.col("next_offset").alias("until")
-    )
-    markers = (
-        batches.where("is_control AND source = 'fetch' AND base_offset IS NOT NULL")
-        .groupBy(*_PARTITION, "incarnation", "date", F.col("base_offset").alias("at"))
-        .agg(F.min("ts").alias("ts"))
-    )
     parts = ((rows, _EVENT), (known, _KNOWN), (produced, _PRODUCED), (markers, _MARKER))
     both = reduce(
         lambda some, more: some.unionByName(more, allowMissingColumns=True),
@@ -86,12 +78,22 @@ class _Pass:
         from pipeline.arrow import arrow_array, arrow_type  # noqa: PLC0415
 
         values = {name: batch.column(name) for name in batch.schema.names}
-        days = values["date"].cast(pa.int32()).to_pylist()
         times = values["ts"].cast(pa.int64()).to_pylist()
-        names = (*_PARTITION, "incarnation", "what", "at", "until", "kind", "group_id", "client_id", *Offsets._fields)
+        names = (
+            *_PARTITION,
+            "incarnation",
+            "what",
+            "at",
+            "until",
+            "seen_hour",
+            "kind",
+            "group_id",
+            "client_id",
+            *Offsets._fields,
+        )
         found = [
-            self._take(day, ts_us, *row)
-            for day, ts_us, *row in zip(days, times, *(values[name].to_pylist() for name in names), strict=True)
+            self._take(ts_us, *row)
+            for ts_us, *row in zip(times, *(values[name].to_pylist() for name in names), strict=True)
         ]
         of_events = [number for number, row in enumerate(found) if row is not None]
         completed = [row for row in found if row is not None]
@@ -104,8 +106,8 @@ class _Pass:
         return pa.RecordBatch.from_arrays(arrays, names=list(OFFSET_TIMELINE.column_names))
 
     def _take(
-        self, day: int, ts_us: int, cluster: str, topic: str, partition: int, incarnation: int, what: int,
-        at: int, until: int, kind: str, group_id: str, client_id: str | None, *offsets: int | None,
+        self, ts_us: int, cluster: str, topic: str, partition: int, incarnation: int, what: int,
+        at: int, until: int, seen_hour: int, kind: str, group_id: str, client_id: str | None, *offsets: int | None,
     ) -> tuple[Any, ...] | None:  # fmt: skip
         """What ``_FILLED`` holds of an event; None for what is no event."""
         if (place := (cluster, topic, partition)) != self._place:
@@ -116,9 +118,9 @@ class _Pass:
         if what == _PRODUCED:
             state.add_produced(at, until, ts_us)
         elif what == _MARKER:
-            state.add_marker(at, day)
+            state.add_marker(at, seen_hour)
         else:
-            said = Said(day, ts_us, kind, group_id, client_id, Offsets(*offsets))
+            said = Said(ts_us, kind, group_id, client_id, Offsets(*offsets))
             if what == _EVENT:
                 known, lag = state.take(said)
                 return (*known, *lag, self._number(said))

@@ -20,7 +20,7 @@ from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import host_of
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import address
-from pipeline.streaming.sinks import day_of, overwrite
+from pipeline.streaming.sinks import overwrite, since
 from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
 
 _SCHEMA = (
@@ -62,7 +62,7 @@ Inventory = dict[tuple[str, str, str], Client]
 
 def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int) -> None:
     """Take in what clients said from ``since_us`` (µs since the epoch) on."""
-    later = (F.col("date") >= F.lit(day_of(since_us))) & (F.col("ts") >= F.timestamp_micros(F.lit(since_us)))
+    later = since(since_us)
     who = ("server", "client_id", "client_ip")
     asked = (
         read_table(spark, lake, EXCHANGES)

@@ -107,7 +107,7 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
         partial(_refresh_traffic, spark, lake, facts, found),
         partial(_refresh_holders, spark, lake, facts, found, settings),
     )
-    findings = refresh_findings(spark, lake, settings.findings, day_of(min(found.first_us.values())))
+    findings = refresh_findings(spark, lake, settings.findings, min(found.first_us.values()))
     return Counted(sum(row["rows"] for row in counted), findings)
 
 
@@ -136,4 +136,4 @@ def _refresh_holders(spark: SparkSession, lake: Lake, facts: Facts, found: _News
 def _refresh_offsets(spark: SparkSession, lake: Lake, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups stood."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
-        refresh_timeline(spark, lake, facts, day_of(since), settings.lag_lookback)
+        refresh_timeline(spark, lake, facts, since, settings.lag_lookback)

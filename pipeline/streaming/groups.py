@@ -6,30 +6,37 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.state import GROUP_KINDS
+from pipeline.streaming.hours import HOUR_US, first_hour_column, hour_column
+
+GROUP_TOLD_US = 6 * HOUR_US
+"""For how long a request tells its client's group: longer than most wait from one commit to the next."""
 
 
 def with_group(events: DataFrame, states: DataFrame) -> DataFrame:
-    """Fill ``group_id``: a Fetch names no group, so its client's other requests of the same day tell, if they agree.
+    """Fill ``group_id``: a Fetch names no group, so its client's other requests tell, if they agree.
 
-    First those of the same connection, then those of the same host and client_id (clients keep a connection of its own
-    to the group's coordinator). Where they name several groups, or none, the group stays empty.
+    A request tells for its hour (see :mod:`pipeline.streaming.hours`) and the next ones, up to ``GROUP_TOLD_US``. First
+    those of the same connection, then those of the same host and client_id (clients keep a connection of its own to the
+    group's coordinator). Where they name several groups, or none, the group stays empty.
 
     Args:
-        events: rows of ``silver.offset_events``.
-        states: rows of ``silver.state_events`` of the same days.
+        events: rows of ``silver.offset_events`` of whole hours.
+        states: rows of ``silver.state_events`` from ``GROUP_TOLD_US`` before them on.
     """
-    seen = states.where(F.col("kind").isin(*GROUP_KINDS)).select(
-        "date", "server", "client", "client_id", F.col("group_id").alias("group")
-    )
-    seen = seen.where("group <> ''").withColumn("client_ip", host_of("client")).distinct()
-    by_connection = _unambiguous(seen, ("date", "server", "client"), "connection_group")
-    by_client = _unambiguous(seen.where("client_id IS NOT NULL"), ("date", "client_ip", "client_id"), "client_group")
+    told = states.where(F.col("kind").isin(*GROUP_KINDS) & (F.col("group_id") != "")).select(
+        "server", "client", "client_id", F.col("group_id").alias("group"),
+        first_hour_column("ts").alias("first"), hour_column("ts").alias("own"),
+    )  # fmt: skip
+    hours = F.explode(F.sequence("first", F.col("own") + GROUP_TOLD_US, F.lit(HOUR_US)))
+    seen = told.distinct().withColumns({"hour": hours, "client_ip": host_of("client")})
+    by_connection = _unambiguous(seen, ("hour", "server", "client"), "connection_group")
+    by_client = _unambiguous(seen.where("client_id IS NOT NULL"), ("hour", "client_ip", "client_id"), "client_group")
     is_fetch = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("isolation_level").isNotNull()
     told = F.when(is_fetch, F.coalesce("connection_group", "client_group"))
     return (
-        events.withColumn("client_ip", host_of("client"))
-        .join(F.broadcast(by_connection), ["date", "server", "client"], "left")
-        .join(F.broadcast(by_client), ["date", "client_ip", "client_id"], "left")
+        events.withColumns({"hour": hour_column("ts"), "client_ip": host_of("client")})
+        .join(F.broadcast(by_connection), ["hour", "server", "client"], "left")
+        .join(F.broadcast(by_client), ["hour", "client_ip", "client_id"], "left")
         .withColumn("group_id", F.coalesce("group_id", told, F.lit("")))
     )
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import address
-from pipeline.streaming.sinks import day_of, replace_since
+from pipeline.streaming.sinks import replace_since, since
 from pipeline.tables import API_LATENCY, EXCHANGES, Table
 
 _MINUTE = 60_000_000
@@ -33,8 +33,8 @@ def refresh_minutes(
     """Recompute the second table by ``rows_of`` from whole minutes of the first, from that of ``since_us`` (µs) on."""
     source, target = tables
     minute = since_us - since_us % _MINUTE
-    later = (F.col("date") >= F.lit(day_of(minute))) & (F.col("ts") >= F.timestamp_micros(F.lit(minute)))
-    replace_since(rows_of(read_table(spark, lake, source).where(later)), lake, target, "minute", minute)
+    rows = read_table(spark, lake, source).where(since(minute))
+    replace_since(rows_of(rows), lake, target, "minute", minute)
 
 
 def latency_rows(exchanges: DataFrame) -> DataFrame:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
+from pipeline.streaming.hours import hour_of
 from pipeline.tables import LOG_STATE
 
 SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
 """The kinds of events that say what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Offsets(NamedTuple):
@@ -35,9 +37,8 @@ class Offsets(NamedTuple):
 
 
 class Said(NamedTuple):
-    """An event, with the offsets that it states itself. Days and µs since the epoch."""
+    """An event at ``ts_us`` (µs since the epoch), with the offsets that it states itself."""
 
-    day: int
     ts_us: int
     kind: str
     group_id: str
@@ -72,8 +73,8 @@ class OffsetState:
     _end: array[int] = field(default_factory=lambda: array("q"))
     _made_us: array[int] = field(default_factory=lambda: array("q"))
     _markers: array[int] = field(default_factory=lambda: array("q"))
-    _marker_days: array[int] = field(default_factory=lambda: array("q"))
-    _markers_on: dict[int, Sequence[int]] = field(default_factory=dict)
+    _marker_hours: array[int] = field(default_factory=lambda: array("q"))
+    _markers_in: tuple[int, Sequence[int]] | None = None
 
     def add_produced(self, first: int, end: int, ts_us: int) -> None:
         """A Produce request that was answered at ``ts_us``: records from ``first`` to ``end`` (exclusive)."""
@@ -81,10 +82,10 @@ class OffsetState:
         self._end.append(end)
         self._made_us.append(ts_us)
 
-    def add_marker(self, offset: int, day: int) -> None:
-        """The end of a transaction in the log, as a fetch on ``day`` (days since the epoch) showed it."""
+    def add_marker(self, offset: int, hour: int) -> None:
+        """The end of a transaction in the log; ``hour`` is the first that knows of it, as a fetch showed it."""
         self._markers.append(offset)
-        self._marker_days.append(day)
+        self._marker_hours.append(hour)
 
     def restore(self, known: Said) -> None:
         """What was known before the first event, of a client in a group."""
@@ -96,12 +97,13 @@ class OffsetState:
         group = said.group_id
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
-        lag = self._lag(high, committed, said.day)
+        hour = hour_of(said.ts_us)
+        lag = self._lag(high, committed, hour)
         pending = self._pending.get(group) if group else None
         fetched = self._fetched.get((group, said.client_id))
         return (
             Offsets(start, stable, high, produced, committed, pending, fetched),
-            Lag(lag, self._lag(stable, committed, said.day), self._lag_seconds(lag, committed, said.ts_us)),
+            Lag(lag, self._lag(stable, committed, hour), self._lag_seconds(lag, committed, said.ts_us)),
         )
 
     def _carry(self, said: Said, *, says_pending: bool) -> None:
@@ -116,7 +118,7 @@ class OffsetState:
         if fetched is not None:
             self._fetched[said.group_id, said.client_id] = fetched
 
-    def _lag(self, ahead: int | None, committed: int | None, day: int) -> int | None:
+    def _lag(self, ahead: int | None, committed: int | None, hour: int) -> int | None:
         """Records between the two, without markers; None if that is not known.
 
         The wire may claim any offset: what no 64 bits can hold is not known, rather than an error.
@@ -125,26 +127,24 @@ class OffsetState:
             return None
         behind = ahead - committed
         if self._markers:
-            markers = self._markers_of(day)
+            markers = self._markers_of(hour)
             behind -= bisect_left(markers, ahead) - bisect_left(markers, committed)
         return max(behind, 0) if _LEAST <= behind <= _MOST else None
 
-    def _markers_of(self, day: int) -> Sequence[int]:
-        """Offsets of markers known on a day.
+    def _markers_of(self, hour: int) -> Sequence[int]:
+        """Offsets of markers known in an hour.
 
         A marker takes an offset but is no record: without this, every group on a transactional topic would lag by at
-        least one for ever. A day's rows know the markers seen up to that day: whether days are computed one by one or
-        together, the result is the same.
+        least one for ever. Whether hours are computed one by one or together, each knows the same markers.
         """
-        if (found := self._markers_on.get(day)) is None:
-            found = self._markers_on[day] = array("q", self._known_markers(day))
-        return found
+        if self._markers_in is None or self._markers_in[0] != hour:
+            import numpy as np  # noqa: PLC0415 - on the worker only
 
-    def _known_markers(self, day: int) -> Iterator[int]:
-        last = None
-        for offset, seen in zip(self._markers, self._marker_days, strict=True):
-            if offset != last and seen <= day <= seen + self.lookback.days:
-                yield (last := offset)
+            hours = np.frombuffer(self._marker_hours, np.int64)
+            known = (hours <= hour) & (hour - hours <= self.lookback // _MICROSECOND)
+            offsets = np.unique(np.frombuffer(self._markers, np.int64)[known])
+            self._markers_in = hour, array("q", offsets.tobytes())
+        return self._markers_in[1]
 
     def _lag_seconds(self, lag: int | None, committed: int | None, ts_us: int) -> float | None:
         """Age of the oldest uncommitted record: since the Produce request that holds it was answered."""

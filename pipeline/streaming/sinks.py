@@ -78,6 +78,11 @@ def replace_since(frame: DataFrame, lake: Lake, table: Table, column: str, since
     writer.save(lake.path(table))
 
 
+def since(us: int, column: str = "ts") -> Column:
+    """Whether a timestamp is ``us`` (µs since the epoch) or later; the table's ``date`` is the day of that column."""
+    return (F.col("date") >= F.lit(day_of(us))) & (F.col(column) >= F.timestamp_micros(F.lit(us)))
+
+
 def delete_rows(spark: SparkSession, lake: Lake, table: Table, rows: Column) -> bool:
     """Delete such rows; without any there is no commit. Returns whether there were."""
     if not holds(spark, lake, table, rows):

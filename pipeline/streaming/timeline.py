@@ -4,23 +4,25 @@ One row for each offset event, with everything that was known at that moment car
 from all its events, the group's committed offset from the group's, the fetch position from the client's. Order is
 (ts, exchange_id, kind, ordinal), so that the result does not depend on arrival.
 
-A refresh recomputes whole days from the first one that has news; what was known when that day began lies in
-``gold.offsets_before``, so that a refresh costs the same however long the history is. Log positions follow the last
-statement, also downwards: a truncated log shows.
+A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
+``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Log positions follow
+the last statement, also downwards: a truncated log shows.
 """
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.carry_forward import carry_forward
 from pipeline.streaming.facts import Facts
-from pipeline.streaming.groups import settled_commits, with_group
+from pipeline.streaming.groups import GROUP_TOLD_US, settled_commits, with_group
+from pipeline.streaming.hours import DAY_US, first_hour
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.sinks import overwrite, replace_dates
+from pipeline.streaming.log_past import lowest_committed, markers_above, produced_above
+from pipeline.streaming.sinks import overwrite, replace_since, since
 from pipeline.tables import (
     DERIVED_DAYS,
     LOG_STATE,
@@ -37,26 +39,29 @@ _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
 _WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
 
-def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, first: date, lookback: timedelta) -> None:
-    """Recompute the days from ``first`` on.
+def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, since_us: int, lookback: timedelta) -> None:
+    """Recompute the hours that news can change.
 
     Args:
         spark: the session.
         lake: where the tables are.
         facts: clusters and topic names as known now.
-        first: first day with news.
+        since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
     """
-    since = F.lit(first)
-    back = F.lit(first - timedelta(days=max(1, lookback.days)))
-    events = _named(read_table(spark, lake, OFFSET_EVENTS).where(F.col("date") >= back), facts)
-    states = read_table(spark, lake, STATE_EVENTS).where(F.col("date") >= back)
-    batches = _named(read_table(spark, lake, RECORD_BATCHES).where(F.col("date") >= back), facts)
+    first = first_hour(since_us)
+    back = since(first - lookback // timedelta(microseconds=1))
+    events = _named(read_table(spark, lake, OFFSET_EVENTS).where(back), facts)
+    states = read_table(spark, lake, STATE_EVENTS)
+    batches = _named(read_table(spark, lake, RECORD_BATCHES).where(back), facts)
 
-    said = with_group(events.where(F.col("date") >= since), states.where(F.col("date") >= since))
-    rows = _statements(said).unionByName(_settled(events, states).where(F.col("date") >= since))
-    timeline = carry_forward(rows, _known_before(spark, lake, first), events, batches, lookback)
-    replace_dates(timeline, lake, OFFSET_TIMELINE, first)
+    unnamed, telling = events.where(since(first)), states.where(since(first - GROUP_TOLD_US))
+    settled = _settled(events, states.where(back)).where(since(first))
+    known = _known_before(spark, lake, first)
+    lowest = lowest_committed(_statements(unnamed).unionByName(settled), known, telling)
+    past = produced_above(lowest, events), markers_above(lowest, batches)
+    timeline = carry_forward(_statements(with_group(unnamed, telling)).unionByName(settled), known, *past, lookback)
+    replace_since(timeline, lake, OFFSET_TIMELINE, "ts", first)
 
 
 def _named(rows: DataFrame, facts: Facts) -> DataFrame:
@@ -117,29 +122,31 @@ def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
     return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *OFFSET_STATE)
 
 
-def _known_before(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
-    """What was known when the day ``first`` began: rows of ``gold.offsets_before``, noted there if they were not.
+def _known_before(spark: SparkSession, lake: Lake, first: int) -> DataFrame:
+    """What was known when the hour ``first`` began: rows of ``gold.offsets_before``, noted there if they were not.
 
-    What was noted of later days goes, because news may change it; beside the note of ``first`` stays the one before,
-    for news that come late. Noting comes before the timeline is written: cut off in between, it is what the timeline of
-    the days before says all the same.
+    What was noted of later hours goes, because news may change it; beside the note of ``first`` stay those of the day
+    before it, for news that come late. Noting comes before the timeline is written: cut off in between, it is what the
+    timeline of the hours before says all the same.
     """
-    noted = read_table(spark, lake, OFFSETS_BEFORE)
-    days = sorted(row.date for row in noted.select("date").distinct().collect())
-    last = max((day for day in days if day <= first), default=None)
-    if last == first == days[-1]:
-        return noted.where(F.col("date") == F.lit(first))
-    oldest = first - timedelta(days=DERIVED_DAYS)
-    earlier = read_table(spark, lake, OFFSET_TIMELINE).where(
-        (F.col("date") >= F.lit(last or oldest)) & (F.col("date") < F.lit(first))
-    )
-    at_last = noted.where(F.col("date") == F.lit(last))
-    known = _last_known(earlier.unionByName(at_last, allowMissingColumns=True)).where(F.col("ts") >= F.lit(oldest))
-    if not days and earlier.isEmpty():
-        return known
-    notes = known.withColumn("date", F.lit(first))
-    overwrite(notes if last == first else notes.unionByName(at_last), lake, OFFSETS_BEFORE)
-    return read_table(spark, lake, OFFSETS_BEFORE).where(F.col("date") == F.lit(first))
+    begun = F.coalesce("hour", F.col("date").cast("timestamp"))  # earlier versions noted days
+    noted = read_table(spark, lake, OFFSETS_BEFORE).withColumn("hour", begun)
+    hour = F.unix_micros("hour")
+    hours = sorted(row.us for row in noted.select(hour.alias("us")).distinct().collect())
+    if hours and hours[-1] == first:
+        return noted.where(hour == first)
+    earlier = [us for us in hours if us < first]
+    oldest = first - DERIVED_DAYS * DAY_US
+    last = first if first in hours else max(earlier, default=oldest)
+    begin = F.timestamp_micros(F.lit(first))
+    since_last = read_table(spark, lake, OFFSET_TIMELINE).where(since(last) & (F.col("ts") < begin))
+    if not hours and since_last.isEmpty():
+        return noted
+    known = _last_known(since_last.unionByName(noted.where(hour == last), allowMissingColumns=True))
+    notes = known.where(F.unix_micros("ts") >= oldest).withColumns({"hour": begin, "date": F.to_date(begin)})
+    kept = [us for us in earlier if us >= first - DAY_US] or earlier[-1:]
+    overwrite(notes.unionByName(noted.where(hour.isin(kept))), lake, OFFSETS_BEFORE)
+    return read_table(spark, lake, OFFSETS_BEFORE).where(hour == first)
 
 
 def _last_known(earlier: DataFrame) -> DataFrame:

@@ -59,7 +59,7 @@ POINTS = {
     "gold: between latency and clients": Point("gold", "refresh_latency", is_after=True),
     "gold: before transactions": Point("gold", "refresh_transactions", is_after=False),
     "gold: before the timeline": Point("gold", "refresh_timeline", is_after=False),
-    "gold: what was known before a day noted, the timeline not": Point("timeline", "_known_before", is_after=True),
+    "gold: what was known before an hour noted, the timeline not": Point("timeline", "_known_before", is_after=True),
     "gold: after the timeline": Point("gold", "refresh_timeline", is_after=True),
     "gold: all written, the batch not noted": Point("queries", "write_gold", is_after=True),
     "backfill: after frames were decoded anew": Point("backfill", "replace_dates", is_after=True, run="backfill"),

@@ -11,7 +11,10 @@ from deltalake import DeltaTable
 from pipeline.tables import OFFSETS_BEFORE, TABLES, Table
 
 DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSETS_BEFORE]
-"""The tables that tell of the traffic, not of the pipeline. What was known before a day is noted of days with news."""
+"""The tables that tell of the traffic, not of the pipeline.
+
+What was known before an hour is noted of hours with news: where the stream was cut shows there.
+"""
 
 
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:

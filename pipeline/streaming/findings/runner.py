@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -34,9 +34,10 @@ from pipeline.streaming.findings import (
 from pipeline.streaming.findings.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
+from pipeline.streaming.hours import first_hour
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.side_by_side import side_by_side
-from pipeline.streaming.sinks import overwrite_if_changed
+from pipeline.streaming.sinks import overwrite_if_changed, since
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
@@ -98,12 +99,12 @@ def observe(
     return Observed(episodes, traffic, newest, facts)
 
 
-def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since: date) -> list[Finding]:
-    """Apply every rule to what is in the lake from the day ``since`` on."""
+def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_us: int) -> list[Finding]:
+    """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on."""
     named = F.coalesce("topic", "topic_id")
 
     def rows(table: Table) -> DataFrame:
-        return read_table(spark, lake, table).where(F.col("date") >= F.lit(since))
+        return read_table(spark, lake, table).where(since(since_us))
 
     facts = load_facts(spark, lake)
     sources = Sources(
@@ -151,26 +152,26 @@ def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
     return {topic: sorted(times)[1:] for topic, times in lives.items() if len(times) > 1}
 
 
-def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings, first: date) -> int:
+def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings, first_us: int) -> int:
     """Bring ``gold.findings`` up to date; what is the same already is not written.
 
-    Rules look at the days from ``lookback`` before the first news on, so that a refresh costs the same however long the
-    history is. What began before that stays, and is closed if it is not found again.
+    Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
+    the history is. What began before that stays, and is closed if it is not found again.
 
     Args:
         spark: the session.
         lake: where the tables are.
         settings: thresholds.
-        first: first day with news.
+        first_us: time of the first news, µs since the epoch.
 
     Returns:
         How many findings there are.
     """
-    since = first - timedelta(days=max(1, settings.lookback.days))
-    found = find_all(spark, lake, settings, since)
+    since_us = first_hour(first_us) - settings.lookback // timedelta(microseconds=1)
+    found = find_all(spark, lake, settings, since_us)
     micros = {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
     columns = [part.split()[0] for part in ROW_SCHEMA.split(", ")]
-    earlier = read_table(spark, lake, FINDINGS).where(F.col("first_ts") < F.lit(since)).withColumns(micros)
+    earlier = read_table(spark, lake, FINDINGS).withColumns(micros).where(F.col("first_us") < since_us)
     kept = with_earlier(found, [row.asDict() for row in earlier.select(*columns).collect()])
     rows = spark.createDataFrame([tuple(row[name] for name in columns) for row in kept], ROW_SCHEMA)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
@@ -187,8 +188,15 @@ def with_earlier(found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]])
     """
     begun = {row["finding_id"]: row for row in earlier}
     now = {finding.finding_id: finding.row() for finding in found}
-    for finding_id, row in now.items():
-        if finding_id in begun:
-            row["first_us"] = begun[finding_id]["first_us"]
+    goes_on = [_as_begun(row, begun.get(finding_id)) for finding_id, row in now.items()]
     over = [{**row, "state": "closed"} for finding_id, row in begun.items() if finding_id not in now]
-    return sorted([*now.values(), *over], key=lambda row: str(row["finding_id"]))
+    return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
+
+
+def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is found of it now may be its end alone: without anything new, what was told of all of it stays."""
+    if begun is None:
+        return row
+    if begun["last_us"] >= row["last_us"]:
+        return {**begun, "state": row["state"]}
+    return {**row, "first_us": begun["first_us"]}

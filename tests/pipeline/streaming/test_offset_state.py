@@ -11,7 +11,7 @@ from pipeline.streaming.offset_state import Lag, Offsets, OffsetState, Said
 
 MAX, MIN = 2**63 - 1, -(2**63)
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
+HOUR = 3600 * SECOND
 
 
 def said(
@@ -19,7 +19,7 @@ def said(
 ) -> Said:
     ts_us = round(seconds * SECOND)
     offsets = Offsets(**dict.fromkeys(Offsets._fields) | more)
-    return Said(ts_us // DAY, ts_us, kind, group_id, client_id, offsets)
+    return Said(ts_us, kind, group_id, client_id, offsets)
 
 
 def commit(seconds: float, offset: int) -> Said:
@@ -63,19 +63,19 @@ def test_what_was_known_before_holds_until_something_else_is_said(partition: Off
 
 def test_markers_between_commit_and_end_are_no_lag(partition: OffsetState) -> None:
     for offset in (3, 5, 9):
-        for day in (0, 1):  # fetched on two days
-            partition.add_marker(offset, day)
+        for hour in (0, 1):  # fetched in two hours
+            partition.add_marker(offset, hour * HOUR)
     partition.restore(said(high_watermark=10, last_stable_offset=6))
-    for day in (0, 1):
-        assert partition.take(commit(day * 86_400, 4))[1][:2] == (4, 1)
-    assert partition.take(commit(2 * 86_400, 10))[1].lag == 0
+    for hour in (0, 1):
+        assert partition.take(commit(hour * 3600, 4))[1][:2] == (4, 1)
+    assert partition.take(commit(2 * 3600, 10))[1].lag == 0
 
 
-def test_a_day_knows_the_markers_seen_until_then_and_within_the_lookback() -> None:
-    partition = OffsetState(timedelta(days=2))
-    partition.add_marker(5, 3)
+def test_an_hour_knows_the_markers_seen_until_then_and_within_the_lookback() -> None:
+    partition = OffsetState(timedelta(hours=2))
+    partition.add_marker(5, 3 * HOUR)
     partition.restore(said(high_watermark=10))
-    lags = [partition.take(commit(day * 86_400, 0))[1].lag for day in range(2, 7)]
+    lags = [partition.take(commit(hour * 3600, 0))[1].lag for hour in range(2, 7)]
     assert lags == [10, 9, 9, 9, 10]
 
 

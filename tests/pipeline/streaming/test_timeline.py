@@ -1,9 +1,9 @@
-"""The timeline: what is carried forward, what a commit moves, how lag is counted, and refreshing by day."""
+"""The timeline: what is carried forward, what a commit moves, how lag is counted, and refreshing by the hour."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,7 @@ def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         facts = facts.merged([Fact(server, name, None, None, 1, 1)])
     made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
     facts = facts.merged(made)
-    refresh_timeline(spark, lake, facts, T0.date(), WEEK)
+    refresh_timeline(spark, lake, facts, us(0), WEEK)
     rows = content(spark, lake)
     return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
 
@@ -292,43 +292,79 @@ def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]
     ]
 
 
-def test_days_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
-    lake, whole = new_lake(spark, tmp_path / "days"), new_lake(spark, tmp_path / "whole")
-    day = 86_400.0
+def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake, whole = new_lake(spark, tmp_path / "hours"), new_lake(spark, tmp_path / "whole")
+    begins = [600 + n * 3600.0 for n in range(3)]
+    first, second, third = begins
     events = [
-        [produced(1, 0, 10), fetched(2, 0, 10, 10), committed(3, 4), produced(4, 10, 12)],
-        [committed(day + 1, 6), fetched(day + 2, 10, None, None), committed(day + 3, 5, "commit_rejected")],
-        [fetched(2 * day + 1, 10, 13, 13), committed(2 * day + 2, 12)],
+        [
+            produced(first + 1, 0, 10),
+            fetched(first + 2, 0, 10, 10),
+            committed(first + 3, 4),
+            produced(first + 4, 10, 12),
+        ],
+        [committed(second + 1, 6), fetched(second + 2, 10, None, None), committed(second + 3, 5, "commit_rejected")],
+        [fetched(third + 1, 10, 13, 13), committed(third + 2, 12)],
     ]
-    beats = [beat(n * day) for n in range(3)]
-    markers = [marker(2 * day + 1, 12)]
-    for number, of_day in enumerate(events):
-        put(spark, lake, OFFSET_EVENTS, of_day)
+    beats = [beat(begin) for begin in begins]
+    markers = [marker(third + 1, 12)]
+    for number, of_hour in enumerate(events):
+        put(spark, lake, OFFSET_EVENTS, of_hour)
         put(spark, lake, STATE_EVENTS, [beats[number]])
         put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
-        refresh_timeline(spark, lake, Facts(), T0.date() + timedelta(days=number), WEEK)
-    put(spark, whole, OFFSET_EVENTS, [e for of_day in events for e in of_day])
+        refresh_timeline(spark, lake, Facts(), us(begins[number]), WEEK)
+    put(spark, whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
     put(spark, whole, STATE_EVENTS, beats)
     put(spark, whole, RECORD_BATCHES, markers)
-    refresh_timeline(spark, whole, Facts(), date(2026, 1, 1), WEEK)
+    refresh_timeline(spark, whole, Facts(), us(0), WEEK)
     assert content(spark, lake) == content(spark, whole)
     last = content(spark, lake)[-1]
     assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
+    assert [r.lag_seconds for r in content(spark, lake) if r.exchange_id == f"e{second + 1:09.1f}"] == [3600.0]
 
-    late, second, third = produced(day + 0.5, 12, 14), (T0 + timedelta(days=1)).date(), (T0 + timedelta(days=2)).date()
-    assert noted_days(spark, lake) == {second, third}
-    for place, first in ((lake, second), (whole, date(2026, 1, 1))):
-        put(spark, place, OFFSET_EVENTS, [late])
-        refresh_timeline(spark, place, Facts(), first, WEEK)
-    assert noted_days(spark, lake) == {second}, "what was known on the third day is another now"
-    refresh_timeline(spark, lake, Facts(), third, WEEK)
+    hours = [at(begin - 600) for begin in begins]
+    assert noted_hours(spark, lake) == {hours[1], hours[2]}
+    for place, since in ((lake, second), (whole, 0)):
+        put(spark, place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
+        refresh_timeline(spark, place, Facts(), us(since), WEEK)
+    assert noted_hours(spark, lake) == {hours[1]}, "what was known in the third hour is another now"
+    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
     assert content(spark, lake) == content(spark, whole)
-    assert noted_days(spark, lake) == {second, third}
-    DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("date") < F.lit(third))
-    refresh_timeline(spark, lake, Facts(), third, WEEK)
-    of_third = [r for r in content(spark, whole) if r.date == third]
-    assert content(spark, lake) == of_third, "earlier days were read again"
+    assert noted_hours(spark, lake) == {hours[1], hours[2]}
+    DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("ts") < F.lit(hours[2]))
+    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
+    of_third = [r for r in content(spark, whole) if r.ts >= hours[2].replace(tzinfo=None)]
+    assert content(spark, lake) == of_third, "earlier hours were read again"
 
 
-def noted_days(spark: SparkSession, lake: Lake) -> set[date]:
-    return {r.date for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
+def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
+    return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
+
+
+def test_an_hour_knows_what_is_said_until_five_minutes_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    lake = new_lake(spark, tmp_path)
+    end = 3600.0
+    events = [
+        fetched(end - 10, 0, 5, 5),
+        committed(end - 9, 4),
+        fetched(end - 8, 0, 5, 5, client="10.0.0.7:1", client_id="later"),
+    ]
+    put(spark, lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
+    refresh_timeline(spark, lake, Facts(), us(end - 10), WEEK)
+    assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("", None), ("g", 1), ("", None), ("", None)]
+
+    put(spark, lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
+    put(spark, lake, RECORD_BATCHES, [marker(end + 299, 4)])
+    refresh_timeline(spark, lake, Facts(), us(end + 299), WEEK)
+    assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
+
+
+def test_a_request_tells_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path) -> None:
+    lake = new_lake(spark, tmp_path)
+    hour = 3600.0
+    put(spark, lake, STATE_EVENTS, [beat(hour / 2)])
+    put(spark, lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
+    refresh_timeline(spark, lake, Facts(), us(-hour), WEEK)
+    assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]
+    refresh_timeline(spark, lake, Facts(), us(6 * hour + 600), WEEK)
+    assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]

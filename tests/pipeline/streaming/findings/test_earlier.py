@@ -21,5 +21,11 @@ def test_what_is_found_again_keeps_its_beginning() -> None:
     assert kept == {**GOES_ON.row(), "first_us": 3}
 
 
+def test_without_news_what_was_told_of_all_of_it_stays() -> None:
+    whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
+    (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole])
+    assert kept == {**whole, "state": "closed"}
+
+
 def test_news_and_what_is_over_stand_together() -> None:
     assert {row["rule"] for row in with_earlier([GOES_ON], [GONE.row()])} == {"stopped", "lag_growing"}
