@@ -6,28 +6,21 @@ the day before that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from itertools import chain, groupby, starmap
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.fetch_sessions import Held, Part, SessionFetch, follow
+from pipeline.streaming.in_groups import Values, map_groups
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import replace_dates
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _SESSION = ("server", "session_id")
-_PARTITION = ("topic", "topic_id", "partition", "isolation_level")
-_INPUT = (
-    *_SESSION, "cluster", "date", "ts_us", "exchange_id", "kind", "client", "client_id", "session_epoch", "error_code",
-    *_PARTITION, "offset", "next_offset", "complete",
-)  # fmt: skip
 _OUTPUT = (
     "cluster string, server string, session_id int, date date, client string, client_id string, topic string, "
     "topic_id string, partition int, isolation_level string, first_us bigint, last_us bigint, fetch_offset bigint, "
@@ -59,61 +52,80 @@ def session_rows(fetches: DataFrame, parts: DataFrame, carried: DataFrame) -> Da
         carried: open rows of the day before.
     """
     both = fetches.unionByName(parts, allowMissingColumns=True).unionByName(carried, allowMissingColumns=True)
-    # Offsets travel as text: pandas makes floats of integers where some are null, and those end at 2^53.
-    offsets = {name: F.col(name).cast("string") for name in ("offset", "next_offset")}
-    inputs = both.withColumns({"ts_us": F.unix_micros("ts"), **offsets}).select(*_INPUT)
-    rows = inputs.groupBy(*_SESSION).applyInPandas(_follow, _OUTPUT)
+    inputs = both.withColumn("ts_us", F.unix_micros("ts")).select(*_Row._fields)
+    rows = map_groups(inputs, _SESSION, ("ts_us", "exchange_id"), _follow, _OUTPUT)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
     return rows.withColumns(times)
 
 
-def _follow(rows: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - on the worker only
+class _Row(NamedTuple):
+    """What is said in one fetch of a session, or (``carried``) was held before."""
 
-    plain = rows.astype(object).where(rows.notna(), None)
-    ordered = sorted(plain.itertuples(index=False), key=lambda row: (row.ts_us, row.exchange_id))
-    carried = [row for row in ordered if row.kind == "carried"]
-    held = follow(_fetches(row for row in ordered if row.kind != "carried"), map(_held, carried))
-    clusters = {row.date: row.cluster for row in ordered}
-    server, session = ordered[0].server, int(ordered[0].session_id)
-    found = [(clusters[h.day], server, session, h.day, *_values(h)) for h in held]
-    columns = [part.split()[0] for part in _OUTPUT.split(", ")]
-    rows_held: pd.DataFrame = pd.DataFrame(found, columns=columns, dtype=object)
-    return rows_held
+    server: str
+    session_id: int
+    cluster: str
+    date: date
+    ts_us: int
+    exchange_id: str
+    kind: str
+    client: str
+    client_id: str | None
+    session_epoch: int
+    error_code: int | None
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    isolation_level: str | None
+    offset: int | None
+    next_offset: int | None
+    complete: bool
 
 
-def _values(held: Held) -> tuple[Any, ...]:
+def _follow(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
+    """Rows of ``_OUTPUT`` of one session. What is carried comes first: it is of an earlier day."""
+    clusters: dict[date, str] = {}
+    said = _noting_clusters(rows, clusters)
+    by_source = groupby(said, key=lambda row: row.kind == "carried")
+    is_carried, first = next(by_source)
+    carried = [_held(row) for row in first] if is_carried else []
+    rest = chain.from_iterable(rows for _, rows in by_source)
+    for held in follow(_fetches(rest if is_carried else chain(first, rest)), carried):
+        yield (clusters[held.day], *session, held.day, *_values(held))
+
+
+def _noting_clusters(rows: Iterator[Values], clusters: dict[date, str]) -> Iterator[_Row]:
+    for row in starmap(_Row, rows):
+        clusters[row.date] = row.cluster
+        yield row
+
+
+def _values(held: Held) -> Values:
     return (
         held.client, held.client_id, held.topic, held.topic_id, held.partition, held.isolation_level, held.first_us,
         held.last_us, held.fetch_offset, held.fetches, held.session_epoch, held.is_open, held.complete,
     )  # fmt: skip
 
 
-def _fetches(rows: Any) -> Iterator[SessionFetch]:
+def _fetches(rows: Iterable[_Row]) -> Iterator[SessionFetch]:
     for _, of_one in groupby(rows, key=lambda row: (row.ts_us, row.exchange_id)):
         said = list(of_one)
         head = next((row for row in said if row.kind == "fetch_session"), None)
         if head is not None:
             parts = tuple(_part(row) for row in said if row.kind != "fetch_session")
             yield SessionFetch(
-                head.date, int(head.ts_us), head.client, head.client_id, int(head.session_epoch),
-                bool(head.error_code), parts,
-            )  # fmt: skip
+                head.date, head.ts_us, head.client, head.client_id, head.session_epoch, bool(head.error_code), parts
+            )
 
 
-def _part(row: Any) -> Part:
+def _part(row: _Row) -> Part:
+    forgotten = row.kind == "fetch_forgotten"
     return Part(
-        row.topic, row.topic_id, int(row.partition), row.isolation_level, _int(row.offset), _int(row.next_offset),
-        row.kind == "fetch_forgotten",
+        row.topic, row.topic_id, row.partition, row.isolation_level, row.offset, row.next_offset, forgotten,
     )  # fmt: skip
 
 
-def _held(row: Any) -> Held:
+def _held(row: _Row) -> Held:
     return Held(
-        row.date, row.client, row.client_id, row.topic, row.topic_id, int(row.partition), row.isolation_level,
-        int(row.ts_us), int(row.ts_us), _int(row.offset), 0, int(row.session_epoch), True, bool(row.complete),
+        row.date, row.client, row.client_id, row.topic, row.topic_id, row.partition, row.isolation_level,
+        row.ts_us, row.ts_us, row.offset, 0, row.session_epoch, True, bool(row.complete),
     )  # fmt: skip
-
-
-def _int(value: Any) -> int | None:
-    return None if value is None else int(value)

@@ -6,19 +6,19 @@ its beginning: what was over before stays as it is. So the result does not depen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from itertools import starmap
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.transactions import FINAL, Transaction, TxnEvent, follow
+from pipeline.streaming.in_groups import Values, map_groups
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import day_of, fit, replace_dates
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TRANSACTIONS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PRODUCER = ("cluster", "producer_id")
 """Stands for the transactional id, which markers do not name: a producer id belongs to one as long as it lives."""
@@ -108,23 +108,16 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     """Rows of ``silver.transactions`` from what :func:`transaction_events` gives."""
     patience_us = patience // timedelta(microseconds=1)
 
-    def run(rows: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd  # noqa: PLC0415 - on the worker only
+    def run(producer: Values, rows: Iterator[Values]) -> Iterator[Values]:
+        ids: list[str] = []
+        found = follow(_noting_ids(rows, ids), patience_us)
+        name = ids[0] if ids else ""  # markers name none
+        return (_values((producer[0], name), transaction) for transaction in found)
 
-        plain = rows.astype(object).where(rows.notna(), None)
-        ordered = sorted(map(_event, plain.itertuples(index=False)), key=_position)
-        named = plain["transactional_id"].dropna()  # markers alone make no transaction
-        ids = (plain["cluster"].iloc[0], "" if named.empty else str(named.iloc[0]))
-        found = [_values(ids, transaction) for transaction in follow(ordered, patience_us)]
-        columns = [part.split()[0] for part in _OUTPUT.split(", ")]
-        followed: pd.DataFrame = pd.DataFrame(found, columns=columns, dtype=object)
-        return followed
-
-    # As text: pandas makes floats of integers where some are null.
-    numbers = {name: F.col(name).cast("string") for name in ("offset", "records")}
-    inputs = events.withColumns(numbers).withColumn("ts_us", F.unix_micros("ts"))
-    rows = inputs.drop("ts").groupBy(*_PRODUCER).applyInPandas(run, _OUTPUT)
-    return rows.withColumns(
+    within = F.create_map(*(F.lit(value) for item in _ORDER.items() for value in item))[F.col("kind")]
+    order = ("ts_us", "exchange_id", within, F.coalesce("place", F.lit("")), F.coalesce("offset", F.lit(0)))
+    inputs = events.withColumn("ts_us", F.unix_micros("ts")).select(*_Row._fields)
+    return map_groups(inputs, _PRODUCER, order, run, _OUTPUT).withColumns(
         {
             "first_ts": _time("first_us"), "end_ts": _time("end_us"), "last_ts": _time("last_us"),
             "date": F.to_date(_time("first_us")),
@@ -132,27 +125,42 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     )  # fmt: skip
 
 
+class _Row(NamedTuple):
+    """An event, as :class:`decoder.kafka.transactions.TxnEvent` has it."""
+
+    cluster: str
+    producer_id: int
+    ts_us: int
+    exchange_id: str
+    kind: str
+    producer_epoch: int
+    place: str | None
+    group_id: str | None
+    committed: bool | None
+    offset: int | None
+    records: int | None
+    error_code: int | None
+    client: str | None
+    client_id: str | None
+    connection_id: str | None
+    transactional_id: str | None
+
+
+def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
+    for row in starmap(_Row, rows):
+        if row.transactional_id is not None and not ids:
+            ids.append(row.transactional_id)
+        yield TxnEvent(
+            row.ts_us, row.exchange_id, row.kind, row.producer_id, row.producer_epoch, row.place, row.group_id,
+            row.committed, row.offset, row.records, row.error_code, row.client, row.client_id, row.connection_id,
+        )  # fmt: skip
+
+
 def _time(micros: str) -> Column:
     return F.timestamp_micros(micros)
 
 
-def _event(row: Any) -> TxnEvent:
-    return TxnEvent(
-        int(row.ts_us), row.exchange_id, row.kind, int(row.producer_id), int(row.producer_epoch), row.place,
-        row.group_id, row.committed, _int(row.offset), _int(row.records), _int(row.error_code), row.client,
-        row.client_id, row.connection_id,
-    )  # fmt: skip
-
-
-def _int(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def _position(event: TxnEvent) -> tuple[int, str, int, str, int]:
-    return event.ts_us, event.exchange_id, _ORDER[event.kind], event.partition or "", event.offset or 0
-
-
-def _values(ids: tuple[str, str], t: Transaction) -> tuple[Any, ...]:
+def _values(ids: tuple[str, str], t: Transaction) -> Values:
     duration = None if t.end_us is None else max(0, t.end_us - t.first_us)
     return (
         *ids, t.producer_id, t.producer_epoch, t.first_exchange_id, t.client_id, t.client, t.state,

@@ -7,9 +7,9 @@ One query cuts ``gold.offset_timeline`` into short spans of time and hands each 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 import orjson
 from pyspark.sql import DataFrame, Row, Window
@@ -17,15 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import burrow, progress
-from pipeline.streaming.findings.episodes import whole_number
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge_lives
-
-if TYPE_CHECKING:
-    import pandas as pd
+from pipeline.streaming.in_groups import Values, map_groups
 
 _GROUP = ("cluster", "topic", "group_id")
-_FALL = "struct<before: bigint, after: bigint, ts_us: bigint, client_id: string, exchange_id: string>"
+_FALL = tuple(part.name for part in fields(Fall))
+_POINT = tuple(part.name for part in fields(Point))
 _TROUBLE = (
     "cluster string, topic string, group_id string, rule string, partition int, first_us bigint, last_us bigint, "
     "enough_us bigint, is_open boolean, evidence array<string>, figures string, burrow string"
@@ -44,35 +42,21 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     points = group_points(sources.timeline)
     anew = sources.made_anew
 
-    def run(key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
-        import pandas as pd  # noqa: PLC0415 - on the worker only
+    def run(group: Values, rows: Iterator[Values]) -> Iterator[Values]:
+        partitions = points_of(values[len(_GROUP) :] for values in rows)
+        for t in judge_lives(partitions, anew.get(group[:2], ()), settings):
+            figures, burrow_says = orjson.dumps(t.figures).decode(), _burrow_at(partitions, t)
+            times = (t.first_us, t.last_us, t.enough_us)
+            yield (*group, t.rule, t.partition, *times, t.is_open, list(t.evidence), figures, burrow_says)
 
-        partitions = points_of(rows.to_dict("records"))  # type: ignore[arg-type] # its keys are names
-        found = [
-            (
-                *key,
-                t.rule,
-                t.partition,
-                t.first_us,
-                t.last_us,
-                t.enough_us,
-                t.is_open,
-                list(t.evidence),
-                orjson.dumps(t.figures).decode(),
-                _burrow_at(partitions, t),
-            )
-            for t in judge_lives(partitions, anew.get(key[:2], ()), settings)
-        ]
-        judged: pd.DataFrame = pd.DataFrame(found, columns=names, dtype=object)
-        return judged
-
-    names = [part.split()[0] for part in _TROUBLE.split(", ")]
-    troubles = points.groupBy(*_GROUP).applyInPandas(run, _TROUBLE).orderBy(*_GROUP, "rule", "partition")
+    # Of what came at once commits come first.
+    in_time = ("partition", "ts_us", F.col("committed").isNull(), F.col("position").isNull())
+    troubles = map_groups(points, _GROUP, in_time, run, _TROUBLE).orderBy(*_GROUP, "rule", "partition")
     return [_finding(row) for row in troubles.collect()]
 
 
 def group_points(timeline: DataFrame) -> DataFrame:
-    """The points of every group that commits: by cluster, topic, group and partition."""
+    """The points of every group that commits: cluster, topic, group, partition, and the values of a Point."""
     in_order = Window.partitionBy(*_GROUP, "partition").orderBy("ts", "exchange_id", "ordinal")
     micros = F.unix_micros("ts")
     span = F.floor(micros / SPAN_US).alias("span")
@@ -85,8 +69,8 @@ def group_points(timeline: DataFrame) -> DataFrame:
             F.when(
                 F.col("before") > F.col("event_offset"),
                 F.struct(
-                    "before", F.col("event_offset").alias("after"), micros.alias("ts_us"), "client_id", "exchange_id"
-                ).cast(_FALL),
+                    micros.alias("ts_us"), "before", F.col("event_offset").alias("after"), "client_id", "exchange_id"
+                ),
             ),
         )
         .groupBy(*_GROUP, "partition", span)
@@ -116,27 +100,17 @@ def group_points(timeline: DataFrame) -> DataFrame:
     return (
         commits.unionByName(positions.join(F.broadcast(groups), [*_GROUP, "partition"], "left_semi"), True)
         .unionByName(ends.join(F.broadcast(groups), ["cluster", "topic", "partition"]), True)
-        .drop("span")
+        .select(*_GROUP, "partition", *_POINT)
     )
 
 
-def points_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[Point]]:
-    """Points by partition, in order of time, from rows of :func:`group_points`."""
+def points_of(rows: Iterable[Values]) -> dict[int, list[Point]]:
+    """Points by partition, in order of time, from rows of :func:`group_points` without the group."""
     partitions: defaultdict[int, list[Point]] = defaultdict(list)
-    for row in rows:
-        fall = row["fall"]
-        partitions[int(row["partition"])].append(
-            Point(
-                ts_us=int(row["ts_us"]),
-                commits=whole_number(row["commits"]) or 0,
-                committed=whole_number(row["committed"]),
-                end=whole_number(row["end"]),
-                fetched_from=whole_number(row["fetched_from"]),
-                position=whole_number(row["position"]),
-                exchange_id=row["exchange_id"] if isinstance(row["exchange_id"], str) else None,
-                fall=Fall(**fall) if isinstance(fall, dict) else None,
-            )
-        )
+    for partition, ts_us, commits, committed, end, fetched_from, position, exchange_id, fall in rows:
+        fell = None if fall is None else Fall(*(fall[name] for name in _FALL))
+        point = Point(ts_us, commits or 0, committed, end, fetched_from, position, exchange_id, fell)
+        partitions[partition].append(point)
     return {partition: sorted(points, key=lambda p: p.ts_us) for partition, points in partitions.items()}
 
 

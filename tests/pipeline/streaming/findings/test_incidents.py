@@ -108,9 +108,9 @@ Places = dict[tuple[str, str], dict[int, list[Point]]]
 @pytest.fixture(scope="module")
 def places(spark: SparkSession, lake: Path) -> Places:
     """Points by group, topic and partition, as the rules about progress get them."""
-    rows: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    rows: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
     for row in group_points(read_table(spark, Lake.at(lake), OFFSET_TIMELINE)).collect():
-        rows[row.group_id, row.topic].append(row.asDict(recursive=True))
+        rows[row.group_id, row.topic].append(row[3:])
     return {place: points_of(some) for place, some in rows.items()}
 
 
