@@ -80,17 +80,9 @@ class _Pass:
         values = {name: batch.column(name) for name in batch.schema.names}
         times = values["ts"].cast(pa.int64()).to_pylist()
         names = (
-            *_PARTITION,
-            "incarnation",
-            "what",
-            "at",
-            "until",
-            "seen_hour",
-            "kind",
-            "group_id",
-            "client_id",
+            *_PARTITION, "incarnation", "what", "at", "until", "seen_hour", "kind", "group_id", "client_id",
             *Offsets._fields,
-        )
+        )  # fmt: skip
         found = [
             self._take(ts_us, *row)
             for ts_us, *row in zip(times, *(values[name].to_pylist() for name in names), strict=True)

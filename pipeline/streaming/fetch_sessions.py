@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
-from itertools import chain, groupby, starmap
+from itertools import groupby
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +52,15 @@ def session_rows(fetches: DataFrame, parts: DataFrame, carried: DataFrame) -> Da
         carried: open rows of the day before.
     """
     both = fetches.unionByName(parts, allowMissingColumns=True).unionByName(carried, allowMissingColumns=True)
-    inputs = both.withColumn("ts_us", F.unix_micros("ts")).select(*_Row._fields)
+    told = {"ts_us": F.unix_micros("ts"), "forgotten": F.col("kind") == "fetch_forgotten"}
+    inputs = both.withColumns(told).select(*_FETCH, *Part._fields)
     rows = map_groups(inputs, _SESSION, ("ts_us", "exchange_id"), _follow, _OUTPUT)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
     return rows.withColumns(times)
 
 
 class _Row(NamedTuple):
-    """What is said in one fetch of a session, or (``carried``) was held before."""
+    """What a fetch of a session says of itself and of a partition, or (``carried``) what was held before."""
 
     server: str
     session_id: int
@@ -72,29 +73,29 @@ class _Row(NamedTuple):
     client_id: str | None
     session_epoch: int
     error_code: int | None
-    topic: str | None
-    topic_id: str | None
-    partition: int
-    isolation_level: str | None
-    offset: int | None
-    next_offset: int | None
     complete: bool
+    part: Part
+
+
+_FETCH = _Row._fields[:-1]
 
 
 def _follow(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
     """Rows of ``_OUTPUT`` of one session. What is carried comes first: it is of an earlier day."""
     clusters: dict[date, str] = {}
+    carried: list[Held] = []
     said = _noting_clusters(rows, clusters)
-    by_source = groupby(said, key=lambda row: row.kind == "carried")
-    is_carried, first = next(by_source)
-    carried = [_held(row) for row in first] if is_carried else []
-    rest = chain.from_iterable(rows for _, rows in by_source)
-    for held in follow(_fetches(rest if is_carried else chain(first, rest)), carried):
-        yield (clusters[held.day], *session, held.day, *_values(held))
+    for is_carried, of_source in groupby(said, key=lambda row: row.kind == "carried"):
+        if is_carried:
+            carried = [_held(row) for row in of_source]
+        else:
+            for held in follow(_fetches(of_source), carried):
+                yield (clusters[held.day], *session, held.day, *_values(held))
 
 
 def _noting_clusters(rows: Iterator[Values], clusters: dict[date, str]) -> Iterator[_Row]:
-    for row in starmap(_Row, rows):
+    for values in rows:
+        row = _Row._make([*values[: len(_FETCH)], Part._make(values[len(_FETCH) :])])
         clusters[row.date] = row.cluster
         yield row
 
@@ -111,21 +112,15 @@ def _fetches(rows: Iterable[_Row]) -> Iterator[SessionFetch]:
         said = list(of_one)
         head = next((row for row in said if row.kind == "fetch_session"), None)
         if head is not None:
-            parts = tuple(_part(row) for row in said if row.kind != "fetch_session")
+            parts = tuple(row.part for row in said if row.kind != "fetch_session")
             yield SessionFetch(
                 head.date, head.ts_us, head.client, head.client_id, head.session_epoch, bool(head.error_code), parts
             )
 
 
-def _part(row: _Row) -> Part:
-    forgotten = row.kind == "fetch_forgotten"
-    return Part(
-        row.topic, row.topic_id, row.partition, row.isolation_level, row.offset, row.next_offset, forgotten,
-    )  # fmt: skip
-
-
 def _held(row: _Row) -> Held:
+    part = row.part
     return Held(
-        row.date, row.client, row.client_id, row.topic, row.topic_id, row.partition, row.isolation_level,
-        row.ts_us, row.ts_us, row.offset, 0, row.session_epoch, True, bool(row.complete),
+        row.date, row.client, row.client_id, part.topic, part.topic_id, part.partition, part.isolation_level,
+        row.ts_us, row.ts_us, part.offset, 0, row.session_epoch, True, row.complete,
     )  # fmt: skip

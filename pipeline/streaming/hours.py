@@ -7,6 +7,8 @@ hour is told by its beginning.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -14,6 +16,11 @@ HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 LATE_US = 300_000_000
 """Five minutes."""
+
+
+def span_us(span: timedelta) -> int:
+    """A span of time in µs."""
+    return span // timedelta(microseconds=1)
 
 
 def hour_of(us: int) -> int:

@@ -34,27 +34,24 @@ def map_groups(
 
     Args:
         rows: to be grouped; timestamps as µs, because Python has none without a time zone of its own.
-        by: the columns that tell groups apart, several: the first ones of ``rows``.
+        by: the columns that tell groups apart, several.
         order: of the rows within a group.
         of_one: takes what tells a group apart, and its rows in order, as tuples of all columns; gives rows of
             ``output``.
         output: the schema, as DDL.
     """
     schema = StructType.fromDDL(output)
-    key = itemgetter(*range(len(by)))
+    key = itemgetter(*map(rows.columns.index, by))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on the worker only
-
-        arrow_schema = to_arrow_schema(schema)
         found: list[Values] = []
         for of_group, group in groupby(_tuples(batches), key=key):
             found += of_one(of_group, group)
             if len(found) >= _ROWS:
-                yield _batch(found, arrow_schema)
+                yield _batch(found, schema)
                 found = []
         if found:
-            yield _batch(found, arrow_schema)
+            yield _batch(found, schema)
 
     return rows.repartition(*by).sortWithinPartitions(*by, *order).mapInArrow(run, schema)
 
@@ -64,9 +61,12 @@ def _tuples(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _batch(rows: Sequence[Values], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(rows: Sequence[Values], schema: StructType) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415 - on the worker only
 
+    from pipeline.arrow import arrow_type  # noqa: PLC0415
+
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    types = (arrow_type(field.dataType.simpleString()) for field in schema)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.hours import first_hour_column
 
-_LOG = ("cluster", "topic", "incarnation", "partition")
+LOG = ("cluster", "topic", "incarnation", "partition")
+"""Tells logs apart."""
 
 
 def lowest_committed(statements: DataFrame, known: DataFrame, states: DataFrame) -> DataFrame:
@@ -24,20 +25,20 @@ def lowest_committed(statements: DataFrame, known: DataFrame, states: DataFrame)
     """
     groups = statements.select("group_id").union(states.select("group_id")).distinct()
     before = known.join(F.broadcast(groups), ["group_id"], "semi")
-    stated, earlier = (part.select(*_LOG, "committed_offset") for part in (statements, before))
-    return stated.union(earlier).groupBy(*_LOG).agg(F.min("committed_offset").alias("lowest"))
+    stated, earlier = (part.select(*LOG, "committed_offset") for part in (statements, before))
+    return stated.union(earlier).groupBy(*LOG).agg(F.min("committed_offset").alias("lowest"))
 
 
 def produced_above(lowest: DataFrame, events: DataFrame) -> DataFrame:
     """Records of answered Produce requests: offsets from ``at`` to ``until`` (exclusive)."""
     produced = events.where("kind = 'produced' AND offset IS NOT NULL AND next_offset IS NOT NULL")
-    spans = produced.select(*_LOG, "ts", "exchange_id", F.expr("offset AS at"), F.expr("next_offset AS until"))
-    return spans.join(F.broadcast(lowest), [*_LOG]).where("until > lowest").drop("lowest")
+    spans = produced.select(*LOG, "ts", "exchange_id", F.expr("offset AS at"), F.expr("next_offset AS until"))
+    return spans.join(F.broadcast(lowest), [*LOG]).where("until > lowest").drop("lowest")
 
 
 def markers_above(lowest: DataFrame, batches: DataFrame) -> DataFrame:
     """Transaction markers as fetches showed them: offsets ``at``; ``seen_hour`` is the first that knows of them."""
     seen = batches.where("is_control AND source = 'fetch' AND base_offset IS NOT NULL")
     markers = seen.withColumns({"at": F.col("base_offset"), "seen_hour": first_hour_column("ts")})
-    above = markers.join(F.broadcast(lowest), [*_LOG]).where("at >= lowest")
-    return above.groupBy(*_LOG, "at", "seen_hour").agg(F.min("ts").alias("ts"))
+    above = markers.join(F.broadcast(lowest), [*LOG]).where("at >= lowest")
+    return above.groupBy(*LOG, "at", "seen_hour").agg(F.min("ts").alias("ts"))

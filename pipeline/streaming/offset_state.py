@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from pipeline.streaming.hours import hour_of
+from pipeline.streaming.hours import hour_of, span_us
 from pipeline.tables import LOG_STATE
 
 SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
 """The kinds of events that say what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Offsets(NamedTuple):
@@ -141,7 +140,7 @@ class OffsetState:
             import numpy as np  # noqa: PLC0415 - on the worker only
 
             hours = np.frombuffer(self._marker_hours, np.int64)
-            known = (hours <= hour) & (hour - hours <= self.lookback // _MICROSECOND)
+            known = (hours <= hour) & (hour - hours <= span_us(self.lookback))
             offsets = np.unique(np.frombuffer(self._markers, np.int64)[known])
             self._markers_in = hour, array("q", offsets.tobytes())
         return self._markers_in[1]

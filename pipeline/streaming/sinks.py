@@ -63,24 +63,27 @@ def overwrite(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None = 
 
 def replace_dates(frame: DataFrame, lake: Lake, table: Table, first: date, last: date | None = None) -> None:
     """Replace all rows from ``first`` to ``last`` (inclusive; None: to the end) in one commit."""
-    condition = f"date >= DATE'{first}'" + (f" AND date <= DATE'{last}'" if last else "")
-    writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
-    writer.save(lake.path(table))
+    _replace(frame, lake, table, f"date >= DATE'{first}'" + (f" AND date <= DATE'{last}'" if last else ""))
 
 
 def replace_since(frame: DataFrame, lake: Lake, table: Table, column: str, since_us: int) -> None:
-    """Replace all rows whose timestamp ``column`` is ``since_us`` (µs since the epoch) or later, in one commit.
+    """Replace all rows whose timestamp ``column`` is ``since_us`` (µs since the epoch) or later, in one commit."""
+    _replace(frame, lake, table, _since(since_us, column))
 
-    The table's ``date`` is the day of that column.
-    """
-    condition = f"date >= DATE'{day_of(since_us)}' AND {column} >= timestamp_micros({since_us})"
+
+def _replace(frame: DataFrame, lake: Lake, table: Table, condition: str) -> None:
     writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
     writer.save(lake.path(table))
 
 
-def since(us: int, column: str = "ts") -> Column:
-    """Whether a timestamp is ``us`` (µs since the epoch) or later; the table's ``date`` is the day of that column."""
-    return (F.col("date") >= F.lit(day_of(us))) & (F.col(column) >= F.timestamp_micros(F.lit(us)))
+def since(us: int) -> Column:
+    """Whether ``ts`` is ``us`` (µs since the epoch) or later."""
+    return F.expr(_since(us, "ts"))
+
+
+def _since(us: int, column: str) -> str:
+    """The table's ``date`` is the day of the column: whole folders are left out."""
+    return f"date >= DATE'{day_of(us)}' AND {column} >= timestamp_micros({us})"
 
 
 def delete_rows(spark: SparkSession, lake: Lake, table: Table, rows: Column) -> bool:

@@ -19,9 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.streaming.carry_forward import carry_forward
 from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import GROUP_TOLD_US, settled_commits, with_group
-from pipeline.streaming.hours import DAY_US, first_hour
+from pipeline.streaming.hours import DAY_US, first_hour, span_us
 from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.log_past import lowest_committed, markers_above, produced_above
+from pipeline.streaming.log_past import LOG, lowest_committed, markers_above, produced_above
 from pipeline.streaming.sinks import overwrite, replace_since, since
 from pipeline.tables import (
     DERIVED_DAYS,
@@ -34,7 +34,6 @@ from pipeline.tables import (
     STATE_EVENTS,
 )
 
-PARTITION = ("cluster", "topic", "incarnation", "partition")
 _ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
 _WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
@@ -50,7 +49,7 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, since_us: in
         lookback: see StreamSettings.lag_lookback.
     """
     first = first_hour(since_us)
-    back = since(first - lookback // timedelta(microseconds=1))
+    back = since(first - span_us(lookback))
     events = _named(read_table(spark, lake, OFFSET_EVENTS).where(back), facts)
     states = read_table(spark, lake, STATE_EVENTS)
     batches = _named(read_table(spark, lake, RECORD_BATCHES).where(back), facts)
@@ -92,7 +91,7 @@ def _statements(events: DataFrame) -> DataFrame:
     own_commit = kind.isin("committed", "fetched_commit") & good
     by_consumer = (kind == "fetched") & F.col("isolation_level").isNotNull()
     return events.select(
-        "date", *PARTITION, "group_id", "ts", "exchange_id", "kind", F.col("ordinal").alias("event_ordinal"),
+        "date", *LOG, "group_id", "ts", "exchange_id", "kind", F.col("ordinal").alias("event_ordinal"),
         "client_id", "member_id", "generation", "error_name", F.col("offset").alias("event_offset"),
         F.col("next_offset").alias("event_next_offset"),
         F.coalesce("log_start_offset", F.when(earliest, F.col("offset"))).alias("log_start_offset"),
@@ -119,7 +118,7 @@ def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
     stated = settled_commits(events, states).withColumns(
         {"event_offset": F.col("offset"), "committed_offset": applied, **nulls}
     )
-    return stated.select("date", *PARTITION, "group_id", *_ORDER, *_WHO, *OFFSET_STATE)
+    return stated.select("date", *LOG, "group_id", *_ORDER, *_WHO, *OFFSET_STATE)
 
 
 def _known_before(spark: SparkSession, lake: Lake, first: int) -> DataFrame:
@@ -158,5 +157,5 @@ def _last_known(earlier: DataFrame) -> DataFrame:
     known = earlier.withColumn("incarnation", F.coalesce("incarnation", F.lit(0)))
     row = F.struct("ts", "exchange_id", "kind", *OFFSET_STATE)
     order = F.struct("ts", "exchange_id", "ordinal")
-    last = known.groupBy(*PARTITION, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
-    return last.select(*PARTITION, "group_id", "client_id", "row.*")
+    last = known.groupBy(*LOG, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
+    return last.select(*LOG, "group_id", "client_id", "row.*")

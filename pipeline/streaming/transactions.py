@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import starmap
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.transactions import FINAL, Transaction, TxnEvent, follow
+from pipeline.streaming.hours import span_us
 from pipeline.streaming.in_groups import Values, map_groups
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import day_of, fit, replace_dates
@@ -73,10 +72,10 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
 
     asked = states.where(F.col("kind").startswith("txn_")).select(
         *common, *who, "connection_id", "transactional_id", "group_id", "committed", "error_code",
-        F.expr("substr(kind, 5)").alias("kind"), F.when(F.col("partition").isNotNull(), place).alias("place"),
+        F.expr("substr(kind, 5)").alias("kind"), F.when(F.col("partition").isNotNull(), place).alias("partition"),
     )  # fmt: skip
     written = offsets.where("kind = 'produced' AND offset IS NOT NULL").select(
-        *common, *who, "transactional_id", "error_code", "records", place.alias("place"),
+        *common, *who, "transactional_id", "error_code", "records", place.alias("partition"),
         F.lit("produced").alias("kind"), (F.col("next_offset") - 1).alias("offset"),
     )  # fmt: skip
     commits = offsets.where("kind = 'txn_committed'").select(
@@ -86,7 +85,7 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
         read_table(spark, lake, RECORD_BATCHES)
         .where(days & F.col("is_control") & F.col("control_type").isin("COMMIT", "ABORT"))
         .select(
-            *common, place.alias("place"), F.lit("control").alias("kind"), F.col("base_offset").alias("offset"),
+            *common, place.alias("partition"), F.lit("control").alias("kind"), F.col("base_offset").alias("offset"),
             (F.col("control_type") == "COMMIT").alias("committed"), F.lit(0).alias("error_code"),
         )
     )  # fmt: skip
@@ -106,7 +105,7 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
 
 def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     """Rows of ``silver.transactions`` from what :func:`transaction_events` gives."""
-    patience_us = patience // timedelta(microseconds=1)
+    patience_us = span_us(patience)
 
     def run(producer: Values, rows: Iterator[Values]) -> Iterator[Values]:
         ids: list[str] = []
@@ -115,8 +114,8 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
         return (_values((producer[0], name), transaction) for transaction in found)
 
     within = F.create_map(*(F.lit(value) for item in _ORDER.items() for value in item))[F.col("kind")]
-    order = ("ts_us", "exchange_id", within, F.coalesce("place", F.lit("")), F.coalesce("offset", F.lit(0)))
-    inputs = events.withColumn("ts_us", F.unix_micros("ts")).select(*_Row._fields)
+    order = ("ts_us", "exchange_id", within, F.coalesce("partition", F.lit("")), F.coalesce("offset", F.lit(0)))
+    inputs = events.withColumn("ts_us", F.unix_micros("ts")).select("cluster", "transactional_id", *TxnEvent._fields)
     return map_groups(inputs, _PRODUCER, order, run, _OUTPUT).withColumns(
         {
             "first_ts": _time("first_us"), "end_ts": _time("end_us"), "last_ts": _time("last_us"),
@@ -125,35 +124,11 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     )  # fmt: skip
 
 
-class _Row(NamedTuple):
-    """An event, as :class:`decoder.kafka.transactions.TxnEvent` has it."""
-
-    cluster: str
-    producer_id: int
-    ts_us: int
-    exchange_id: str
-    kind: str
-    producer_epoch: int
-    place: str | None
-    group_id: str | None
-    committed: bool | None
-    offset: int | None
-    records: int | None
-    error_code: int | None
-    client: str | None
-    client_id: str | None
-    connection_id: str | None
-    transactional_id: str | None
-
-
 def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
-    for row in starmap(_Row, rows):
-        if row.transactional_id is not None and not ids:
-            ids.append(row.transactional_id)
-        yield TxnEvent(
-            row.ts_us, row.exchange_id, row.kind, row.producer_id, row.producer_epoch, row.place, row.group_id,
-            row.committed, row.offset, row.records, row.error_code, row.client, row.client_id, row.connection_id,
-        )  # fmt: skip
+    for _, transactional_id, *event in rows:
+        if transactional_id is not None and not ids:
+            ids.append(transactional_id)
+        yield TxnEvent(*event)
 
 
 def _time(micros: str) -> Column:

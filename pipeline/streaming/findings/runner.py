@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -34,7 +33,7 @@ from pipeline.streaming.findings import (
 from pipeline.streaming.findings.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
-from pipeline.streaming.hours import first_hour
+from pipeline.streaming.hours import first_hour, span_us
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import overwrite_if_changed, since
@@ -167,7 +166,7 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     Returns:
         How many findings there are.
     """
-    since_us = first_hour(first_us) - settings.lookback // timedelta(microseconds=1)
+    since_us = first_hour(first_us) - span_us(settings.lookback)
     found = find_all(spark, lake, settings, since_us)
     micros = {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
     columns = [part.split()[0] for part in ROW_SCHEMA.split(", ")]
