@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.table import Table
 
 from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from benchmarks.tshark import children_seconds
+from pipeline.capture.landing_files import FRAMES, Batch, frame_ends
 from pipeline.capture.reading import read_capture
 from pipeline.capture.sources import read_packets
 
@@ -26,17 +29,22 @@ def main(capture: Path | None = None) -> None:
     """Run every candidate in turn, several times, and print the medians; by default on a minute of load."""
     capture = capture or traffic.capture()
     packets = sum(1 for _ in read_packets(str(capture)))
-    candidates: dict[str, Callable[[], None]] = {"wirelake capture read (to Parquet)": lambda: _capture(capture)}
+    rows = _landed(capture)
+    candidates: dict[str, Callable[[], None]] = {
+        "wirelake capture read (to Parquet)": lambda: _capture(capture),
+        "pyarrow, the same rows to Parquet": lambda: _encode(rows),
+    }
     if shutil.which("tshark"):
         fields = [part for name in _FIELDS for part in ("-e", name)]
         candidates["tshark -w /dev/null (reads only)"] = lambda: _tshark(capture, "-w", "/dev/null")
         candidates["tshark -Y kafka -T fields"] = lambda: _tshark(capture, "-Y", "kafka", "-T", "fields", *fields)
-    times: dict[str, list[float]] = {name: [] for name in candidates}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     for _ in range(_RUNS):
         for name, run in candidates.items():
-            begun = time.process_time() + children_seconds()
+            begun, cpu_begun = time.perf_counter(), time.process_time() + children_seconds()
             run()
-            times[name].append(time.process_time() + children_seconds() - begun)
+            cpu = time.process_time() + children_seconds() - cpu_begun
+            times[name].append((cpu, time.perf_counter() - begun))
     _show(capture, packets, times)
 
 
@@ -45,18 +53,34 @@ def _capture(capture: Path) -> None:
         read_capture([capture], landing)
 
 
+def _landed(capture: Path) -> list[pa.Table]:
+    """The rows that land, a table a file; what is compiled is loaded by the way."""
+    with tempfile.TemporaryDirectory() as landing:
+        stats = read_capture([capture], landing)
+        files = [Path(landing, name) for name in stats.files if not name.startswith("gaps/")]
+        return [pq.read_table(file, partitioning=None).select(FRAMES.names).cast(FRAMES) for file in files]
+
+
+def _encode(rows: list[pa.Table]) -> None:
+    for table in rows:
+        batch = Batch()
+        batch.add_table(table, frame_ends(table), 0)
+        if not all(file.content for file in batch.files()):
+            raise AssertionError("an empty landing file")
+
+
 def _tshark(capture: Path, *arguments: str) -> None:
     subprocess.run(["tshark", "-r", str(capture), *arguments], check=True, capture_output=True)
 
 
-def _show(capture: Path, packets: int, times: dict[str, list[float]]) -> None:
+def _show(capture: Path, packets: int, times: dict[str, list[tuple[float, float]]]) -> None:
     megabytes = capture.stat().st_size / 1e6
     CONSOLE.print()
-    title = f"{capture.name}: {packets} packets, {megabytes:.2f} MB, CPU time, median of {_RUNS} runs in turn"
+    title = f"{capture.name}: {packets} packets, {megabytes:.2f} MB, median of {_RUNS} runs in turn"
     table = Table(title=title, title_justify="left", title_style="")
-    for name in ("candidate", "CPU seconds", "packets/s", "MB/s"):
+    for name in ("candidate", "CPU seconds", "seconds", "packets/CPU second", "MB/CPU second"):
         table.add_column(name, justify="left" if name == "candidate" else "right")
     for name, seconds in times.items():
-        middle = median(seconds)
-        table.add_row(name, f"{middle:.2f}", f"{packets / middle:,.0f}", f"{megabytes / middle:.1f}")
+        middle, wall = map(median, zip(*seconds, strict=True))
+        table.add_row(name, f"{middle:.2f}", f"{wall:.2f}", f"{packets / middle:,.0f}", f"{megabytes / middle:.1f}")
     CONSOLE.print(table)

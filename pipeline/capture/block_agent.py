@@ -59,7 +59,7 @@ class BlockAgent(Agent):
         yield from self._counted(request for request in answered if isinstance(request, Frame))
         for table in (*tables_of(row for row in answered if isinstance(row, Row)), harvest.table):
             if table is not None:
-                self.stats.count_table(table)
+                self.stats.count_kafka(table)
                 yield table
         for exchange_id, row in harvest.held:
             self._hold(exchange_id, row)

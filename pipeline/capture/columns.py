@@ -133,14 +133,11 @@ def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:
     count = len(rows.begin)
     which = pa.array(rows.which)
 
-    def constant(value: str) -> pa.Array:
-        return pa.array([value]).take(pa.array(np.zeros(count, np.int64)))
-
     def label(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind).take(which)
 
     columns = {
-        "agent_id": constant(labels[0].agent_id),
+        "agent_id": pa.repeat(labels[0].agent_id, count),
         "connection_id": label([each.connection_id for each in labels], pa.string()),
         "exchange_id": _exchange_ids(rows, labels),
         "seq": pa.array(rows.seq),
@@ -160,7 +157,7 @@ def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:
         "frame": _frames(rows),
         "flags": pa.array(rows.flags.astype(np.int32)),
         "flow_id": label([each.flow_id for each in labels], pa.string()),
-        "payload_policy": constant(labels[0].payload_policy),
+        "payload_policy": pa.repeat(labels[0].payload_policy, count),
     }
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 

@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.tls import TlsPeers
@@ -90,16 +92,15 @@ class CaptureStats:
         if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:
             self.tls[peers] += connections
 
-    def count_table(self, table: pa.Table) -> None:
-        """Count many frames; whole ones with an api."""
-        for row in (
-            table.group_by(["protocol", "direction", "api_key", "api_version"])
-            .aggregate([([], "count_all")])
-            .to_pylist()
-        ):
-            counter = self.requests if row["direction"] == "request" else self.responses
-            counter[row["api_key"], row["api_version"]] += row["count_all"]
-            self.frames[row["protocol"]] += row["count_all"]
+    def count_kafka(self, table: pa.Table) -> None:
+        """Count many Kafka frames; whole ones with an api."""
+        is_response = pc.equal(table["direction"], "response").to_numpy()
+        apis = table["api_key"].to_numpy().astype(np.int64) << 16 | table["api_version"].to_numpy()
+        kinds, counts = np.unique(apis << 1 | is_response, return_counts=True)
+        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
+            counter = self.responses if kind & 1 else self.requests
+            counter[kind >> 17, kind >> 1 & 0xFFFF] += count
+        self.frames["kafka"] += table.num_rows
 
     def add(self, other: CaptureStats) -> None:
         """Add the counts of another run."""
