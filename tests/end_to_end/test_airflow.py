@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
@@ -48,6 +49,7 @@ def airflow(*arguments: str, home: Path, lake: Path) -> None:
             "WIRELAKE_HOME": str(ROOT),
             "WIRELAKE_LAKE": str(lake),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM,
         },
     )
     output = done.stdout + done.stderr
