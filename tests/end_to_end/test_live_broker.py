@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.tables import TABLES
 from tests.captures.record import record
 from tests.end_to_end.conftest import rows, timeline_of, wirelake
@@ -42,6 +43,7 @@ def spark_submit(landing: Path, lake: Path) -> str:
     done = subprocess.run(
         [
             str(submit), "--properties-file", str(ROOT / "conf" / "spark-defaults.conf"),
+            "--driver-java-options", SHORT_LIVED_JVM,
             str(ROOT / "pipeline" / "streaming" / "job.py"),
             "--landing", str(landing), "--lake", str(lake), "--once",
         ],
