@@ -22,7 +22,7 @@ from decoder.kafka.program import compile_programs
 from decoder.mongodb import batch as mongodb
 from decoder.mongodb import kernel as mongodb_kernel
 from pipeline.arrow import arrow_type
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows, json_text, with_columns
+from pipeline.streaming.decode_plain import DECODED_COLUMNS, decode_rows, json_text, with_columns
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""

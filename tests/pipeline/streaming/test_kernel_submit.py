@@ -15,7 +15,7 @@ import pytest
 
 from decoder import Codec
 from pipeline.arrow import arrow_schema
-from pipeline.streaming.decode import DECODED_COLUMNS, decode_rows
+from pipeline.streaming.decode_plain import DECODED_COLUMNS, decode_rows
 from pipeline.tables import LANDING_COLUMNS
 from tests.hostile.samples import made, recorded
 from tests.requirements import ROOT, require_java

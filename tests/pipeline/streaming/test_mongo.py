@@ -10,7 +10,7 @@ import pytest
 
 from decoder.model import FrameFlags
 from pipeline.arrow import arrow_schema
-from pipeline.streaming.decode import decode_row
+from pipeline.streaming.decode_plain import decode_row
 from pipeline.streaming.mongo import TOLD, command_values, handshake_values, told
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.invariants import CODEC

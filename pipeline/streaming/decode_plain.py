@@ -1,0 +1,98 @@
+"""How does the plain reader fill the decoded columns? A row at a time; one bad frame costs one row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from decoder import Codec
+from decoder.codec import CODEC_VERSION
+from decoder.errors import ErrorCode
+from decoder.model import Direction, Message
+from pipeline.tables import FRAMES, LANDING_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DECODED_COLUMNS = [c for c in FRAMES.columns if c.name != "date" and c.name not in {k.name for k in LANDING_COLUMNS}]
+_INPUTS = ("frame", "protocol", "direction", "api_key", "api_version", "flags")
+
+
+def decode_plainly(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Add the decoded columns to a batch of landed rows."""
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
+
+    from pipeline.arrow import arrow_type  # noqa: PLC0415
+
+    found = decode_rows(codec, batch)
+    return with_columns(batch, {c.name: pa.array(found[c.name], arrow_type(c.type)) for c in DECODED_COLUMNS})
+
+
+def with_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """A batch with more columns behind its own."""
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
+
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns.values()], names=[*batch.schema.names, *columns])
+
+
+def decode_rows(codec: Codec, batch: pa.RecordBatch) -> dict[str, list[object]]:
+    """The decoded columns of a batch by the plain reader."""
+    columns: dict[str, list[object]] = {c.name: [] for c in DECODED_COLUMNS}
+    for row in zip(*(batch.column(name).to_pylist() for name in _INPUTS), strict=True):
+        for name, value in decode_row(codec, *row).items():
+            columns[name].append(value)
+    return columns
+
+
+def decode_row(
+    codec: Codec,
+    frame: bytes,
+    protocol: str,
+    direction: str,
+    api_key: int | None,
+    api_version: int | None,
+    flags: int,
+) -> dict[str, object]:
+    """The decoded columns of one frame."""
+    try:
+        message = codec.decode(
+            frame,
+            protocol=protocol,
+            direction=cast(Direction, direction),
+            api_key=api_key,
+            api_version=api_version,
+            flags=flags,
+        )
+        return _columns(message)
+    except (
+        Exception
+    ) as error:  # a fault of ours, or a protocol newer than this codec: one row says so, the stream goes on
+        code = ErrorCode.INTERNAL if protocol == "kafka" else ErrorCode.UNKNOWN_API
+        status = "malformed" if protocol == "kafka" else "unknown_api"
+        return _columns(Message({}, {}, cast(Any, status), code.value, 0, str(error), api_key, api_version))
+
+
+def _columns(message: Message) -> dict[str, object]:
+    return {
+        "api_name": message.api_name,
+        "client_id": message.client_id,
+        "header": json_text(message.header) if message.header else None,
+        "body": json_text(message.body) if message.body or message.status == "ok" else None,
+        "record_batches": json_text(message.record_batches) if message.record_batches else None,
+        "embedded": json_text(message.embedded) if message.embedded else None,
+        "decode_status": message.status,
+        "error_code": message.error_code,
+        "error_offset": message.error_offset,
+        "codec_version": CODEC_VERSION,
+    }
+
+
+def json_text(value: object) -> str:
+    """Compact JSON, as the columns hold it."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
