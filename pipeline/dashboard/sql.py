@@ -22,6 +22,7 @@ _READ_ONLY = (
 _SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
+    "unix_micros(ts) AS epoch_us(ts)",
 )
 _QUERIES = ("SELECT", "EXPLAIN")
 

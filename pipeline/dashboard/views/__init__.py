@@ -1,7 +1,7 @@
 """The views: one ``.sql`` file each, in the part of SQL that Spark and DuckDB understand alike.
 
 That part has no quoted identifiers (columns are qualified instead: ``t.offset``), no engine's own percentile, and
-``explode`` and ``sequence``, which DuckDB learns as macros.
+``explode``, ``sequence`` and ``unix_micros``, which DuckDB learns as macros.
 """
 
 from __future__ import annotations

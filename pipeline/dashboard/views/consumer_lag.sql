@@ -1,31 +1,61 @@
 -- How far behind is each consumer group now, for readers of either isolation level?
 WITH log_state AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.ts, t.high_watermark, t.last_stable_offset,
+    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation,
+    t.ts, t.high_watermark, t.last_stable_offset,
     row_number() OVER (
-      PARTITION BY t.cluster, t.topic, t.partition ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+      PARTITION BY t.cluster, t.topic, t.partition
+      ORDER BY coalesce(t.incarnation, 0) DESC, t.ts DESC, t.exchange_id DESC, t.ordinal DESC
     ) AS age
   FROM gold.offset_timeline AS t
 ),
 group_state AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.group_id, t.ts, t.committed_offset, t.lag_seconds,
+    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, t.ts, t.committed_offset,
+    t.lag, t.lag_read_committed, t.lag_seconds,
+    t.high_watermark AS high_watermark_then, t.last_stable_offset AS last_stable_then,
     row_number() OVER (
-      PARTITION BY t.cluster, t.topic, t.partition, t.group_id ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+      PARTITION BY t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0), t.group_id
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
     ) AS age
   FROM gold.offset_timeline AS t
   WHERE t.group_id <> ''
+),
+lagging AS (
+  SELECT
+    g.cluster, g.topic, g.partition, g.group_id,
+    g.committed_offset, l.last_stable_offset, l.high_watermark,
+    -- What was added since the group spoke; a log that was cut, or known later, is looked at anew.
+    CASE
+      WHEN l.high_watermark >= g.high_watermark_then THEN g.lag + (l.high_watermark - g.high_watermark_then)
+      WHEN l.high_watermark < g.committed_offset THEN 0
+      ELSE l.high_watermark - g.committed_offset
+    END AS lag,
+    CASE
+      WHEN l.last_stable_offset >= g.last_stable_then
+        THEN g.lag_read_committed + (l.last_stable_offset - g.last_stable_then)
+      WHEN l.last_stable_offset < g.committed_offset THEN 0
+      ELSE l.last_stable_offset - g.committed_offset
+    END AS lag_read_committed,
+    g.lag AS lag_then,
+    g.lag_seconds,
+    g.ts AS group_seen,
+    l.ts AS partition_seen
+  FROM group_state AS g
+  JOIN log_state AS l
+    ON l.cluster = g.cluster AND l.topic = g.topic AND l.partition = g.partition
+    AND l.incarnation = g.incarnation AND l.age = 1
+  WHERE g.age = 1
 )
 SELECT
-  g.cluster, g.topic, g.partition, g.group_id,
-  g.committed_offset, l.last_stable_offset, l.high_watermark,
-  CASE WHEN l.high_watermark < g.committed_offset THEN 0 ELSE l.high_watermark - g.committed_offset END AS lag,
+  s.cluster, s.topic, s.partition, s.group_id, s.committed_offset, s.last_stable_offset, s.high_watermark,
+  s.lag, s.lag_read_committed,
+  -- The oldest record of then waits still; when the first came since, the group's last word does not tell: null.
   CASE
-    WHEN l.last_stable_offset < g.committed_offset THEN 0 ELSE l.last_stable_offset - g.committed_offset
-  END AS lag_read_committed,
-  g.lag_seconds,
-  g.ts AS group_seen,
-  l.ts AS partition_seen
-FROM group_state AS g
-JOIN log_state AS l ON l.cluster = g.cluster AND l.topic = g.topic AND l.partition = g.partition AND l.age = 1
-WHERE g.age = 1
+    WHEN s.lag = 0 THEN 0
+    WHEN s.lag_then > 0
+      THEN s.lag_seconds + (unix_micros(s.partition_seen) - unix_micros(s.group_seen)) / 1e6
+  END AS lag_seconds,
+  s.group_seen,
+  s.partition_seen
+FROM lagging AS s

@@ -9,7 +9,7 @@ WITH log_state AS (
 ),
 commits AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.ts, t.event_offset, t.high_watermark, t.fetch_position,
+    t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.ts, t.event_offset, t.lag, t.fetch_position,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition, t.group_id, t.client_id
       ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
@@ -39,7 +39,8 @@ run AS (
   LEFT JOIN change AS x
     ON x.cluster = c.cluster AND x.topic = c.topic AND x.partition = c.partition AND x.group_id = c.group_id
     AND coalesce(x.client_id, '') = coalesce(c.client_id, '')
-  WHERE x.age IS NULL OR c.age < x.age
+  -- Whoever commits the end again, because nothing comes, is not stuck.
+  WHERE (x.age IS NULL OR c.age < x.age) AND c.lag > 0
   GROUP BY c.cluster, c.topic, c.partition, c.group_id, c.client_id, c.final_offset
 )
 SELECT

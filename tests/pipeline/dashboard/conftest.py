@@ -60,7 +60,7 @@ def _timeline() -> list[dict[str, Any]]:
     def commit(seconds: float, partition: int, offset: int, client: str, high: int) -> dict[str, Any]:
         return said(
             seconds, partition, kind="committed", group_id="g", client_id=client, event_offset=offset,
-            committed_offset=offset, high_watermark=high, fetch_position=high,
+            committed_offset=offset, high_watermark=high, fetch_position=high, lag=high - offset, lag_seconds=1.5,
         )  # fmt: skip
 
     return [
@@ -71,6 +71,11 @@ def _timeline() -> list[dict[str, Any]]:
         # Partition 1: caught up, commits again and again what is the end: not stuck.
         commit(1, 1, 7, "new", 7), commit(2, 1, 7, "new", 7), commit(3, 1, 7, "new", 7),
         said(1, 1, kind="fetched", high_watermark=7, last_stable_offset=7),
+        # Partition 2: was caught up, then records came, and nobody reads them.
+        *(commit(n, 2, 7, "new", 7) | {"lag_seconds": 0.0} for n in (1, 2, 3)),
+        said(9, 2, kind="produced", high_watermark=50),
+        # Partition 3: the topic was made anew, and its group has not committed there yet.
+        commit(1, 3, 100, "new", 100), said(9, 3, kind="produced", high_watermark=10, incarnation=1),
     ]  # fmt: skip
 
 
