@@ -54,12 +54,14 @@ def _unambiguous(seen: DataFrame, by: tuple[str, ...], name: str) -> DataFrame:
 def settled_commits(events: DataFrame, states: DataFrame) -> DataFrame:
     """Offsets committed by TxnOffsetCommit, at the time of the EndTxn that ends their transaction (KIP-98).
 
+    An InitProducerId ends it as well: whoever begins anew aborts what an earlier process has left open.
+
     Returns:
-        The ``txn_committed`` events with kind ``txn_applied`` (committed) or ``txn_discarded`` (aborted), and date, ts
-        and exchange_id of the EndTxn.
+        The last ``txn_committed`` event of each transaction, group and partition with kind ``txn_applied`` (committed)
+        or ``txn_discarded`` (aborted), and date, ts and exchange_id of the EndTxn or InitProducerId.
     """
-    end = F.struct("ts", "exchange_id", F.col("committed").alias("commits"))
-    ends = states.where("kind = 'txn_end' AND error_code = 0")
+    end = F.struct("ts", "exchange_id", ((F.col("kind") == "txn_end") & F.col("committed")).alias("commits"))
+    ends = states.where("kind IN ('txn_end', 'txn_init') AND error_code = 0")
     marked = ends.select("cluster", "ts", "exchange_id", "transactional_id", end.alias("end"))
     pending = events.where("kind = 'txn_committed'").withColumn("event_ordinal", F.col("ordinal"))
     # From the newest on: a frame that reaches to the end is gone through anew for every row.
@@ -70,7 +72,11 @@ def settled_commits(events: DataFrame, states: DataFrame) -> DataFrame:
     )
     both = pending.unionByName(marked, allowMissingColumns=True)
     ended = both.withColumn("end", F.last("end", ignorenulls=True).over(later)).where("kind IS NOT NULL")
-    return ended.where("end IS NOT NULL").withColumns(
+    newest = Window.partitionBy(
+        "cluster", "transactional_id", "end", "group_id", "topic", "incarnation", "partition"
+    ).orderBy(F.desc("ts"), F.desc("exchange_id"), F.desc("event_ordinal"))
+    last = ended.where("end IS NOT NULL").withColumn("_n", F.row_number().over(newest)).where("_n = 1").drop("_n")
+    return last.withColumns(
         {
             "kind": F.when(F.col("end.commits"), "txn_applied").otherwise("txn_discarded"),
             "ts": F.col("end.ts"),

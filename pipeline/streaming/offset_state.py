@@ -107,7 +107,11 @@ class OffsetState:
 
     def _carry(self, said: Said, *, says_pending: bool) -> None:
         *log, committed, pending, fetched = said.offsets
-        for number, value in enumerate(log):
+        start, stable, high, produced = log
+        known_high = self._log[2]
+        if said.kind == "produced" and high is not None and known_high is not None:
+            high = max(high, known_high)  # the answer to a repeated or overtaken request tells of an earlier time
+        for number, value in enumerate((start, stable, high, produced)):
             if value is not None:
                 self._log[number] = value
         if committed is not None:

@@ -71,6 +71,10 @@ def ended(seconds: float, *, committed: bool) -> Row:
     return state(seconds, "txn_end", transactional_id="tx", producer_id=7, committed=committed)
 
 
+def begun(seconds: float) -> Row:
+    return state(seconds, "txn_init", transactional_id="tx", producer_id=7)
+
+
 def marker(seconds: float, offset: int) -> Row:
     place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0}
     when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "source": "fetch"}
@@ -129,8 +133,11 @@ SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
             committed(4, 9, "txn_committed", **_TRANSACTION),
             fetched(4.5, 0, 9, 10, group_id="g"),
             fetched(6, 0, 10, 10, group_id="g"),
+            committed(7, 15, "txn_committed", **_TRANSACTION),
+            committed(9, 11, "txn_committed", **_TRANSACTION),
+            committed(9.5, 12, "txn_committed", **_TRANSACTION),
         ],
-        [ended(3, committed=True), ended(5, committed=False)],
+        [ended(3, committed=True), ended(5, committed=False), begun(8), ended(10, committed=True)],
         [],
     ),
     "hostile": (
@@ -262,6 +269,11 @@ def test_a_transaction_commits_its_offsets_when_it_ends(lines: dict[str, list[An
         ("fetched", 8, 9),
         ("txn_discarded", 8, None),
         ("fetched", 8, None),
+        ("txn_committed", 8, 15),
+        ("txn_discarded", 8, None),  # its process died, the next one began anew
+        ("txn_committed", 8, 11),
+        ("txn_committed", 8, 12),
+        ("txn_applied", 12, None),
     ]
 
 
