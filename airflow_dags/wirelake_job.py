@@ -2,6 +2,7 @@
 
 - ``WIRELAKE_HOME``: the checkout, with its ``.venv``
 - ``WIRELAKE_LAKE``: the lake's folder or URL
+- ``WIRELAKE_CONF``: the job's settings, such as what maintenance keeps for how long (as ``--conf``); optional
 - connection ``spark_local``: the Spark master, e.g. ``{"conn_type": "spark", "host": "local[2]"}``
 """
 
@@ -21,6 +22,7 @@ def _place(name: str, default: str) -> str:
 
 HOME = _place("WIRELAKE_HOME", ".")
 LAKE = _place("WIRELAKE_LAKE", "lake")
+CONF = _place("WIRELAKE_CONF", "") if os.environ.get("WIRELAKE_CONF") else None
 
 
 def submit(task_id: str, *arguments: str) -> SparkSubmitOperator:
@@ -35,7 +37,7 @@ def submit(task_id: str, *arguments: str) -> SparkSubmitOperator:
             "PATH": f"{HOME}/.venv/bin{os.pathsep}{os.environ.get('PATH', '')}",
             "PYSPARK_PYTHON": f"{HOME}/.venv/bin/python",
         },
-        application_args=["--lake", LAKE, *arguments],
+        application_args=["--lake", LAKE, *(["--conf", CONF] if CONF else []), *arguments],
         name=f"wirelake {task_id}",
         verbose=False,
     )

@@ -48,6 +48,7 @@ def airflow(*arguments: str, home: Path, lake: Path) -> None:
             "AIRFLOW_CONN_SPARK_LOCAL": '{"conn_type": "spark", "host": "local[2]"}',
             "WIRELAKE_HOME": str(ROOT),
             "WIRELAKE_LAKE": str(lake),
+            "WIRELAKE_CONF": str(ROOT / "conf" / "local.yaml"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM,
         },
