@@ -26,6 +26,7 @@ _EVIDENCE_SHOWN = 3
 def findings(
     lake: Annotated[Path, typer.Option(help="The lake's folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
+    only_open: Annotated[bool, typer.Option("--open", help="Only what still held at the end of the data.")] = False,
 ) -> None:
     """Say what is wrong: each finding with its evidence and what to do. Exit code 1 if one of them is critical.
 
@@ -34,8 +35,10 @@ def findings(
       wirelake findings --lake demo-lake
 
       wirelake findings --lake demo-lake --json | jq 'select(.rule == "stuck_commit")'
+
+      wirelake findings --lake demo-lake --open || alert    # what is over does not count
     """
-    rows = read_findings(lake)
+    rows = [row for row in read_findings(lake) if not (only_open and _is_over(row))]
     if as_json:
         for row in rows:
             sys.stdout.buffer.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
@@ -96,7 +99,8 @@ def _finding(row: dict[str, Any]) -> Group:
     more = len(row["evidence"]) - len(shown)
     evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
     details = Text()
-    for label, text in (("seen", when), ("what to do", row["advice"]), ("evidence", f"exchanges {evidence}")):
+    told = [("seen", when), ("what to do", row["advice"])]
+    for label, text in [*told, ("evidence", f"exchanges {evidence}")] if evidence else told:
         details.append(f"{label}: ", "dim")
         details.append(f"{text}\n")
     details.rstrip()
