@@ -48,6 +48,9 @@ class FindingSettings(BaseModel):
         default=10, description="Growth of the high watermark while the last stable offset stands still"
     )
     lso_stalled_seconds: Seconds = Field(default=5.0, description="How long it stands still")
+    lso_stalled_ratio: Annotated[float, Field(ge=1)] = Field(
+        default=3.0, description="Times as long as transactions on that partition usually are open, where that is known"
+    )
     starved_fetches: Count = Field(
         default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
     )
@@ -58,7 +61,12 @@ class FindingSettings(BaseModel):
     lag_growing_records: Count = Field(
         default=200, description="Growth of the least lag from the first to the last third of lag_growing_seconds"
     )
-    lag_growing_seconds: Seconds = Field(default=15.0, description="The while in which lag is compared")
+    lag_growing_work_seconds: Seconds = Field(
+        default=2.0, description="The growth is also at least what the group processes in so many seconds"
+    )
+    lag_growing_seconds: Seconds = Field(
+        default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"
+    )
     stopped_seconds: Seconds = Field(
         default=10.0, description="Silence of a group; at least five times as long as it usually is silent"
     )
@@ -86,6 +94,9 @@ class FindingSettings(BaseModel):
     unknown_topic_times: Count = Field(default=5, description="Requests for a topic that is not there")
     stale_metadata_times: Count = Field(
         default=3, description="Requests refused because of the leader or its epoch, of one client and partition"
+    )
+    stale_metadata_seconds: Seconds = Field(
+        default=1.0, description="For how long they do not agree on the leader: when it changes, requests are under way"
     )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")

@@ -40,7 +40,9 @@ def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSetti
         .groupBy("connection_id", address("server_ip", "server_port").alias("server"))
         .agg(
             F.collect_set("client_id").alias("client_ids"),
-            F.min(F.when(F.col("status") != "paired", F.col("exchange_id"))).alias("evidence"),
+            F.coalesce(F.min(F.when(F.col("status") != "paired", F.col("exchange_id"))), F.min("exchange_id")).alias(
+                "evidence"
+            ),
         )
     )
     rows = (

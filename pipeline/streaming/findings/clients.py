@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from statistics import median
 
@@ -15,20 +14,19 @@ from pipeline.streaming.findings.episodes import Episode
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.streaming.findings.symptoms import (
     API_VERSIONS,
-    FETCH,
-    INTRODUCED,
+    CLOSED,
+    JOINED_AT,
     TOPIC_CHANGED,
     first_version_in_kafka_4,
     is_removed,
 )
-from pipeline.streaming.findings.traffic import Traffic
+from pipeline.streaming.findings.traffic import Traffic, fetches_during
 
 NAMES = (
     "rebalance_storm",
-    "fenced_producer",
     "fetch_session_churn",
     "latency_outlier",
-    "oversized_or_tiny_batches",
+    "unsupported_version",
     "kip896_incompatible_client",
     "topic_recreated",
 )
@@ -56,10 +54,9 @@ def find(
     """
     return [
         *_rebalance_storm(episodes, sources, settings),
-        *_fenced_producer(episodes, sources),
-        *_fetch_session_churn(episodes, traffic, sources, settings),
+        *_fetch_session_churn(episodes, sources, settings),
         *_latency_outlier(episodes, traffic, sources, settings),
-        *_oversized(episodes, sources),
+        *_unsupported_version(episodes, traffic, sources, settings),
         *_incompatible(traffic, newest, sources, settings),
         *_topic_recreated(episodes, facts, sources, settings),
     ]
@@ -73,60 +70,34 @@ def _rebalance_storm(episodes: Episodes, sources: Sources, settings: FindingSett
         "assignment or group.protocol=consumer (KIP-848) make what remains cheaper."
     )
     for episode in last_of_each(episodes.get("rebalance_storm", [])):
-        generations = len(episode.names)
+        # Each member begins an epoch of a KIP-848 group when it starts: what it begins after that counts.
+        by_epochs = all(name.startswith(JOINED_AT) for name in episode.names)
+        generations = episode.times - episode.callers + 1 if by_epochs else episode.kinds
         if generations < settings.storm_generations:
             continue
         if episode.span_us > generations * settings.storm_interval_seconds * 1_000_000:
             continue
         summary = (
-            f"Group {episode.subject} went through {generations} generations in {seconds(episode.span_us)}, from "
-            f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC; meanwhile it does not read. "
-            f"{clients(episode)} joined {episode.times} times."
+            f"Group {episode.subject} went through {episode.kinds} {'epochs' if by_epochs else 'generations'} in "
+            f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
+            f"{'' if by_epochs else '; meanwhile it does not read'}. {clients(episode)} joined {episode.times} times."
         )
         yield finding(episode, "warning", summary, advice, sources, settings.storm_generations)
 
 
-def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
-    advice = (
-        "Two producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
-        "application.id and task), or see that the old process ends before the new one starts. The fenced one must be "
-        "closed; its open transaction was aborted."
-    )
-    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
-    for episode in episodes.get(INTRODUCED, []):
-        introduced[episode.cluster, episode.subject].append(episode)
-    for episode in last_of_each(episodes.get("fenced_producer", [])):
-        known = introduced[episode.cluster, episode.subject]
-        users = sorted({client for e in known for client in e.clients})
-        rivals = f" The id was taken by {', '.join(users)}." if users else ""
-        summary = (
-            f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
-            f"a newer producer uses the same id.{rivals}"
-        )
-        evidence = (*episode.evidence, *(one for e in known for one in e.evidence))
-        yield replace(finding(episode, "critical", summary, advice, sources), evidence=evidence)
-
-
-def _fetch_session_churn(
-    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
-) -> Iterator[Finding]:
+def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """A client whose fetches mostly open a session, instead of going on with the one that it has."""
     advice = (
         "The broker keeps max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more "
         "consumers and followers than that, raise it. If only this client does it, look for one that is made anew for "
         "each read, or a library with a fault."
     )
-    for episode in last_of_each(episodes.get("fetch_session_churn", [])):
-        fetches = sum(
-            t.times
-            for t in traffic
-            if t.api_key == FETCH and (t.client_id or "?") == episode.subject and t.server == episode.server
-        )
-        if episode.times < max(settings.churn_sessions, settings.churn_share * fetches):
-            continue
+    many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
+    fetches = fetches_during(sources.exchanges, many)
+    for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
         summary = (
-            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches} fetches: each time all "
-            f"partitions are sent in full ({names(episode)})."
+            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches: each "
+            f"time all partitions are sent in full ({names(episode)})."
         )
         yield finding(episode, "warning", summary, advice, sources, settings.churn_sessions)
 
@@ -156,17 +127,27 @@ def _latency_outlier(
         yield finding(episode, "warning", summary, advice, sources, settings.slow_answers)
 
 
-def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
+def _unsupported_version(
+    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """Requests that a broker refuses, or closes the connection on, because of their version."""
     advice = (
-        "Make the records smaller (compress, or put large values elsewhere and send a reference), or raise "
-        "max.message.bytes of the topic together with fetch limits of its readers. These records were not written."
+        "Update the client library: it uses a request that this broker does not know (Kafka 4.0 dropped what KIP-896 "
+        "lists), or it is newer than the broker and does not ask which versions there are."
     )
-    for episode in last_of_each(episodes.get("oversized_or_tiny_batches", [])):
-        summary = (
-            f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
-            f"up to {episode.peak:.0f} bytes. The broker refused them."
-        )
-        yield finding(episode, "warning", summary, advice, sources)
+    answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for t in traffic:
+        asked = t.cluster, t.server, f"{t.api_name} v{t.api_version}"
+        answered[asked] = max(answered[asked], t.answered_us or 0)
+    for episode in last_of_each(episodes.get("unsupported_version", [])):
+        version = episode.subject.rpartition("/")[2]
+        # A connection that ended for another reason leaves requests unanswered as well, but others get their answers.
+        until_us = answered[episode.cluster, episode.server, version] + int(settings.still_open_seconds * 1_000_000)
+        taken = episode.names == (CLOSED,) and episode.last_us <= until_us
+        if taken or episode.times < settings.unsupported_version_times:
+            continue
+        summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}."
+        yield finding(episode, "critical", summary, advice, sources, settings.unsupported_version_times)
 
 
 def _incompatible(

@@ -1,7 +1,7 @@
 """Rules that count symptoms of one subject: so many of them without a long pause are a finding.
 
 Each is a line of :data:`RULES`: how many, for how long, and the words. What needs more than counting is a function of
-its own in :mod:`pipeline.streaming.findings.clients`.
+its own in :mod:`pipeline.streaming.findings.clients` or :mod:`pipeline.streaming.findings.producers`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def find(episodes: Mapping[str, list[Episode]], sources: Sources, settings: Find
 
 
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
-    """Of each subject in its cluster the last episode."""
-    return list({(episode.cluster, episode.subject): episode for episode in episodes}.values())
+    """Of each subject in its cluster the last episode, whichever broker it was seen at."""
+    in_time = sorted(episodes, key=lambda e: (e.last_us, e.server))
+    return list({(episode.cluster, episode.subject): episode for episode in in_time}.values())
 
 
 def finding(episode: Episode, severity: str, summary: str, advice: str, sources: Sources, least: int = 1) -> Finding:
@@ -89,7 +90,8 @@ def clients(episode: Episode) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _place(episode: Episode) -> str:
+def place(episode: Episode) -> str:
+    """Topic and partition, for people."""
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
 
 
@@ -128,19 +130,11 @@ RULES = (
         lambda e, s: e.span_us >= s.zombie_seconds * 1_000_000,
     ),
     CountedRule(
-        "sequence_gap",
-        "critical",
-        "The broker misses records of this idempotent producer: they are lost, or were given up by the client. Restart "
-        "the producer, and look for earlier errors of it (timeouts, batches that expired).",
-        lambda s: s.sequence_gap_times,
-        lambda e: f"{clients(e)} wrote to {_place(e)} out of sequence {when(e)}: {names(e)}; the broker refused it.",
-    ),
-    CountedRule(
         "crc_mismatch",
         "critical",
         "Something on the way changes bytes: look at the client's memory and library, and at the network.",
         lambda _: 1,
-        lambda e: f"The broker refused batches of {clients(e)} to {_place(e)} as corrupt {when(e)}.",
+        lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
     ),
     CountedRule(
         "unknown_topic_loop",
@@ -156,7 +150,7 @@ RULES = (
         "The client goes by an older leader than the broker's. A client that asks for metadata again gets on at once; "
         "one that does not has a fault: update it. After an unclean election it may have read records that are gone.",
         lambda s: s.stale_metadata_times,
-        lambda e: f"{clients(e)} asked for {_place(e)} by a leader epoch of the past {when(e)}.",
+        lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}.",
     ),
     CountedRule(
         "stale_metadata",
@@ -165,9 +159,8 @@ RULES = (
         "this broker gets metadata updates (it may be cut off from the controller), and whether the client refreshes "
         "its metadata.",
         lambda s: s.stale_metadata_times,
-        lambda e: (
-            f"{clients(e)} and broker {e.server} do not agree on the leader of {_place(e)}: {names(e)} {when(e)}."
-        ),
+        lambda e: f"{clients(e)} and broker {e.server} do not agree on the leader of {place(e)}: {names(e)} {when(e)}.",
+        lambda e, s: e.span_us >= s.stale_metadata_seconds * 1_000_000,
     ),
     CountedRule(
         "throttled",
@@ -188,14 +181,6 @@ RULES = (
         "the client, somebody tries passwords: look at the address.",
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}.",
-    ),
-    CountedRule(
-        "unsupported_version",
-        "critical",
-        "Update the client library: it uses a request that this broker does not know (Kafka 4.0 dropped what KIP-896 "
-        "lists), or it is newer than the broker and does not ask which versions there are.",
-        lambda s: s.unsupported_version_times,
-        lambda e: f"{e.server} did not take the requests {e.subject.rpartition('/')[2]} of {clients(e)} {when(e)}.",
     ),
     CountedRule(
         "acks0_producer",

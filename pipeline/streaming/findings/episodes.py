@@ -39,6 +39,9 @@ _COLUMNS = (
     "subject string, what string, topic string, partition int, group_id string, value double"
 )
 _NAMES_KEPT = 50
+_BY_HOST = ("commit_rejected", "zombie_member")
+"""Rules that count each host apart: members of one group often share a client id, the default of their library."""
+_STORM = "rebalance_storm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,8 @@ class Episode:
     """Symptoms of one rule and subject without a long pause between them. Times are µs since the epoch.
 
     Attributes:
-        names: the distinct ``what`` of its symptoms, at most fifty.
-        clients: ``client_id at address`` of those that showed it, at most fifty.
+        kinds, names: how many distinct ``what`` its symptoms have, and which, at most fifty.
+        callers, clients: how many showed it, and who, ``client_id at address``, at most fifty.
         total, peak: sum and maximum of their values.
         evidence, times_us: exchange ids and times of the first of them, as many as ``max_evidence``.
     """
@@ -61,7 +64,9 @@ class Episode:
     last_us: int
     total: float
     peak: float
+    kinds: int
     names: tuple[str, ...]
+    callers: int
     clients: tuple[str, ...]
     topic: str | None
     partition: int | None
@@ -94,27 +99,32 @@ def collect_episodes(found: DataFrame, facts: Facts, settings: FindingSettings) 
         facts: clusters as known now.
         settings: the pause that ends an episode.
     """
-    by_subject = Window.partitionBy("server", "rule", "subject").orderBy("ts", "exchange_id", "what", "partition")
-    pause = F.col("ts") - F.lag("ts").over(by_subject) > F.make_dt_interval(secs=F.lit(settings.episode_pause_seconds))
-    numbered = found.withColumn("new", F.coalesce(pause, F.lit(True)).cast("int")).withColumn(
-        "episode", F.sum("new").over(by_subject)
+    of_subject, in_order = ("server", "rule", "subject", "host"), ("ts", "exchange_id", "what", "partition")
+    by_subject = Window.partitionBy(*of_subject).orderBy(*in_order)
+    # What a group did all day is no storm, but one may begin in it.
+    longest = F.when(F.col("rule") == _STORM, 2 * settings.storm_interval_seconds).otherwise(
+        settings.episode_pause_seconds
     )
-    in_episode = Window.partitionBy("server", "rule", "subject", "episode").orderBy(
-        "ts", "exchange_id", "what", "partition"
+    pause = F.unix_micros("ts") - F.lag(F.unix_micros("ts")).over(by_subject) > longest * 1_000_000
+    numbered = (
+        found.withColumn("host", F.when(F.col("rule").isin(*_BY_HOST), F.col("client_ip")))
+        .withColumn("new", F.coalesce(pause, F.lit(True)).cast("int"))
+        .withColumn("episode", F.sum("new").over(by_subject))
     )
+    in_episode = Window.partitionBy(*of_subject, "episode").orderBy(*in_order)
     ranked = numbered.withColumn("n", F.row_number().over(in_episode))
     micros = F.unix_micros("ts")
     who = F.concat(F.coalesce("client_id", F.lit("a client without client_id")), F.lit(" at "), "client_ip")
     rows = (
-        ranked.groupBy("server", "rule", "subject", "episode")
+        ranked.groupBy(*of_subject, "episode")
         .agg(
             F.count("*").alias("times"),
             F.min(micros).alias("first_us"),
             F.max(micros).alias("last_us"),
             F.sum("value").alias("total"),
             F.max("value").alias("peak"),
-            F.slice(F.sort_array(F.collect_set("what")), 1, _NAMES_KEPT).alias("names"),
-            F.slice(F.sort_array(F.collect_set(who)), 1, _NAMES_KEPT).alias("clients"),
+            F.sort_array(F.collect_set("what")).alias("names"),
+            F.sort_array(F.collect_set(who)).alias("clients"),
             F.max("topic").alias("topic"),
             F.max("partition").alias("partition"),
             F.max("group_id").alias("group_id"),
@@ -124,7 +134,11 @@ def collect_episodes(found: DataFrame, facts: Facts, settings: FindingSettings) 
                 )
             ).alias("evidence"),
         )
-        .orderBy("server", "rule", "subject", "episode")
+        .withColumns(
+            {"kinds": F.size("names"), "callers": F.size("clients")}
+            | {name: F.slice(name, 1, _NAMES_KEPT) for name in ("names", "clients")}
+        )
+        .orderBy(*of_subject, "episode")
         .collect()
     )
     return [_episode(row, facts) for row in rows]
@@ -207,7 +221,7 @@ def _episode(row: Row, facts: Facts) -> Episode:
     return Episode(
         rule=row.rule, cluster=facts.cluster_at(row.server, row.last_us), server=row.server, subject=row.subject,
         times=row.times, first_us=row.first_us, last_us=row.last_us, total=row.total, peak=row.peak,
-        names=tuple(name for name in row.names if name), clients=tuple(row.clients), topic=row.topic,
-        partition=row.partition, group_id=row.group_id, evidence=tuple(e.exchange_id for e in row.evidence),
-        times_us=tuple(e.us for e in row.evidence),
+        kinds=row.kinds, names=tuple(name for name in row.names if name), callers=row.callers,
+        clients=tuple(row.clients), topic=row.topic, partition=row.partition, group_id=row.group_id,
+        evidence=tuple(e.exchange_id for e in row.evidence), times_us=tuple(e.us for e in row.evidence),
     )  # fmt: skip

@@ -7,7 +7,7 @@ One query cuts ``gold.offset_timeline`` into short spans of time and hands each 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipeline.streaming.findings import burrow, progress
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge_lives
 from pipeline.streaming.in_groups import Values, map_groups
+from pipeline.streaming.offset_events import address
 
 _GROUP = ("cluster", "topic", "group_id")
 _FALL = tuple(part.name for part in fields(Fall))
@@ -52,7 +53,26 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     # Of what came at once commits come first.
     in_time = ("partition", "ts_us", F.col("committed").isNull(), F.col("position").isNull())
     troubles = map_groups(points, _GROUP, in_time, run, _TROUBLE).orderBy(*_GROUP, "rule", "partition")
-    return [_finding(row) for row in troubles.collect()]
+    found = troubles.collect()
+    heard = _last_heard(sources, [row for row in found if _is_silence(row)])
+    # Without a word of the coordinator, nobody knows whether the group is silent.
+    return [_finding(row) for row in found if not _is_silence(row) or heard.get(row.evidence[0], 0) >= row.enough_us]
+
+
+def _is_silence(row: Row) -> bool:
+    return bool(row.rule == progress.STOPPED and row.is_open and row.evidence)
+
+
+def _last_heard(sources: Sources, silences: Sequence[Row]) -> dict[str, int]:
+    """By the exchange of a group's last commit, when its coordinator was last seen to say anything, µs."""
+    if not silences:
+        return {}
+    last = F.broadcast(
+        sources.exchanges.sparkSession.createDataFrame([(row.evidence[0],) for row in silences], "exchange_id string")
+    )
+    server = address("server_ip", "server_port").alias("server")
+    rows = sources.exchanges.join(last, "exchange_id").select("exchange_id", server).collect()
+    return {row.exchange_id: sources.server_ends.get(row.server, 0) for row in rows}
 
 
 def group_points(timeline: DataFrame) -> DataFrame:
@@ -78,6 +98,7 @@ def group_points(timeline: DataFrame) -> DataFrame:
             F.max(micros).alias("ts_us"),
             F.count("*").alias("commits"),
             F.max_by("event_offset", order).alias("committed"),
+            F.max_by("lag", order).alias("lag"),
             F.max_by("exchange_id", order).alias("exchange_id"),
             F.max_by("fall", F.col("fall.before") - F.col("fall.after")).alias("fall"),
         )
@@ -107,9 +128,9 @@ def group_points(timeline: DataFrame) -> DataFrame:
 def points_of(rows: Iterable[Values]) -> dict[int, list[Point]]:
     """Points by partition, in order of time, from rows of :func:`group_points` without the group."""
     partitions: defaultdict[int, list[Point]] = defaultdict(list)
-    for partition, ts_us, commits, committed, end, fetched_from, position, exchange_id, fall in rows:
+    for partition, ts_us, commits, committed, lag, end, fetched_from, position, exchange_id, fall in rows:
         fell = None if fall is None else Fall(*(fall[name] for name in _FALL))
-        point = Point(ts_us, commits or 0, committed, end, fetched_from, position, exchange_id, fell)
+        point = Point(ts_us, commits or 0, committed, lag, end, fetched_from, position, exchange_id, fell)
         partitions[partition].append(point)
     return {partition: sorted(points, key=lambda p: p.ts_us) for partition, points in partitions.items()}
 

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
-from pipeline.streaming.offset_events import address
 
 NAME = "lso_stalled"
 ADVICE = (
@@ -35,7 +34,8 @@ STARVED_ADVICE = (
 )
 _KEY = ("cluster", "topic", "partition")
 _WHO = ("transactional_id", "client_id", "client")
-_INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN = 22, 24
+_ENOUGH_TRANSACTIONS = 3
+"""Transactions that it takes to know how long they usually are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,10 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     stalls = _stalls(sources.events, settings).orderBy(*_KEY).collect()
     if not stalls:
         return []
+    usual = _usual_us(sources, stalls)
+    stalls = [s for s in stalls if s.last_us - s.first_us >= settings.lso_stalled_ratio * usual.get(_place(s), 0)]
+    if not stalls:
+        return []
     places = _places(sources.events.sparkSession, stalls)
     producers, readers = _producers(sources, places), _starved(sources, places)
     found: list[Finding] = []
@@ -70,7 +74,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
-    """The longest span of each partition in which the LSO stays below a growing high watermark."""
+    """The last span of each partition in which the LSO stays below a growing high watermark."""
     seen = events.where("kind = 'fetched' AND high_watermark IS NOT NULL AND last_stable_offset IS NOT NULL").select(
         *_KEY, "ts", "exchange_id", "ordinal", "high_watermark", "last_stable_offset"
     )
@@ -87,12 +91,36 @@ def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
             F.max("high_watermark").alias("hw_last"),
             F.min(F.unix_micros("ts")).alias("first_us"),
             F.max(F.unix_micros("ts")).alias("last_us"),
+            F.max_by("exchange_id", F.struct("ts", "exchange_id")).alias("exchange_id"),
         )
     )
     lasting = (F.col("last_us") - F.col("first_us")) >= int(settings.lso_stalled_seconds * 1_000_000)
     growing = (F.col("hw_last") - F.col("hw_first")) >= settings.lso_stalled_records
-    longest = Window.partitionBy(*_KEY).orderBy(F.desc(F.col("last_us") - F.col("first_us")), "first_us")
-    return spans.where(lasting & growing).withColumn("n", F.row_number().over(longest)).where("n = 1")
+    latest = Window.partitionBy(*_KEY).orderBy(F.desc("span"))
+    return spans.where(lasting & growing).withColumn("n", F.row_number().over(latest)).where("n = 1")
+
+
+def _usual_us(sources: Sources, stalls: Sequence[Row]) -> dict[tuple[str, str], int]:
+    """By cluster and partition, the median time that a transaction stays open there, µs, where that is known.
+
+    Sinks that write exactly once hold a transaction open from one checkpoint to the next: seconds, or minutes.
+    """
+    wanted = sources.transactions.sparkSession.createDataFrame(
+        [_place(s) for s in stalls], "cluster string, place string"
+    )
+    rows = (
+        sources.transactions.where("duration_us IS NOT NULL")
+        .select("cluster", F.explode("partitions").alias("place"), "duration_us")
+        .join(F.broadcast(wanted), ["cluster", "place"])
+        .groupBy("cluster", "place")
+        .agg(F.count("*").alias("times"), F.percentile_approx("duration_us", 0.5).alias("usual"))
+        .collect()
+    )
+    return {(row.cluster, row.place): row.usual for row in rows if row.times >= _ENOUGH_TRANSACTIONS}
+
+
+def _place(stall: Row) -> tuple[str, str]:
+    return stall.cluster, f"{stall.topic}-{stall.partition}"
 
 
 def _places(spark: SparkSession, stalls: Sequence[Row]) -> DataFrame:
@@ -158,27 +186,9 @@ def _introduced(sources: Sources, batches: Sequence[Row]) -> dict[int, Row]:
             "number", *_WHO, "ts", (F.col("exchange_id") == F.col("its_exchange")).alias("is_it")
         )
     )  # fmt: skip
-    body = "request_body"
-    asked = sources.exchanges.where(
-        (F.col("protocol") == "kafka") & F.col("api_key").isin(_INIT_PRODUCER_ID, _ADD_PARTITIONS_TO_TXN)
-    ).select(
-        F.coalesce(
-            F.get_json_object(body, "$.transactionalId"),
-            F.get_json_object(body, "$.v3AndBelowTransactionalId"),
-            F.get_json_object(body, "$.transactions[0].transactionalId"),
-        ).alias("transactional_id"),
-        "client_id",
-        address("client_ip", "client_port").alias("client"),
-        "ts",
-        F.coalesce(
-            F.when(F.col("api_key") == _INIT_PRODUCER_ID, F.get_json_object("response_body", "$.producerId")),
-            F.get_json_object(body, "$.v3AndBelowProducerId"),
-            F.get_json_object(body, "$.transactions[0].producerId"),
-        ).alias("producer"),
-    )
     named = (
-        asked.where("transactional_id IS NOT NULL")
-        .join(wanted, F.col("producer") == F.col("pid").cast("string"))
+        sources.states.where("kind IN ('txn_init', 'txn_add_partition') AND transactional_id IS NOT NULL")
+        .join(wanted, is_its_own)
         .select("number", *_WHO, "ts", F.lit(False).alias("is_it"))
     )
     first = F.min_by(F.struct(*_WHO), F.struct(~F.col("is_it"), "ts", "client"))
@@ -234,7 +244,7 @@ def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], sett
     if is_over:
         parts.append("It has moved on since")
     evidence = [producer.exchange_id] if producer else []
-    evidence += [row.exchange_id for row in starved]
+    evidence += [row.exchange_id for row in starved] or [stall.exchange_id]
     return Finding(
         rule=NAME, severity="warning" if is_over else "critical", subject=place,
         state="closed" if is_over else "open", cluster=stall.cluster, topic=stall.topic, partition=stall.partition,

@@ -25,7 +25,7 @@ class Sources:
 
     Attributes:
         still_open_us: see FindingSettings.still_open_seconds.
-        ends: by cluster, the time of the last exchange, µs since the epoch.
+        ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
     """
 
@@ -33,8 +33,11 @@ class Sources:
     events: DataFrame
     batches: DataFrame
     timeline: DataFrame
+    states: DataFrame
+    transactions: DataFrame
     still_open_us: int = 60_000_000
     ends: Mapping[str, int] = field(default_factory=dict)
+    server_ends: Mapping[str, int] = field(default_factory=dict)
     made_anew: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
 
     def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:

@@ -6,7 +6,7 @@ Pure functions over points in time; :mod:`pipeline.streaming.findings.lagging` b
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
@@ -19,6 +19,8 @@ SPAN_US = 1_000_000
 """Points are this far apart at least: a partition that is never silent has 86,400 a day."""
 _KNOWN_RHYTHM = 3
 """Commits that it takes to know how often a group commits."""
+_ENOUGH_SAMPLES = 3
+"""Commits in a span of time that it takes to know the least lag there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Point:
         ts_us: µs since the epoch.
         commits: accepted commits of the group in the span.
         committed: the last of them, None if there was none.
+        lag: of the last commit, records, as the timeline has it; None if the high watermark was not known then.
         end: high watermark; None if nobody saw it in this span.
         fetched_from, position: the lowest offset that the group asked for in this span, and where it has fetched up to.
         exchange_id: of the last commit.
@@ -53,6 +56,7 @@ class Point:
     ts_us: int
     commits: int = 0
     committed: int | None = None
+    lag: int | None = None
     end: int | None = None
     fetched_from: int | None = None
     position: int | None = None
@@ -116,6 +120,13 @@ class _Track:
     def lag_at(self, ts_us: int, committed: int) -> int:
         end = self.end_at(ts_us)
         return 0 if end is None else end - committed
+
+    def waiting_since(self, committed: int, first_us: int, last_us: int, worth: int) -> int | None:
+        """When ``worth`` records had come to wait behind ``committed``; None if that was not in this time."""
+        if self.lag_at(first_us, committed) >= worth:
+            return first_us
+        later = (p for p in self.between(first_us, last_us) if p.end is not None and p.end - committed >= worth)
+        return next((p.ts_us for p in later), None)
 
     def waits(self, committed: int, first_us: int, last_us: int, worth: int) -> bool:
         """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
@@ -191,7 +202,7 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
     for first_us, last_us, lasts in _silences(times, now_us):
         if last_us - first_us < patience:
             continue
-        behind = {}
+        behind: dict[int, tuple[int, int, str | None]] = {}
         for track in tracks:
             last = track.commit_at(first_us)
             if (
@@ -201,12 +212,14 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
             ):
                 continue
             lag = track.lag_at(last_us, last.committed)
-            if lag >= settings.behind_records:
-                behind[track.partition] = (lag, last.exchange_id)
+            since_us = track.waiting_since(last.committed, first_us, last_us, settings.behind_records)
+            if since_us is not None and last_us - since_us >= patience and lag >= settings.behind_records:
+                behind[track.partition] = (since_us, lag, last.exchange_id)
         if behind:
-            evidence = tuple(sorted({e for _, e in behind.values() if e}))
-            figures = {"partitions": len(behind), "records_behind": sum(lag for lag, _ in behind.values())}
-            hits.append(Trouble(STOPPED, None, first_us, last_us, first_us + patience, lasts, evidence, figures))
+            enough = min(since_us for since_us, _, _ in behind.values()) + patience
+            evidence = tuple(sorted({e for _, _, e in behind.values() if e}))
+            figures = {"partitions": len(behind), "records_behind": sum(lag for _, lag, _ in behind.values())}
+            hits.append(Trouble(STOPPED, None, first_us, last_us, enough, lasts, evidence, figures))
     yield from hits[-1:]
 
 
@@ -224,16 +237,23 @@ def _dropped(track: _Track, commit_times: Sequence[int], now_us: int, settings: 
     hits: list[Trouble] = []
     by_time = {p.ts_us: p for p in track.commits}
     for first_us, last_us, lasts in _silences(track.commit_times, now_us):
-        begin, end = bisect_right(commit_times, first_us), bisect_right(commit_times, last_us)
+        end = bisect_right(commit_times, last_us)
         if not lasts:
             end -= 1  # its own commit, which ends the silence
-        others, committed = end - begin, by_time[first_us].committed or 0
-        if others < settings.dropped_commits or commit_times[end - 1] - first_us < _us(settings.dropped_seconds):
+        if end - bisect_right(commit_times, first_us) < settings.dropped_commits:
+            continue
+        committed = by_time[first_us].committed or 0
+        since_us = track.waiting_since(committed, first_us, last_us, settings.behind_records)
+        if since_us is None:
+            continue
+        begin = bisect_right(commit_times, since_us)
+        others = end - begin
+        if others < settings.dropped_commits or commit_times[end - 1] - since_us < _us(settings.dropped_seconds):
             continue
         lag = track.lag_at(last_us, committed)
         if lag < settings.behind_records or track.waits(committed, first_us, last_us, settings.behind_records):
             continue
-        enough = max(commit_times[begin + settings.dropped_commits - 1], first_us + _us(settings.dropped_seconds))
+        enough = max(commit_times[begin + settings.dropped_commits - 1], since_us + _us(settings.dropped_seconds))
         evidence = tuple(e for e in (by_time[first_us].exchange_id,) if e)
         figures = {"committed": committed, "records_behind": lag, "other_commits": others}
         hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
@@ -265,34 +285,69 @@ def _stalled(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
 
 
 def _growing(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
-    """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows."""
+    """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows.
+
+    Whiles of several lengths are looked at: what grows slowly takes longer to stand out.
+    """
     samples = [
-        (p.ts_us, p.committed, track.lag_at(p.ts_us, p.committed)) for p in track.commits if p.committed is not None
+        _Sample(p.ts_us, p.committed, p.lag, p.exchange_id)
+        for p in track.commits
+        if p.committed is not None and p.lag is not None
     ]
-    while_us = _us(settings.lag_growing_seconds)
-    start, hits = 0, []
-    for stop, (ts_us, _, _) in enumerate(samples):
-        while samples[start + 1][0] <= ts_us - while_us if start + 1 < stop else False:
-            start += 1
-        window = samples[start : stop + 1]
-        if ts_us - window[0][0] < while_us:
+    if len(samples) < 3 * _ENOUGH_SAMPLES:
+        return
+    usual = int(median(after.ts_us - before.ts_us for before, after in pairwise(samples)))
+    shortest_us = third_us = max(_us(settings.lag_growing_seconds) // 3, (_ENOUGH_SAMPLES + 1) * usual)
+    hits: list[tuple[int, int]] = []
+    while 2 * third_us < samples[-1].ts_us - samples[0].ts_us:
+        hits += _growths(samples, third_us, settings)
+        third_us *= 4
+    if not hits:
+        return
+    first_us, last_us, enough_us = _last_run(hits)
+    run = [s for s in samples if first_us <= s.ts_us <= last_us]
+    figures = {"lag_before": run[0].lag, "lag_after": run[-1].lag}
+    evidence = tuple(s.exchange_id for s in run[-settings.max_evidence :] if s.exchange_id)
+    lasts = samples[-1].ts_us - last_us <= shortest_us
+    yield Trouble(LAG_GROWING, track.partition, first_us, last_us, enough_us, lasts, evidence, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Offset and lag at a commit."""
+
+    ts_us: int
+    committed: int
+    lag: int
+    exchange_id: str | None
+
+
+def _growths(samples: Sequence[_Sample], third_us: int, settings: FindingSettings) -> Iterator[tuple[int, int]]:
+    """From and to: three such spans of time in a row, in each of which the group commits further and lags more."""
+    thirds = [(number, list(some)) for number, some in groupby(samples, key=lambda s: s.ts_us // third_us)]
+    for (number, first), (_, second), (last_number, third) in zip(thirds, thirds[1:], thirds[2:], strict=False):
+        three = (first, second, third)
+        if last_number - number > 2 or min(map(len, three)) < _ENOUGH_SAMPLES:
             continue
-        thirds: list[list[tuple[int, int]]] = [[], [], []]
-        for at, done, lag in window:
-            thirds[min(2, 3 * (at - window[0][0]) // (ts_us - window[0][0]))].append((done, lag))
-        if not all(thirds) or not thirds[0][-1][0] < thirds[1][-1][0] < thirds[2][-1][0]:
-            continue
-        least = [min(lag for _, lag in third) for third in thirds]
-        if least[0] < least[1] < least[2] and least[2] - least[0] >= settings.lag_growing_records:
-            hits.append((window[0][0], ts_us, stop))
-    if hits:
-        first_us, last_us = hits[0][0], hits[-1][1]
-        lags = [lag for at, _, lag in samples if first_us <= at <= last_us]
-        evidence = tuple(e for e in (track.commits[stop].exchange_id for _, _, stop in hits) if e)
-        figures = {"lag_before": lags[0], "lag_after": lags[-1]}
-        lasts = last_us == samples[-1][0]
-        evidence = evidence[-settings.max_evidence :]
-        yield Trouble(LAG_GROWING, track.partition, first_us, last_us, hits[0][1], lasts, evidence, figures)
+        done = [some[-1].committed for some in three]
+        least = [min(s.lag for s in some) for some in three]
+        begin, end = first[0], third[-1]
+        rate = (end.committed - begin.committed) / (end.ts_us - begin.ts_us)
+        worth = max(settings.lag_growing_records, rate * _us(settings.lag_growing_work_seconds))
+        if done[0] < done[1] < done[2] and least[0] < least[1] < least[2] and least[2] - least[0] >= worth:
+            yield begin.ts_us, end.ts_us
+
+
+def _last_run(spans: Iterable[tuple[int, int]]) -> tuple[int, int, int]:
+    """Of spans that may overlap, the last that no pause divides: from, to, and the end of its first part."""
+    runs: list[tuple[int, int, int]] = []
+    for first_us, last_us in sorted(spans):
+        if runs and first_us <= runs[-1][1]:
+            begin, end, enough = runs[-1]
+            runs[-1] = (begin, max(end, last_us), min(enough, last_us))
+        else:
+            runs.append((first_us, last_us, last_us))
+    return runs[-1]
 
 
 def _regressed(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:

@@ -27,6 +27,7 @@ from pipeline.streaming.findings import (
     lagging,
     lso_stalled,
     mongo,
+    producers,
     stuck_commit,
     written,
 )
@@ -36,7 +37,7 @@ from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest
 from pipeline.streaming.hours import first_hour, span_us
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.side_by_side import side_by_side
-from pipeline.streaming.sinks import overwrite_if_changed, since
+from pipeline.streaming.sinks import day_of, overwrite_if_changed, since
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
@@ -45,6 +46,8 @@ from pipeline.tables import (
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
     RECORD_BATCHES,
+    STATE_EVENTS,
+    TRANSACTIONS,
     Table,
 )
 
@@ -63,7 +66,7 @@ RULES: Final = tuple(
             capture_loss.NAME,
             mongo.LEAK,
         }
-        | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES}
+        | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES, *producers.NAMES}
     )
 )
 """The names of all rules; each has its page in ``docs/rules``."""
@@ -111,6 +114,8 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
         events=rows(OFFSET_EVENTS).withColumn("topic", named),
         batches=rows(RECORD_BATCHES).withColumn("topic", named),
         timeline=rows(OFFSET_TIMELINE),
+        states=rows(STATE_EVENTS),
+        transactions=read_table(spark, lake, TRANSACTIONS).where(F.col("date") >= F.lit(day_of(since_us))),
         still_open_us=int(settings.still_open_seconds * 1_000_000),
         made_anew=made_anew(facts),
     )
@@ -118,9 +123,11 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
     commands = None if held.isEmpty() else held
     seen = observe(sources, gaps, commands, facts, settings)
     ends = {} if commands is None else mongo.ends(commands)
+    server_ends: dict[str, int] = {}
     for traffic in seen.traffic:
         ends[traffic.cluster] = max(traffic.last_us, ends.get(traffic.cluster, 0))
-    timed = replace(sources, ends=ends)
+        server_ends[traffic.server] = max(traffic.last_us, server_ends.get(traffic.server, 0))
+    timed = replace(sources, ends=ends, server_ends=server_ends)
     on_tables = side_by_side(
         *(partial(find, timed, settings) for find in ON_TABLES),
         partial(capture_loss.find, timed, gaps, seen.facts, settings),
@@ -128,6 +135,7 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
     found = list(chain.from_iterable(on_tables))
     found += counted.find(seen.episodes, timed, settings)
     found += clients.find(seen.episodes, seen.traffic, seen.newest, seen.facts, timed, settings)
+    found += producers.find(seen.episodes, timed, settings)
     if commands is not None:
         found += mongo.find(mongo.left_open(commands, gaps, ends, settings), ends, settings)
     return _once(found)
@@ -171,30 +179,35 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     micros = {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
     columns = [part.split()[0] for part in ROW_SCHEMA.split(", ")]
     earlier = read_table(spark, lake, FINDINGS).withColumns(micros).where(F.col("first_us") < since_us)
-    kept = with_earlier(found, [row.asDict() for row in earlier.select(*columns).collect()])
+    kept = with_earlier(
+        found,
+        [row.asDict() for row in earlier.select(*columns).collect()],
+        int(settings.episode_pause_seconds * 1_000_000),
+    )
     rows = spark.createDataFrame([tuple(row[name] for name in columns) for row in kept], ROW_SCHEMA)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
     overwrite_if_changed(rows.withColumns(times), lake, FINDINGS)
     return len(kept)
 
 
-def with_earlier(found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def with_earlier(found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]], pause_us: int) -> list[dict[str, Any]]:
     """Rows of the findings of now, with those that began before the time that was looked at.
 
     Args:
         found: what the rules found.
         earlier: rows of ``ROW_SCHEMA`` that began before.
+        pause_us: what comes again after a longer pause, µs, begins anew.
     """
     begun = {row["finding_id"]: row for row in earlier}
     now = {finding.finding_id: finding.row() for finding in found}
-    goes_on = [_as_begun(row, begun.get(finding_id)) for finding_id, row in now.items()]
+    goes_on = [_as_begun(row, begun.get(finding_id), pause_us) for finding_id, row in now.items()]
     over = [{**row, "state": "closed"} for finding_id, row in begun.items() if finding_id not in now]
     return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
 
 
-def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None, pause_us: int) -> dict[str, Any]:
     """What is found of it now may be its end alone: without anything new, what was told of all of it stays."""
-    if begun is None:
+    if begun is None or row["first_us"] - begun["last_us"] > pause_us:
         return row
     if begun["last_us"] >= row["last_us"]:
         return {**begun, "state": row["state"]}

@@ -28,11 +28,11 @@ _KEY = ("cluster", "topic", "partition", "group_id")
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     repeated = _repeats(_positions(sources))
-    best = Window.partitionBy(*_KEY).orderBy(F.desc("repeats"), "first_us", "committed")
+    latest = Window.partitionBy(*_KEY).orderBy(F.desc("last_us"), F.desc("repeats"), "committed")
     enough = F.when(F.col("by_commit") >= settings.stuck_commit_repeats - 1, True).otherwise(
         F.col("by_fetch") >= settings.stuck_commit_repeats_while_fetching - 1
     )
-    hits = repeated.where(enough).withColumn("n", F.row_number().over(best)).where("n = 1")
+    hits = repeated.where(enough).withColumn("n", F.row_number().over(latest)).where("n = 1")
     return [_finding(row, sources, settings) for row in hits.orderBy(*_KEY).collect()]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.kafka.errors import error_name
-from decoder.kafka.offsets import At, fetch_requests, fetch_responses, produce_requests, produce_responses
+from decoder.kafka.offsets import At, fetch_responses, produce_requests, produce_responses
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SASL_HANDSHAKE, API_VERSIONS = 11, 12, 14, 17, 18
@@ -28,6 +28,10 @@ INTRODUCED = "introduced"
 """Not a rule: who got a producer id for a transactional id."""
 TOPIC_CHANGED = "topic_changed"
 """Not a rule: who created or deleted a topic."""
+CLOSED = "closed"
+"""Told of a request in an odd version that got no answer."""
+JOINED_AT = "epoch "
+"""Begins what is told of a member that joined a KIP-848 group."""
 
 Json = dict[str, Any]
 
@@ -121,7 +125,7 @@ def _versions(x: Exchange, _: int) -> Iterator[Symptom]:
         return
     if _UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
         subject = f"{x.client_id or '?'}/{x.api_name} v{x.api_version}"
-        yield Symptom("unsupported_version", subject, "closed" if x.status == "unanswered" else "refused")
+        yield Symptom("unsupported_version", subject, CLOSED if x.status == "unanswered" else "refused")
 
 
 def _is_foreign(x: Exchange) -> bool:
@@ -187,15 +191,16 @@ def _produce(x: Exchange) -> Iterator[Symptom]:
 
 
 def _fetch(x: Exchange) -> Iterator[Symptom]:
-    yield from _of_partitions(x, fetch_responses(x.response))
+    answers = list(fetch_responses(x.response))
+    yield from _of_partitions(x, answers)
     client = x.client_id or "?"
     if x.request.get("sessionEpoch") == 0 and (x.response.get("sessionId") or 0) > 0:
         yield Symptom("fetch_session_churn", client, "opened")
     if x.response.get("errorCode") in _SESSION_ERRORS:
         yield Symptom("fetch_session_churn", client, error_name(x.response["errorCode"]))
-    topics = [topic for topic, part in ((at.topic, part) for at, part in fetch_requests(x.request))]
-    if _UNKNOWN_TOPIC in x.error_codes and topics:
-        yield Symptom("unknown_topic_loop", f"{topics[0]}/{client}", x.api_name, topics[0])
+    unknown = {at.topic or at.topic_id for at, part in answers if part.get("errorCode") == _UNKNOWN_TOPIC}
+    for topic in sorted(str(name) for name in unknown if name):
+        yield Symptom("unknown_topic_loop", f"{topic}/{client}", x.api_name, topic)
 
 
 def _list_offsets(x: Exchange) -> Iterator[Symptom]:
@@ -222,7 +227,7 @@ def _consumer_group_heartbeat(x: Exchange) -> Iterator[Symptom]:
     """KIP-848: a member that joins (by epoch 0) begins an epoch of the group; the others read on meanwhile."""
     group = x.request.get("groupId")
     if group and x.response.get("errorCode") == 0 and x.request.get("memberEpoch") == 0:
-        yield Symptom("rebalance_storm", group, f"epoch {x.response.get('memberEpoch')}", group_id=group)
+        yield Symptom("rebalance_storm", group, f"{JOINED_AT}{x.response.get('memberEpoch')}", group_id=group)
     yield from _membership(x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -10,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Facts
-from pipeline.streaming.findings.symptoms import API_VERSIONS
+from pipeline.streaming.findings.episodes import Episode
+from pipeline.streaming.findings.symptoms import API_VERSIONS, FETCH
 from pipeline.streaming.offset_events import address
 
 
@@ -21,6 +23,7 @@ class Traffic:
     Attributes:
         cluster: of the server, at the last of them.
         first_us, last_us: µs since the epoch.
+        answered_us: when the last answer came; None without answers.
         p95_us: 95th percentile of the latency, µs; None without answers.
         evidence: exchange id of the first.
     """
@@ -35,6 +38,7 @@ class Traffic:
     times: int
     first_us: int
     last_us: int
+    answered_us: int | None
     p95_us: int | None
     evidence: str
 
@@ -51,6 +55,7 @@ def collect_traffic(exchanges: DataFrame, facts: Facts) -> list[Traffic]:
             F.count("*").alias("times"),
             F.min(F.unix_micros("ts")).alias("first_us"),
             F.max(micros).alias("last_us"),
+            F.max(F.unix_micros("response_ts")).alias("answered_us"),
             F.percentile_approx("latency_us", 0.95).alias("p95_us"),
             F.min_by("exchange_id", F.struct("ts", "exchange_id")).alias("evidence"),
         )
@@ -58,6 +63,30 @@ def collect_traffic(exchanges: DataFrame, facts: Facts) -> list[Traffic]:
         .collect()
     )
     return [Traffic(facts.cluster_at(row.server, row.last_us), **row.asDict()) for row in rows]
+
+
+def fetches_during(exchanges: DataFrame, episodes: Sequence[Episode]) -> dict[Episode, int]:
+    """How often the client that is an episode's subject fetched from its server from its first symptom to its last."""
+    if not episodes:
+        return {}
+    rows = [(n, e.server, e.subject, e.first_us, e.last_us) for n, e in enumerate(episodes)]
+    wanted = exchanges.sparkSession.createDataFrame(
+        rows, "number int, server string, subject string, from_us bigint, until_us bigint"
+    )
+    fetches = exchanges.where((F.col("protocol") == "kafka") & (F.col("api_key") == FETCH)).select(
+        address("server_ip", "server_port").alias("server"),
+        F.coalesce("client_id", F.lit("?")).alias("subject"),
+        F.unix_micros("ts").alias("us"),
+    )
+    counted = (
+        fetches.join(F.broadcast(wanted), ["server", "subject"])
+        .where(F.col("us").between(F.col("from_us"), F.col("until_us")))
+        .groupBy("number")
+        .agg(F.count("*").alias("times"))
+        .collect()
+    )
+    times = {row.number: row.times for row in counted}
+    return {episode: times.get(number, 0) for number, episode in enumerate(episodes)}
 
 
 def newest_versions(exchanges: DataFrame, facts: Facts) -> dict[str, dict[int, int]]:

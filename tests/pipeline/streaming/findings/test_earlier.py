@@ -9,23 +9,29 @@ from pipeline.streaming.findings.runner import with_earlier
 
 GONE = Finding("stopped", "critical", "g/t", "open", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
 GOES_ON = replace(GONE, rule="lag_growing", first_us=10, last_us=20)
+PAUSE_US = 6
 
 
 def test_what_is_not_found_again_stays_and_is_closed() -> None:
-    (kept,) = with_earlier([], [GONE.row()])
+    (kept,) = with_earlier([], [GONE.row()], PAUSE_US)
     assert kept == {**GONE.row(), "state": "closed"}
 
 
 def test_what_is_found_again_keeps_its_beginning() -> None:
-    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=3, last_us=4).row()])
+    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=3, last_us=4).row()], PAUSE_US)
     assert kept == {**GOES_ON.row(), "first_us": 3}
+
+
+def test_what_comes_again_after_a_pause_begins_anew() -> None:
+    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=2, last_us=3, state="closed").row()], PAUSE_US)
+    assert kept == GOES_ON.row()
 
 
 def test_without_news_what_was_told_of_all_of_it_stays() -> None:
     whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
-    (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole])
+    (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole], PAUSE_US)
     assert kept == {**whole, "state": "closed"}
 
 
 def test_news_and_what_is_over_stand_together() -> None:
-    assert {row["rule"] for row in with_earlier([GOES_ON], [GONE.row()])} == {"stopped", "lag_growing"}
+    assert {row["rule"] for row in with_earlier([GOES_ON], [GONE.row()], PAUSE_US)} == {"stopped", "lag_growing"}

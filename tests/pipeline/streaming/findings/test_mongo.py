@@ -25,13 +25,13 @@ SECOND = 1_000_000
 Row = dict[str, Any]
 
 EPISODE = Episode(
-    SLOW, "S", "S", "shop.orders/find", 3, 0, 9 * SECOND, 5e6, 2e6, ("find",), ("shop at 10.0.0.1",), None, None, None,
-    ("a", "b", "c"), (0, SECOND, 9 * SECOND),
+    SLOW, "S", "S", "shop.orders/find", 3, 0, 9 * SECOND, 5e6, 2e6, 1, ("find",), 1, ("shop at 10.0.0.1",), None, None,
+    None, ("a", "b", "c"), (0, SECOND, 9 * SECOND),
 )  # fmt: skip
 
 
 def found(episode: Episode) -> list[str]:
-    sources = Sources(*[None] * 4)  # type: ignore[arg-type]
+    sources = Sources(*[None] * 6)  # type: ignore[arg-type]
     return [f.summary for f in counted.find({episode.rule: [episode]}, sources, SETTINGS)]
 
 
@@ -136,7 +136,7 @@ def rules(spark: SparkSession) -> dict[str, set[str]]:
     gaps = frame([row(GAPS, connection_id="lossy")], GAPS.columns)
     fired: dict[str, set[str]] = {name: set() for name in PLAYS}
     ends = mongo.ends(commands)
-    sources = Sources(*[commands] * 4, ends=ends)
+    sources = Sources(*[commands] * 6, ends=ends)
     episodes: dict[str, list[Episode]] = {}
     for episode in collect_episodes(mongo.symptom_rows(commands, SETTINGS), Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)

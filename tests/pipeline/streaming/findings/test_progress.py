@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from pipeline.settings import FindingSettings
@@ -32,8 +36,37 @@ def log(seconds: int, rate: int = 10) -> list[Point]:
     return [end(n, rate * n) for n in range(seconds + 1)]
 
 
-def judged(*partitions: list[Point]) -> list[Trouble]:
-    return judge({n: sorted(p, key=lambda p: p.ts_us) for n, p in enumerate(partitions)}, SETTINGS)
+def with_lags(points: Sequence[Point]) -> list[Point]:
+    """In order of time, commits with the lag that a timeline of these points would have."""
+    high, done = 0, []
+    for point in sorted(points, key=lambda p: p.ts_us):
+        high = point.end or high
+        done.append(point if point.committed is None else replace(point, lag=max(high - point.committed, 0)))
+    return done
+
+
+def judged(*partitions: Sequence[Point]) -> list[Trouble]:
+    return judge({n: with_lags(points) for n, points in enumerate(partitions)}, SETTINGS)
+
+
+def bursts(records: int, every: int = 60, times: int = 10) -> list[Point]:
+    """So many records at once, worked off ten a second with a commit each second, then nothing for a while."""
+    points: list[Point] = []
+    for n in range(times):
+        start, before = n * every, n * records
+        done = [commit(start + 1 + s, before + min(10 * (s + 1), records)) for s in range(-(-records // 10))]
+        points += [end(start, before + records), fetch(start, before, before + records), *done]
+    return points
+
+
+def steady(rate: int, every: float, jitter: float, seed: int) -> list[Point]:
+    """Ten minutes of a group that is always as far behind as its last poll."""
+    chance, points, second = random.Random(seed), log(600, rate), 1.0
+    while second < 600:
+        done = int(rate * (second - jitter * chance.random()))
+        points.append(replace(commit(second, done), lag=int(rate * second) - done))
+        second += every * (0.98 + 0.04 * chance.random())
+    return sorted(points, key=lambda p: p.ts_us)
 
 
 GOOD = [*log(60), *(commit(n, 10 * n) for n in range(60))]
@@ -48,6 +81,8 @@ BACK = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fet
 BACK += [commit(n, 10 * n) for n in range(36, 60)]
 LATE = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 283), fetch(30.5, 300, 310)]
 LATE += [commit(n, 10 * n) for n in range(31, 60)]
+BUSY = [*log(600), *(commit(n, 10 * n) for n in range(600))]
+JUST_CAME = [*bursts(20, times=5), end(300, 120), fetch(300.01, 100, 120)]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +101,43 @@ LATE += [commit(n, 10 * n) for n in range(31, 60)]
         ([READS_ON], []),
         ([BACK], [("commit_regressed", 0, False), ("rewound", 0, False)]),
         ([LATE], [("commit_regressed", 0, False)]),
+        ([bursts(20)], []),
+        ([bursts(30), BUSY], []),
+        ([JUST_CAME], []),
+        ([[*bursts(20, times=5), end(300, 120), end(330, 120)]], [("stopped", None, True)]),
     ],
     ids=[
         "gets on", "nothing to read", "one partition idle", "slower than what is written", "silent",
         "the same offset again", "one partition silent", "fetches in vain", "fetches in vain beside a good partition",
         "commits seldom", "reads on without committing", "set back", "a late commit",
+        "bursts", "bursts beside a busy partition", "a burst at the end", "a burst that nobody works off",
     ],
 )  # fmt: skip
 def test_troubles(partitions: list[list[Point]], expected: list[tuple[str, int | None, bool]]) -> None:
     assert [(t.rule, t.partition, t.is_open) for t in judged(*partitions)] == expected
+
+
+@pytest.mark.parametrize("every", [1.0, 5.0])
+@pytest.mark.parametrize("rate", [200, 1_000, 20_000])
+def test_whoever_is_always_as_far_behind_does_not_fall_behind(rate: int, every: float) -> None:
+    found = [judge({0: steady(rate, every, 0.3, seed)}, SETTINGS) for seed in range(20)]
+    assert found == [[]] * 20
+
+
+def test_who_falls_behind_slowly_is_found_later() -> None:
+    points = [*log(600, 2_100), *(commit(n, 2_000 * n) for n in range(600))]
+    (growing,) = judged(points)
+    assert (growing.rule, growing.is_open, growing.figures["lag_after"]) == ("lag_growing", True, 59_900)
+    assert judged([p for p in points if p.ts_us < 30 * _S]) == []
+
+
+def test_a_lag_that_grew_and_went_is_over_and_what_came_before_it_is_not_told() -> None:
+    points = [*log(300, 30), *(commit(n, 10 * n) for n in range(60)), *(commit(n, 30 * n) for n in range(60, 200))]
+    points += [commit(n, 6_000 + 10 * (n - 200)) for n in range(200, 240)]
+    points += [commit(n, 30 * n) for n in range(240, 300)]
+    (growing,) = [t for t in judged(points) if t.rule == "lag_growing"]
+    assert not growing.is_open
+    assert (growing.first_us // _S, growing.last_us // _S) == (200, 239)
 
 
 def test_a_silence_that_ended_is_closed() -> None:

@@ -14,7 +14,15 @@ from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import competing_committers, lso_stalled, stuck_commit
 from pipeline.streaming.findings.model import Finding, Sources
 from pipeline.streaming.lake import struct_type
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, RECORD_BATCHES, Table
+from pipeline.tables import (
+    EXCHANGES,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    TRANSACTIONS,
+    Table,
+)
 from tests.pipeline.rows import T0, row
 
 pytestmark = pytest.mark.spark
@@ -58,9 +66,21 @@ _STARVING = seen(5, 30, 15, isolation_level="read_committed", client_id="reports
 _WRITER = {"kind": "produced", "transactional_id": "tx", "client_id": "writer", "client": "10.0.0.8:5"}
 _WRITE = seen(0, 0, 0, producer_id=7, **_WRITER) | {"high_watermark": None, "last_stable_offset": None}
 _INIT = row(
-    EXCHANGES, ts=T0, api_key=22, client_id="writer", request_body='{"transactionalId":"tx"}',
-    response_body='{"producerId":8,"producerEpoch":3}', client_ip="10.0.0.8", client_port=6,
+    STATE_EVENTS, ts=T0, kind="txn_init", cluster="C", client_id="writer", client="10.0.0.8:6", transactional_id="tx",
+    producer_id=8, error_code=0,
 )  # fmt: skip
+_ELSEWHERE = _INIT | {"transactional_id": "other", "client_id": "other"}
+
+
+def transaction(seconds: int, duration: int) -> Row:
+    when = {"first_ts": T0 + timedelta(seconds=seconds), "duration_us": duration * 1_000_000, "state": "committed"}
+    return row(TRANSACTIONS, cluster="C", partitions=["t-2"], groups=[], first_exchange_id=f"x{seconds}", **when)
+
+
+_TWICE = [*STALLED, *(seen(n, 60, 15) for n in range(10, 20)), seen(20, 60, 60)]
+_TWICE += [seen(n, 60 + 2 * (n - 20), 60) for n in range(21, 30)]
+_OLD_AND_NEW = [commit(n, "ab"[n % 2], 10 if n % 2 == 0 else 20 + n) for n in range(20)]
+_OLD_AND_NEW += [commit(100 + n, "cb"[n % 2], 50 if n % 2 == 0 else 60 + n) for n in range(6)]
 
 
 @dataclass(frozen=True)
@@ -70,7 +90,8 @@ class Play:
     events: Sequence[Row] = ()
     timeline: Sequence[Row] = ()
     batches: Sequence[Row] = ()
-    exchanges: Sequence[Row] = ()
+    states: Sequence[Row] = ()
+    transactions: Sequence[Row] = ()
 
 
 PLAYS = {
@@ -86,7 +107,12 @@ PLAYS = {
     "wandering": Play([commit(n, "ab"[n % 2], 10 + n, generation=n) for n in range(8)]),
     "memberless": Play([e | {"generation": None, "member_id": ""} for e in INCIDENT]),
     "stalled": Play([_WRITE, *STALLED, _STARVING], batches=[batch(0, 10, 14, producer_id=6), batch(0, 15, 17)]),
-    "introduced": Play(STALLED, batches=[batch(0, 15, 17, producer_id=8)], exchanges=[_INIT]),
+    "introduced": Play(STALLED, batches=[batch(0, 15, 17, producer_id=8)], states=[_INIT]),
+    "another cluster": Play(states=[_ELSEWHERE]),
+    "stalled twice": Play(_TWICE),
+    "checkpoints": Play(STALLED, transactions=[transaction(-9 * n, 4) for n in range(3)]),
+    "longer than usual": Play(STALLED, transactions=[transaction(-9 * n, 2) for n in range(3)]),
+    "stuck twice": Play(_OLD_AND_NEW),
     "unseen": Play(STALLED),
     "over": Play([*STALLED, seen(11, 40, 40)]),
     "lagging": Play([seen(n, 20 + 5 * n, 15 + 5 * n) for n in range(20)]),
@@ -101,17 +127,21 @@ def found(spark: SparkSession) -> dict[tuple[str, str], Finding]:
 
     def frame(table: Table, part: str) -> DataFrame:
         rows = [
-            one | ({"cluster": name} if "cluster" in one else {}) | {"exchange_id": f"{name}/{one['exchange_id']}"}
+            one
+            | ({"cluster": name} if "cluster" in one else {})
+            | ({"exchange_id": f"{name}/{one['exchange_id']}"} if "exchange_id" in one else {})
             for name, play in PLAYS.items()
             for one in getattr(play, part)
         ]
         return spark.createDataFrame(rows, struct_type(table.columns)).cache()
 
     sources = Sources(
-        exchanges=frame(EXCHANGES, "exchanges"),
+        exchanges=spark.createDataFrame([], struct_type(EXCHANGES.columns)),
         events=frame(OFFSET_EVENTS, "events"),
         batches=frame(RECORD_BATCHES, "batches"),
         timeline=frame(OFFSET_TIMELINE, "timeline"),
+        states=frame(STATE_EVENTS, "states"),
+        transactions=frame(TRANSACTIONS, "transactions"),
     )
     findings = [
         f
@@ -154,11 +184,14 @@ def test_two_who_commit_by_turns_compete(found: Found) -> None:
     assert ("memberless", COMPETING) in found
 
 
-@pytest.mark.parametrize("healthy", ["handed over", "idle", "slow", "refused", "wandering", "lagging", "no growth"])
+@pytest.mark.parametrize(
+    "healthy",
+    ["handed over", "idle", "slow", "refused", "wandering", "lagging", "no growth", "checkpoints"],
+)
 def test_what_only_looks_like_trouble_gives_no_finding(found: Found, healthy: str) -> None:
     """In order: a hand-over after a rebalance; an idle client that commits the end again; a slow worker that holds the
     commit for a while; commits that the broker refused; a partition that moves with each rebalance; transactions that
-    commit; an open transaction behind which nothing is written."""
+    commit; an open transaction behind which nothing is written; transactions that usually are open for so long."""
     assert [rule for name, rule in found if name == healthy] == []
 
 
@@ -176,6 +209,16 @@ def test_a_stalled_lso_names_the_producer_and_who_starves(found: Found) -> None:
 def test_a_producer_that_only_initproducerid_introduced_is_named(found: Found) -> None:
     details = found["introduced", LSO].details
     assert (details["transactional_id"], details["address"]) == ("tx", "10.0.0.8:6")
+
+
+def test_of_several_troubles_of_a_partition_the_last_is_told(found: Found) -> None:
+    stall, stuck = found["stalled twice", LSO], found["stuck twice", STUCK]
+    assert (stall.details["last_stable_offset"], stall.state, stall.severity) == (60, "open", "critical")
+    assert (stuck.details["old_offset"], stuck.details["committer"]["client_id"]) == (50, "c")  # type: ignore[index]
+
+
+def test_a_transaction_that_is_open_much_longer_than_usual_stalls(found: Found) -> None:
+    assert ("longer than usual", LSO) in found
 
 
 def test_an_unseen_producer_is_said_to_be_unknown(found: Found) -> None:
