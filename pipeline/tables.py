@@ -253,6 +253,23 @@ EXCHANGES = Table(
     cluster_by=("api_key", "client_id"),
 )
 
+COPIES = Table(
+    "silver",
+    "copies",
+    "A connection that another agent saw as well: in this hour the other's exchanges count in what is derived",
+    (
+        _r("date", "date", "UTC day of hour"),
+        _r("hour", "timestamp", "Begin of the hour, UTC, by the ts of exchanges"),
+        _r("connection_id", "string", "The copy that does not count"),
+        _r("agent_id", "string", "The agent that saw it"),
+        _r("flow_id", "string", "What the copies have in common"),
+        _r("counted_agent_id", "string", "The agent whose copy counts"),
+    ),
+    key=("connection_id", "hour"),
+    partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+)
+
 OPEN_EXCHANGES = Table(
     "silver",
     "open_exchanges",
@@ -854,6 +871,7 @@ TABLES: dict[str, Table] = {
         GAPS,
         EXCHANGES,
         OPEN_EXCHANGES,
+        COPIES,
         OFFSET_EVENTS,
         RECORD_BATCHES,
         STATE_EVENTS,

@@ -28,6 +28,7 @@ from pipeline.streaming.sinks import delete_rows
 from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
+    COPIES,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -53,7 +54,7 @@ _TEXTS = {
         f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
     ),
 }
-_MERGED = (GAPS, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, OFFSETS_BEFORE, FINDINGS)
+_MERGED = (GAPS, COPIES, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, OFFSETS_BEFORE, FINDINGS)
 """Tables with names of their own, whose rows are kept when gold is brought up to date."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder.kafka.fetch_sessions import Held, Part, SessionFetch, follow
 from pipeline.streaming.in_groups import Values, map_groups
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.seen_once import read_once
 from pipeline.streaming.sinks import replace_dates
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS
 
@@ -31,9 +32,9 @@ _OUTPUT = (
 def refresh_fetch_sessions(spark: SparkSession, lake: Lake, first: date) -> None:
     """Recompute the days from ``first`` on."""
     since = F.col("date") >= F.lit(first)
-    fetches = read_table(spark, lake, STATE_EVENTS).where(since & (F.col("kind") == "fetch_session"))
+    fetches = read_once(spark, lake, STATE_EVENTS).where(since & (F.col("kind") == "fetch_session"))
     said = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("session_id").isNotNull()
-    parts = read_table(spark, lake, OFFSET_EVENTS).where(since & said)
+    parts = read_once(spark, lake, OFFSET_EVENTS).where(since & said)
     before = read_table(spark, lake, FETCH_SESSIONS).where(
         (F.col("date") == F.lit(first - timedelta(days=1))) & F.col("is_open")
     )

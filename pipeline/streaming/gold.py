@@ -25,6 +25,7 @@ from pipeline.streaming.frames import Counted
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.latency import refresh_latency
 from pipeline.streaming.mongo_minutes import refresh_mongo_minutes
+from pipeline.streaming.seen_once import refresh_copies
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import day_of
 from pipeline.streaming.timeline import refresh_timeline
@@ -99,7 +100,9 @@ def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted
     counted = news.groupBy("about").agg(F.count("*").alias("rows"), F.unix_micros(F.min("ts")).alias("us")).collect()
     if not counted:
         return Counted(0, 0)
-    found = _News({row["about"]: row["us"] for row in counted})
+    first_us = {row["about"]: row["us"] for row in counted}
+    changed = refresh_copies(spark, lake, min(first_us.values()))
+    found = _News(first_us if changed is None else dict.fromkeys(ABOUTS, changed))
     facts = load_facts(spark, lake)
     # None of these reads what another writes; findings read all of it.
     side_by_side(

@@ -76,10 +76,10 @@ def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
     A table that holds no file is said to be empty there and then: Spark plans nothing that would read it.
     """
     rows = spark.read.format("delta").load(lake.path(table))
-    return rows.where(F.lit(False)) if _is_empty(spark, lake, table) else rows
+    return rows.where(F.lit(False)) if is_empty(spark, lake, table) else rows
 
 
-def _is_empty(spark: SparkSession, lake: Lake, table: Table) -> bool:
+def is_empty(spark: SparkSession, lake: Lake, table: Table) -> bool:
     """Whether ``table`` holds no row for certain, as Delta's log has it."""
     checksum = snapshot(spark, lake, table).checksumOpt()  # Delta writes one beside each version
     return bool(checksum.isDefined() and checksum.get().numFiles() == 0)

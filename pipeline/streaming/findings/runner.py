@@ -36,6 +36,7 @@ from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, S
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
 from pipeline.streaming.hours import first_hour, span_us
 from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.seen_once import read_once
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import day_of, overwrite_if_changed, since
 from pipeline.tables import (
@@ -108,18 +109,21 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
     def rows(table: Table) -> DataFrame:
         return read_table(spark, lake, table).where(since(since_us))
 
+    def of_exchanges(table: Table) -> DataFrame:
+        return read_once(spark, lake, table).where(since(since_us))
+
     facts = load_facts(spark, lake)
     sources = Sources(
-        exchanges=rows(EXCHANGES),
-        events=rows(OFFSET_EVENTS).withColumn("topic", named),
-        batches=rows(RECORD_BATCHES).withColumn("topic", named),
+        exchanges=of_exchanges(EXCHANGES),
+        events=of_exchanges(OFFSET_EVENTS).withColumn("topic", named),
+        batches=of_exchanges(RECORD_BATCHES).withColumn("topic", named),
         timeline=rows(OFFSET_TIMELINE),
-        states=rows(STATE_EVENTS),
+        states=of_exchanges(STATE_EVENTS),
         transactions=read_table(spark, lake, TRANSACTIONS).where(F.col("date") >= F.lit(day_of(since_us))),
         still_open_us=int(settings.still_open_seconds * 1_000_000),
         made_anew=made_anew(facts),
     )
-    gaps, held = rows(GAPS), rows(MONGO_COMMANDS)
+    gaps, held = rows(GAPS), of_exchanges(MONGO_COMMANDS)
     commands = None if held.isEmpty() else held
     seen = observe(sources, gaps, commands, facts, settings)
     ends = {} if commands is None else mongo.ends(commands)

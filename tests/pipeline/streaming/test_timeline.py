@@ -16,7 +16,7 @@ from pipeline.streaming.facts import Fact, Facts
 from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.sinks import append
 from pipeline.streaming.timeline import refresh_timeline
-from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
 from tests.pipeline.rows import T0, row
 
 pytestmark = pytest.mark.spark
@@ -198,7 +198,7 @@ def moved(rows: Sequence[Row], name: str) -> list[Row]:
 
 def new_lake(spark: SparkSession, folder: Path) -> Lake:
     lake = Lake.at(folder)
-    create_tables(spark, lake, [STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
+    create_tables(spark, lake, [COPIES, STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
     return lake
 
 
