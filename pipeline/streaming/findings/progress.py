@@ -237,16 +237,15 @@ def _dropped(track: _Track, commit_times: Sequence[int], now_us: int, settings: 
     hits: list[Trouble] = []
     by_time = {p.ts_us: p for p in track.commits}
     for first_us, last_us, lasts in _silences(track.commit_times, now_us):
-        end = bisect_right(commit_times, last_us)
-        if not lasts:
-            end -= 1  # its own commit, which ends the silence
-        if end - bisect_right(commit_times, first_us) < settings.dropped_commits:
+        if last_us - first_us < _us(settings.dropped_seconds):
             continue
         committed = by_time[first_us].committed or 0
         since_us = track.waiting_since(committed, first_us, last_us, settings.behind_records)
         if since_us is None:
             continue
-        begin = bisect_right(commit_times, since_us)
+        begin, end = bisect_right(commit_times, since_us), bisect_right(commit_times, last_us)
+        if not lasts:
+            end -= 1  # its own commit, which ends the silence
         others = end - begin
         if others < settings.dropped_commits or commit_times[end - 1] - since_us < _us(settings.dropped_seconds):
             continue
