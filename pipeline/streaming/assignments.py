@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Facts
-from pipeline.streaming.lake import Lake
-from pipeline.streaming.seen_once import read_once
+from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.sinks import delete_rows, fit
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 
@@ -26,7 +25,7 @@ NEWS_KINDS = ("assignment", "join")
 
 def refresh_assignments(spark: SparkSession, lake: Lake, first: date) -> None:
     """Take in the statements of the days from ``first`` on."""
-    news = assignment_rows(read_once(spark, lake, STATE_EVENTS).where(F.col("date") >= F.lit(first)))
+    news = assignment_rows(read_table(spark, lake, STATE_EVENTS).where(F.col("date") >= F.lit(first)))
     bounds = news.agg(F.min("generation"), F.max("generation")).collect()[0]
     if bounds[0] is None:
         return

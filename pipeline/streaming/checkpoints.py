@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.streaming.lake import Lake, frames_kept_from, holds, read_table
 from pipeline.streaming.sinks import delete_rows, overwrite
 from pipeline.tables import (
+    COPIES,
     EXCHANGES,
     FRAMES,
     MONGO_COMMANDS,
@@ -116,7 +117,7 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
     # Maintenance may have been cut off before it had deleted these: they would be read again.
     delete_rows(spark, lake, FRAMES, ~again)
-    for table in OF_EXCHANGES:
+    for table in (*OF_EXCHANGES, COPIES):
         if delete_rows(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
     if holds(spark, lake, OPEN_EXCHANGES, again):

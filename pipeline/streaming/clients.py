@@ -20,7 +20,6 @@ from pipeline.streaming.facts import Facts
 from pipeline.streaming.groups import host_of
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.offset_events import address
-from pipeline.streaming.seen_once import read_once
 from pipeline.streaming.sinks import overwrite, since
 from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
 
@@ -66,21 +65,21 @@ def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int
     later = since(since_us)
     who = ("server", "client_id", "client_ip")
     asked = (
-        read_once(spark, lake, EXCHANGES)
+        read_table(spark, lake, EXCHANGES)
         .where(later & F.expr("protocol = 'kafka' AND request_ts IS NOT NULL AND api_name IS NOT NULL"))
         .select("*", address("server_ip", "server_port").alias("server"))
         .groupBy(*who, "api_name", "api_version")
         .agg(*_seen())
     )
     software = (
-        read_once(spark, lake, STATE_EVENTS)
+        read_table(spark, lake, STATE_EVENTS)
         .where(later & (F.col("kind") == "software"))
         .withColumn("client_ip", F.regexp_replace(host_of("client"), r"[\[\]]", ""))
         .groupBy(*who, F.concat_ws(" ", "software_name", "software_version").alias("software"))
         .agg(*_seen())
     )
     commands = (
-        read_once(spark, lake, MONGO_COMMANDS)
+        read_table(spark, lake, MONGO_COMMANDS)
         .where(later & F.coalesce("driver", "application").isNotNull())
         .withColumnRenamed("application", "client_id")
         # A library around the driver adds its name and version behind a bar, an extension a name only.

@@ -32,9 +32,9 @@ _OUTPUT = (
 def refresh_fetch_sessions(spark: SparkSession, lake: Lake, first: date) -> None:
     """Recompute the days from ``first`` on."""
     since = F.col("date") >= F.lit(first)
-    fetches = read_once(spark, lake, STATE_EVENTS).where(since & (F.col("kind") == "fetch_session"))
+    fetches = read_once(spark, lake, STATE_EVENTS, first).where(since & (F.col("kind") == "fetch_session"))
     said = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("session_id").isNotNull()
-    parts = read_once(spark, lake, OFFSET_EVENTS).where(since & said)
+    parts = read_once(spark, lake, OFFSET_EVENTS, first).where(since & said)
     before = read_table(spark, lake, FETCH_SESSIONS).where(
         (F.col("date") == F.lit(first - timedelta(days=1))) & F.col("is_open")
     )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.offset_events import address
 from pipeline.streaming.seen_once import read_once
-from pipeline.streaming.sinks import replace_since, since
+from pipeline.streaming.sinks import day_of, replace_since, since
 from pipeline.tables import API_LATENCY, EXCHANGES, Table
 
 _MINUTE = 60_000_000
@@ -34,7 +34,7 @@ def refresh_minutes(
     """Recompute the second table by ``rows_of`` from whole minutes of the first, from that of ``since_us`` (µs) on."""
     source, target = tables
     minute = since_us - since_us % _MINUTE
-    rows = read_once(spark, lake, source).where(since(minute))
+    rows = read_once(spark, lake, source, day_of(minute)).where(since(minute))
     replace_since(rows_of(rows), lake, target, "minute", minute)
 
 

@@ -21,6 +21,7 @@ SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
 """The kinds of events that say what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
+_HIGH = LOG_STATE.index("high_watermark")
 
 
 class Offsets(NamedTuple):
@@ -92,7 +93,10 @@ class OffsetState:
 
     def take(self, said: Said) -> tuple[Offsets, Lag]:
         """The next event: what was known then, itself included."""
+        known_high = self._log[_HIGH]
         self._carry(said, says_pending=said.kind in SETS_PENDING)
+        if said.kind == "produced" and known_high is not None:  # the answer to a repeated or overtaken request is late
+            self._log[_HIGH] = max(known_high, self._log[_HIGH] or known_high)
         group = said.group_id
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
@@ -107,11 +111,7 @@ class OffsetState:
 
     def _carry(self, said: Said, *, says_pending: bool) -> None:
         *log, committed, pending, fetched = said.offsets
-        start, stable, high, produced = log
-        known_high = self._log[2]
-        if said.kind == "produced" and high is not None and known_high is not None:
-            high = max(high, known_high)  # the answer to a repeated or overtaken request tells of an earlier time
-        for number, value in enumerate((start, stable, high, produced)):
+        for number, value in enumerate(log):
             if value is not None:
                 self._log[number] = value
         if committed is not None:

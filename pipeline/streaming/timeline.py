@@ -23,7 +23,7 @@ from pipeline.streaming.hours import DAY_US, first_hour, span_us
 from pipeline.streaming.lake import Lake, read_table
 from pipeline.streaming.log_past import LOG, lowest_committed, markers_above, produced_above
 from pipeline.streaming.seen_once import read_once
-from pipeline.streaming.sinks import overwrite, replace_since, since
+from pipeline.streaming.sinks import day_of, overwrite, replace_since, since
 from pipeline.tables import (
     DERIVED_DAYS,
     LOG_STATE,
@@ -51,9 +51,9 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, since_us: in
     """
     first = first_hour(since_us)
     back = since(first - span_us(lookback))
-    events = _named(read_once(spark, lake, OFFSET_EVENTS).where(back), facts)
-    states = read_once(spark, lake, STATE_EVENTS)
-    batches = _named(read_once(spark, lake, RECORD_BATCHES).where(back), facts)
+    events = _named(read_once(spark, lake, OFFSET_EVENTS, day_of(first)).where(back), facts)
+    states = read_once(spark, lake, STATE_EVENTS, day_of(first))
+    batches = _named(read_once(spark, lake, RECORD_BATCHES, day_of(first)).where(back), facts)
 
     unnamed, telling = events.where(since(first)), states.where(since(first - GROUP_TOLD_US))
     settled = _settled(events, states.where(back)).where(since(first))

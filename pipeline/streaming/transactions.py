@@ -65,8 +65,8 @@ def refresh_transactions(spark: SparkSession, lake: Lake, since_us: int, patienc
 def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
     """All that is said of transactions from the day ``first`` on."""
     days = F.col("date") >= F.lit(first)
-    states = read_once(spark, lake, STATE_EVENTS).where(days)
-    offsets = read_once(spark, lake, OFFSET_EVENTS).where(days & F.col("transactional_id").isNotNull())
+    states = read_once(spark, lake, STATE_EVENTS, first).where(days)
+    offsets = read_once(spark, lake, OFFSET_EVENTS, first).where(days & F.col("transactional_id").isNotNull())
     common = ("ts", "exchange_id", "cluster", "producer_id", "producer_epoch")
     who = ("client", "client_id")
     place = F.concat_ws("-", F.coalesce("topic", "topic_id"), F.col("partition").cast("string"))
@@ -83,7 +83,7 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
         *common, *who, "transactional_id", "group_id", "error_code", F.lit("add_group").alias("kind")
     )
     controls = (
-        read_once(spark, lake, RECORD_BATCHES)
+        read_once(spark, lake, RECORD_BATCHES, first)
         .where(days & F.col("is_control") & F.col("control_type").isin("COMMIT", "ABORT"))
         .select(
             *common, place.alias("partition"), F.lit("control").alias("kind"), F.col("base_offset").alias("offset"),

@@ -27,13 +27,17 @@ lagging AS (
     g.committed_offset, l.last_stable_offset, l.high_watermark,
     -- What was added since the group spoke; a log that was cut, or known later, is looked at anew.
     CASE
-      WHEN l.high_watermark >= g.high_watermark_then THEN g.lag + (l.high_watermark - g.high_watermark_then)
+      WHEN l.high_watermark >= g.high_watermark_then AND l.high_watermark >= g.committed_offset
+        THEN least(g.lag + (l.high_watermark - g.high_watermark_then), l.high_watermark - g.committed_offset)
       WHEN l.high_watermark < g.committed_offset THEN 0
       ELSE l.high_watermark - g.committed_offset
     END AS lag,
     CASE
-      WHEN l.last_stable_offset >= g.last_stable_then
-        THEN g.lag_read_committed + (l.last_stable_offset - g.last_stable_then)
+      WHEN l.last_stable_offset >= g.last_stable_then AND l.last_stable_offset >= g.committed_offset
+        THEN least(
+          g.lag_read_committed + (l.last_stable_offset - g.last_stable_then),
+          l.last_stable_offset - g.committed_offset
+        )
       WHEN l.last_stable_offset < g.committed_offset THEN 0
       ELSE l.last_stable_offset - g.committed_offset
     END AS lag_read_committed,

@@ -69,20 +69,25 @@ def _rebalance_storm(episodes: Episodes, sources: Sources, settings: FindingSett
         "loses its session (session.timeout.ms, long pauses). Static membership (group.instance.id), cooperative "
         "assignment or group.protocol=consumer (KIP-848) make what remains cheaper."
     )
-    for episode in last_of_each(episodes.get("rebalance_storm", [])):
-        # Each member begins an epoch of a KIP-848 group when it starts: what it begins after that counts.
-        by_epochs = all(name.startswith(JOINED_AT) for name in episode.names)
-        generations = episode.times - episode.callers + 1 if by_epochs else episode.kinds
-        if generations < settings.storm_generations:
-            continue
-        if episode.span_us > generations * settings.storm_interval_seconds * 1_000_000:
-            continue
+    for episode in last_of_each(e for e in episodes.get("rebalance_storm", []) if _is_storm(e, settings)):
+        by_epochs = _is_by_epochs(episode)
         summary = (
             f"Group {episode.subject} went through {episode.kinds} {'epochs' if by_epochs else 'generations'} in "
             f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
             f"{'' if by_epochs else '; meanwhile it does not read'}. {clients(episode)} joined {episode.times} times."
         )
         yield finding(episode, "warning", summary, advice, sources, settings.storm_generations)
+
+
+def _is_storm(episode: Episode, settings: FindingSettings) -> bool:
+    # Each member begins an epoch of a KIP-848 group when it starts: what it begins after that counts.
+    generations = episode.times - episode.callers + 1 if _is_by_epochs(episode) else episode.kinds
+    longest_us = generations * settings.storm_interval_seconds * 1_000_000
+    return generations >= settings.storm_generations and episode.span_us <= longest_us
+
+
+def _is_by_epochs(episode: Episode) -> bool:
+    return all(name.startswith(JOINED_AT) for name in episode.names)
 
 
 def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -110,19 +115,23 @@ def _latency_outlier(
         "Look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
         "(acks=all waits for them). `silver.exchanges` by latency_us shows which clients and requests it hit."
     )
-    for episode in last_of_each(episodes.get("latency_outlier", [])):
+
+    def typical_us(episode: Episode) -> float:
         usual = [
             t.p95_us
             for t in traffic
             if t.server == episode.server and t.api_name in episode.names and t.p95_us is not None
         ]
-        typical = median(usual) if usual else 0
-        if episode.times < settings.slow_answers or episode.peak < settings.slow_ratio * typical:
-            continue
+        return median(usual) if usual else 0
+
+    def is_outlier(episode: Episode) -> bool:
+        return episode.times >= settings.slow_answers and episode.peak >= settings.slow_ratio * typical_us(episode)
+
+    for episode in last_of_each(filter(is_outlier, episodes.get("latency_outlier", []))):
         summary = (
             f"{episode.server} took up to {episode.peak / 1_000_000:.1f} s to answer {names(episode)}, usually below "
-            f"{max(typical, 1000) / 1000:.0f} ms: {episode.times} answers from {clock(episode.first_us)} to "
-            f"{clock(episode.last_us)} UTC, to {clients(episode)}."
+            f"{max(typical_us(episode), 1000) / 1000:.0f} ms: {episode.times} answers from "
+            f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}."
         )
         yield finding(episode, "warning", summary, advice, sources, settings.slow_answers)
 
@@ -139,13 +148,16 @@ def _unsupported_version(
     for t in traffic:
         asked = t.cluster, t.server, f"{t.api_name} v{t.api_version}"
         answered[asked] = max(answered[asked], t.answered_us or 0)
-    for episode in last_of_each(episodes.get("unsupported_version", [])):
-        version = episode.subject.rpartition("/")[2]
+
+    def is_refused(episode: Episode) -> bool:
         # A connection that ended for another reason leaves requests unanswered as well, but others get their answers.
+        version = episode.subject.rpartition("/")[2]
         until_us = answered[episode.cluster, episode.server, version] + int(settings.still_open_seconds * 1_000_000)
-        taken = episode.names == (CLOSED,) and episode.last_us <= until_us
-        if taken or episode.times < settings.unsupported_version_times:
-            continue
+        is_taken = episode.names == (CLOSED,) and episode.last_us <= until_us
+        return episode.times >= settings.unsupported_version_times and not is_taken
+
+    for episode in last_of_each(filter(is_refused, episodes.get("unsupported_version", []))):
+        version = episode.subject.rpartition("/")[2]
         summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}."
         yield finding(episode, "critical", summary, advice, sources, settings.unsupported_version_times)
 

@@ -51,9 +51,13 @@ def find(episodes: Mapping[str, list[Episode]], sources: Sources, settings: Find
 
 
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
-    """Of each subject in its cluster the last episode, whichever broker it was seen at."""
-    in_time = sorted(episodes, key=lambda e: (e.last_us, e.server))
-    return list({(episode.cluster, episode.subject): episode for episode in in_time}.values())
+    """Of each subject in its cluster the last episode, with those of other hosts and brokers at the same time."""
+    last: dict[tuple[str, str], Episode] = {}
+    for episode in sorted(episodes, key=lambda e: (e.last_us, e.server), reverse=True):
+        known = last.setdefault((episode.cluster, episode.subject), episode)
+        if known is not episode and episode.last_us >= known.first_us:
+            last[episode.cluster, episode.subject] = known.with_another(episode)
+    return list(last.values())
 
 
 def finding(episode: Episode, severity: str, summary: str, advice: str, sources: Sources, least: int = 1) -> Finding:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,19 @@ class Episode:
     def span_us(self) -> int:
         """From the first symptom to the last."""
         return self.last_us - self.first_us
+
+    def with_another(self, other: Episode) -> Episode:
+        """This one and what others showed meanwhile."""
+        names, clients = sorted({*self.names, *other.names}), sorted({*self.clients, *other.clients})
+        shown = sorted(zip((*self.times_us, *other.times_us), (*self.evidence, *other.evidence), strict=True))
+        kept = shown[: max(len(self.evidence), len(other.evidence))]
+        return replace(
+            self, times=self.times + other.times, first_us=min(self.first_us, other.first_us),
+            total=self.total + other.total, peak=max(self.peak, other.peak),
+            kinds=max(self.kinds, other.kinds, len(names)), names=tuple(names[:_NAMES_KEPT]),
+            callers=max(self.callers, other.callers, len(clients)), clients=tuple(clients[:_NAMES_KEPT]),
+            evidence=tuple(one for _, one in kept), times_us=tuple(us for us, _ in kept),
+        )  # fmt: skip
 
 
 def exchange_symptoms(exchanges: DataFrame, gaps: DataFrame, settings: FindingSettings) -> DataFrame:

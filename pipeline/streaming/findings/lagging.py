@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import orjson
@@ -41,11 +41,11 @@ class _Rule:
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     points = group_points(sources.timeline)
-    anew = sources.made_anew
+    anew, ends = sources.made_anew, sources.ends
 
     def run(group: Values, rows: Iterator[Values]) -> Iterator[Values]:
         partitions = points_of(values[len(_GROUP) :] for values in rows)
-        for t in judge_lives(partitions, anew.get(group[:2], ()), settings):
+        for t in judge_lives(partitions, anew.get(group[:2], ()), settings, ends.get(group[0], 0)):
             figures, burrow_says = orjson.dumps(t.figures).decode(), _burrow_at(partitions, t)
             times = (t.first_us, t.last_us, t.enough_us)
             yield (*group, t.rule, t.partition, *times, t.is_open, list(t.evidence), figures, burrow_says)
@@ -55,8 +55,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     troubles = map_groups(points, _GROUP, in_time, run, _TROUBLE).orderBy(*_GROUP, "rule", "partition")
     found = troubles.collect()
     heard = _last_heard(sources, [row for row in found if _is_silence(row)])
-    # Without a word of the coordinator, nobody knows whether the group is silent.
-    return [_finding(row) for row in found if not _is_silence(row) or heard.get(row.evidence[0], 0) >= row.enough_us]
+    return [_doubted(_finding(row), row, heard) if _is_silence(row) else _finding(row) for row in found]
 
 
 def _is_silence(row: Row) -> bool:
@@ -64,15 +63,27 @@ def _is_silence(row: Row) -> bool:
 
 
 def _last_heard(sources: Sources, silences: Sequence[Row]) -> dict[str, int]:
-    """By the exchange of a group's last commit, when its coordinator was last seen to say anything, µs."""
+    """By the exchange of a group's last commit, when its coordinator last said anything to anybody, µs."""
     if not silences:
         return {}
     last = F.broadcast(
-        sources.exchanges.sparkSession.createDataFrame([(row.evidence[0],) for row in silences], "exchange_id string")
+        sources.exchanges.sparkSession.createDataFrame([(row.evidence[-1],) for row in silences], "exchange_id string")
     )
     server = address("server_ip", "server_port").alias("server")
     rows = sources.exchanges.join(last, "exchange_id").select("exchange_id", server).collect()
     return {row.exchange_id: sources.server_ends.get(row.server, 0) for row in rows}
+
+
+def _doubted(finding: Finding, row: Row, heard: Mapping[str, int]) -> Finding:
+    """A silence, less severe if the group's coordinator was silent as well: then nobody knows what the group does."""
+    last_us = heard.get(row.evidence[-1], row.last_us)
+    if last_us >= row.enough_us:
+        return finding
+    doubt = (
+        f" Its coordinator was last heard at {clock(last_us)} UTC: that broker has ended, or the capture of it, and "
+        "commits to another one were not seen."
+    )
+    return replace(finding, severity="warning", summary=finding.summary + doubt)
 
 
 def group_points(timeline: DataFrame) -> DataFrame:

@@ -54,11 +54,10 @@ class Producer:
 
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule. One transaction stalls many partitions: what is asked of them is asked of all at once."""
-    stalls = _stalls(sources.events, settings).orderBy(*_KEY).collect()
-    if not stalls:
-        return []
-    usual = _usual_us(sources, stalls)
-    stalls = [s for s in stalls if s.last_us - s.first_us >= settings.lso_stalled_ratio * usual.get(_place(s), 0)]
+    candidates = _stalls(sources.events, settings)
+    stalls = _last_of_each(candidates)
+    if stalls and (usual := _usual_us(sources, stalls)):
+        stalls = _last_of_each(_longer(candidates, usual, settings.lso_stalled_ratio))
     if not stalls:
         return []
     places = _places(sources.events.sparkSession, stalls)
@@ -74,7 +73,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
-    """The last span of each partition in which the LSO stays below a growing high watermark."""
+    """The spans of each partition in which the LSO stays below a growing high watermark."""
     seen = events.where("kind = 'fetched' AND high_watermark IS NOT NULL AND last_stable_offset IS NOT NULL").select(
         *_KEY, "ts", "exchange_id", "ordinal", "high_watermark", "last_stable_offset"
     )
@@ -96,12 +95,26 @@ def _stalls(events: DataFrame, settings: FindingSettings) -> DataFrame:
     )
     lasting = (F.col("last_us") - F.col("first_us")) >= int(settings.lso_stalled_seconds * 1_000_000)
     growing = (F.col("hw_last") - F.col("hw_first")) >= settings.lso_stalled_records
+    return spans.where(lasting & growing)
+
+
+def _last_of_each(stalls: DataFrame) -> list[Row]:
     latest = Window.partitionBy(*_KEY).orderBy(F.desc("span"))
-    return spans.where(lasting & growing).withColumn("n", F.row_number().over(latest)).where("n = 1")
+    last = stalls.withColumn("n", F.row_number().over(latest)).where("n = 1")
+    return list(last.orderBy(*_KEY).collect())
+
+
+def _longer(stalls: DataFrame, usual: Mapping[tuple[str, str], int], ratio: float) -> DataFrame:
+    """Those that last ``ratio`` times as long as transactions there usually (µs, by cluster and partition) do."""
+    rows = [(*place, us) for place, us in sorted(usual.items())]
+    known = F.broadcast(stalls.sparkSession.createDataFrame(rows, "cluster string, place string, usual bigint"))
+    placed = stalls.withColumn("place", F.concat_ws("-", "topic", F.col("partition").cast("string")))
+    least = F.coalesce(F.col("usual"), F.lit(0)) * ratio
+    return placed.join(known, ["cluster", "place"], "left").where(F.col("last_us") - F.col("first_us") >= least)
 
 
 def _usual_us(sources: Sources, stalls: Sequence[Row]) -> dict[tuple[str, str], int]:
-    """By cluster and partition, the median time that a transaction stays open there, µs, where that is known.
+    """By cluster and partition, the median time that a transaction stays open until it commits, µs, where it is known.
 
     Sinks that write exactly once hold a transaction open from one checkpoint to the next: seconds, or minutes.
     """
@@ -109,7 +122,7 @@ def _usual_us(sources: Sources, stalls: Sequence[Row]) -> dict[tuple[str, str], 
         [_place(s) for s in stalls], "cluster string, place string"
     )
     rows = (
-        sources.transactions.where("duration_us IS NOT NULL")
+        sources.transactions.where("state IN ('committing', 'committed') AND duration_us IS NOT NULL")
         .select("cluster", F.explode("partitions").alias("place"), "duration_us")
         .join(F.broadcast(wanted), ["cluster", "place"])
         .groupBy("cluster", "place")

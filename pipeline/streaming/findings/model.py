@@ -21,7 +21,7 @@ _LEAST_QUIET_US = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The tables that rules read.
+    """The tables that rules read; of a connection that two agents saw, one copy.
 
     Attributes:
         still_open_us: see FindingSettings.still_open_seconds.

@@ -57,7 +57,7 @@ def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
         why = (
             f"a newer producer uses the same id. The id was taken by {', '.join(users)}"
             if is_shared
-            else ("its epoch is over")
+            else "the coordinator has raised its epoch"
         )
         summary = (
             f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
@@ -96,7 +96,7 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
 
 
 def taken_later(batches: DataFrame, episodes: Sequence[Episode]) -> set[Episode]:
-    """Those whose refused batches, as far as their evidence goes, were all accepted when they were sent again.
+    """Those whose refused batches were all accepted when they were sent again.
 
     Args:
         batches: rows of ``silver.record_batches``.
@@ -105,14 +105,24 @@ def taken_later(batches: DataFrame, episodes: Sequence[Episode]) -> set[Episode]
     if not episodes:
         return set()
     ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
-    what = ["cluster", "topic", "partition", "producer_id", "producer_epoch", "base_sequence"]
-    produced = batches.where((F.col("source") == "produce") & (F.col("producer_id") >= 0))
+    what = ["cluster", "name", "partition", "producer_id", "producer_epoch", "base_sequence"]
+    produced = batches.where((F.col("source") == "produce") & (F.col("producer_id") >= 0)).withColumn(
+        "name", F.coalesce("topic", "topic_id")
+    )
     wanted = F.broadcast(batches.sparkSession.createDataFrame([(one,) for one in ids], "exchange_id string"))
-    refused = produced.where("base_offset IS NULL").join(wanted, "exchange_id").select("exchange_id", "ts", *what)
+    refused = (
+        produced.where("base_offset IS NULL").join(wanted, "exchange_id").select("exchange_id", "ts", "topic_id", *what)
+    )
     taken = produced.where("base_offset IS NOT NULL").select(F.col("ts").alias("taken_ts"), *what)
-    rows = taken.join(F.broadcast(refused), what).where("taken_ts > ts").select("exchange_id").distinct().collect()
-    known = {row.exchange_id for row in rows}
-    return {episode for episode in episodes if set(episode.evidence) <= known}
+    places = ("exchange_id", "name", "topic_id", "partition")
+    rows = taken.join(F.broadcast(refused), what).where("taken_ts > ts").select(*places).distinct().collect()
+    known = {(row.exchange_id, name, row.partition) for row in rows for name in (row.name, row.topic_id)}
+
+    def is_healed(episode: Episode) -> bool:
+        batches_of_it = [(exchange_id, episode.topic, episode.partition) for exchange_id in episode.evidence]
+        return episode.times == len(batches_of_it) and known.issuperset(batches_of_it)
+
+    return {episode for episode in episodes if is_healed(episode)}
 
 
 def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:

@@ -134,16 +134,17 @@ class _Track:
         return bool(positions) and max(positions) - committed < worth
 
 
-def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings) -> list[Trouble]:
+def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings, end_us: int = 0) -> list[Trouble]:
     """All troubles of one group on one topic; of one rule and partition the last, with the time of the first.
 
     Args:
         partitions: points of each partition, in order of time.
         settings: thresholds.
+        end_us: until when the cluster was seen, µs since the epoch, if that is later than the last point.
     """
     tracks = [_Track.of(partition, points) for partition, points in sorted(partitions.items())]
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
-    found: list[Trouble] = list(_stopped(tracks, now_us, settings))
+    found: list[Trouble] = list(_stopped(tracks, now_us, max(now_us, end_us), settings))
     commit_times = sorted(time for track in tracks for time in track.commit_times)
     for track in tracks:
         for find in (_stalled, _growing, _regressed, _rewound):
@@ -153,12 +154,12 @@ def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings) 
 
 
 def judge_lives(
-    partitions: Mapping[int, Sequence[Point]], anew: Sequence[int], settings: FindingSettings
+    partitions: Mapping[int, Sequence[Point]], anew: Sequence[int], settings: FindingSettings, end_us: int = 0
 ) -> list[Trouble]:
     """As :func:`judge`, of a topic that was deleted and made anew: its offsets begin again, and what was is over.
 
     Args:
-        partitions, settings: see :func:`judge`.
+        partitions, settings, end_us: see :func:`judge`.
         anew: when the topic's later lives begin, µs since the epoch, ascending.
     """
     latest: dict[tuple[str, int | None], Trouble] = {}
@@ -168,7 +169,8 @@ def judge_lives(
             partition: _first_does_not_fall([p for p in points if begin <= p.ts_us and (end is None or p.ts_us < end)])
             for partition, points in partitions.items()
         }
-        for trouble in judge({partition: points for partition, points in life.items() if points}, settings):
+        lived = {partition: points for partition, points in life.items() if points}
+        for trouble in judge(lived, settings, end_us if end is None else 0):
             latest[trouble.rule, trouble.partition] = trouble if end is None else replace(trouble, is_open=False)
     return list(latest.values())
 
@@ -191,8 +193,12 @@ def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, boo
     yield times[-1], now_us, True
 
 
-def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
-    """No partition of the topic is committed any more, although there is something to read."""
+def _stopped(tracks: Sequence[_Track], now_us: int, end_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """No partition of the topic is committed any more, although there is something to read.
+
+    What came after the last commit waits until the end of all that was seen (``end_us``). A group that was behind
+    before may have ended with its producers: it is judged as long as somebody speaks of the topic (``now_us``).
+    """
     times = sorted({time for track in tracks for time in track.commit_times})
     if len(times) < _KNOWN_RHYTHM:
         return
@@ -200,9 +206,10 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
     patience = max(_us(settings.stopped_seconds), 5 * usual)
     hits: list[Trouble] = []
     for first_us, last_us, lasts in _silences(times, now_us):
-        if last_us - first_us < patience:
+        seen_us = end_us if lasts else last_us
+        if seen_us - first_us < patience:
             continue
-        behind: dict[int, tuple[int, int, str | None]] = {}
+        behind: dict[int, tuple[int, int, Point]] = {}
         for track in tracks:
             last = track.commit_at(first_us)
             if (
@@ -213,13 +220,16 @@ def _stopped(tracks: Sequence[_Track], now_us: int, settings: FindingSettings) -
                 continue
             lag = track.lag_at(last_us, last.committed)
             since_us = track.waiting_since(last.committed, first_us, last_us, settings.behind_records)
-            if since_us is not None and last_us - since_us >= patience and lag >= settings.behind_records:
-                behind[track.partition] = (since_us, lag, last.exchange_id)
+            until_us = last_us if since_us == first_us else seen_us
+            if since_us is not None and until_us - since_us >= patience and lag >= settings.behind_records:
+                behind[track.partition] = (since_us, lag, last)
         if behind:
+            until_us = seen_us if any(since_us > first_us for since_us, _, _ in behind.values()) else last_us
             enough = min(since_us for since_us, _, _ in behind.values()) + patience
-            evidence = tuple(sorted({e for _, _, e in behind.values() if e}))
+            commits = sorted((last.ts_us, last.exchange_id) for _, _, last in behind.values() if last.exchange_id)
+            evidence = tuple(dict.fromkeys(exchange_id for _, exchange_id in commits))
             figures = {"partitions": len(behind), "records_behind": sum(lag for _, lag, _ in behind.values())}
-            hits.append(Trouble(STOPPED, None, first_us, last_us, enough, lasts, evidence, figures))
+            hits.append(Trouble(STOPPED, None, first_us, until_us, enough, lasts, evidence, figures))
     yield from hits[-1:]
 
 
@@ -333,7 +343,9 @@ def _growths(samples: Sequence[_Sample], third_us: int, settings: FindingSetting
         begin, end = first[0], third[-1]
         rate = (end.committed - begin.committed) / (end.ts_us - begin.ts_us)
         worth = max(settings.lag_growing_records, rate * _us(settings.lag_growing_work_seconds))
-        if done[0] < done[1] < done[2] and least[0] < least[1] < least[2] and least[2] - least[0] >= worth:
+        steps = least[1] - least[0], least[2] - least[1]
+        # A burst lets it jump once.
+        if done[0] < done[1] < done[2] and sum(steps) >= worth and min(steps) >= worth / 4:
             yield begin.ts_us, end.ts_us
 
 

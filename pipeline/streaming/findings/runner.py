@@ -1,7 +1,8 @@
 """Which rules run, and how do their findings get into ``gold.findings``?
 
 Rules share queries: planning costs more than scanning. Exchanges are read twice (who uses what; symptoms), the timeline
-once for all that is about progress, record batches once; rules decide over the small rows that come back. Symptoms of
+once for all that is about progress, record batches once; rules decide over the small rows that come back, and ask
+again only where there is something to doubt. Symptoms of
 MongoDB commands are cut into episodes together with those of Kafka.
 """
 
@@ -110,7 +111,7 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
         return read_table(spark, lake, table).where(since(since_us))
 
     def of_exchanges(table: Table) -> DataFrame:
-        return read_once(spark, lake, table).where(since(since_us))
+        return read_once(spark, lake, table, day_of(since_us)).where(since(since_us))
 
     facts = load_facts(spark, lake)
     sources = Sources(

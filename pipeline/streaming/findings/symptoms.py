@@ -35,7 +35,7 @@ JOINED_AT = "epoch "
 
 Json = dict[str, Any]
 
-_UNKNOWN_TOPIC, _MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE, _UNSUPPORTED_VERSION = 3, 10, 18, 35
+_UNKNOWN_TOPIC, _MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE, UNSUPPORTED_VERSION = 3, 10, 18, 35
 _CORRUPT, _OUT_OF_ORDER, _UNKNOWN_PRODUCER = 2, 45, 59
 _NOT_LEADER, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH = 6, 74, 75
 _SESSION_ERRORS = (70, 71)
@@ -123,7 +123,7 @@ def _versions(x: Exchange, _: int) -> Iterator[Symptom]:
     """Refused versions. ApiVersions is how clients find out: there it is a part of the game."""
     if x.api_key == API_VERSIONS:
         return
-    if _UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
+    if UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
         subject = f"{x.client_id or '?'}/{x.api_name} v{x.api_version}"
         yield Symptom("unsupported_version", subject, CLOSED if x.status == "unanswered" else "refused")
 

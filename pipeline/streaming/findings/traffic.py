@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings.episodes import Episode
-from pipeline.streaming.findings.symptoms import API_VERSIONS, FETCH
+from pipeline.streaming.findings.symptoms import API_VERSIONS, FETCH, UNSUPPORTED_VERSION
 from pipeline.streaming.offset_events import address
 
 
@@ -23,7 +23,7 @@ class Traffic:
     Attributes:
         cluster: of the server, at the last of them.
         first_us, last_us: µs since the epoch.
-        answered_us: when the last answer came; None without answers.
+        answered_us: when the last answer came that did not refuse the version; None without one.
         p95_us: 95th percentile of the latency, µs; None without answers.
         evidence: exchange id of the first.
     """
@@ -47,6 +47,7 @@ def collect_traffic(exchanges: DataFrame, facts: Facts) -> list[Traffic]:
     """The Kafka traffic, in a fixed order."""
     key = ("server", "client_id", "client_ip", "api_key", "api_name", "api_version")
     micros = F.unix_micros(F.coalesce("response_ts", "ts"))
+    is_refused = F.coalesce(F.array_contains("error_codes", UNSUPPORTED_VERSION), F.lit(False))
     rows = (
         exchanges.where("protocol = 'kafka' AND api_key IS NOT NULL")
         .withColumn("server", address("server_ip", "server_port"))
@@ -55,7 +56,7 @@ def collect_traffic(exchanges: DataFrame, facts: Facts) -> list[Traffic]:
             F.count("*").alias("times"),
             F.min(F.unix_micros("ts")).alias("first_us"),
             F.max(micros).alias("last_us"),
-            F.max(F.unix_micros("response_ts")).alias("answered_us"),
+            F.max(F.when(~is_refused, F.unix_micros("response_ts"))).alias("answered_us"),
             F.percentile_approx("latency_us", 0.95).alias("p95_us"),
             F.min_by("exchange_id", F.struct("ts", "exchange_id")).alias("evidence"),
         )
@@ -75,7 +76,7 @@ def fetches_during(exchanges: DataFrame, episodes: Sequence[Episode]) -> dict[Ep
     )
     fetches = exchanges.where((F.col("protocol") == "kafka") & (F.col("api_key") == FETCH)).select(
         address("server_ip", "server_port").alias("server"),
-        F.coalesce("client_id", F.lit("?")).alias("subject"),
+        F.coalesce(F.nullif("client_id", F.lit("")), F.lit("?")).alias("subject"),
         F.unix_micros("ts").alias("us"),
     )
     counted = (

@@ -74,6 +74,8 @@ def _timeline() -> list[dict[str, Any]]:
         # Partition 2: was caught up, then records came, and nobody reads them.
         *(commit(n, 2, 7, "new", 7) | {"lag_seconds": 0.0} for n in (1, 2, 3)),
         said(9, 2, kind="produced", high_watermark=50),
+        # Partition 4: the group is ahead of what was known of the log.
+        commit(1, 4, 100, "new", 60) | {"lag": 0}, said(9, 4, kind="listed", high_watermark=130),
         # Partition 3: the topic was made anew, and its group has not committed there yet.
         commit(1, 3, 100, "new", 100), said(9, 3, kind="produced", high_watermark=10, incarnation=1),
     ]  # fmt: skip

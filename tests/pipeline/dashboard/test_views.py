@@ -38,6 +38,7 @@ def test_consumer_lag_is_that_of_now_for_both_isolation_levels(hand_made_lake: P
         (0, "g", 3, 57, 0, 5.5),  # 1.5 s when the group committed, 4 s ago
         (1, "g", 7, 0, None, 0.0),
         (2, "g", 7, 43, None, None),
+        (4, "g", 100, 30, None, None),
     ]
 
 

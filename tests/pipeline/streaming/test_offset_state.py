@@ -42,12 +42,15 @@ def test_each_value_stays_with_what_it_is_known_of(partition: OffsetState) -> No
     assert (other_group.high_watermark, other_group.committed_offset, other_group.fetch_position) == (10, None, None)
 
 
-def test_a_late_answer_to_a_producer_does_not_set_the_log_back(partition: OffsetState) -> None:
+def test_a_late_answer_to_a_producer_does_not_set_the_high_watermark_back(partition: OffsetState) -> None:
     partition.take(said(0, "produced", high_watermark=10, produced_offset=10))
     again, _ = partition.take(said(1, "produced", high_watermark=4, produced_offset=4))
     assert again.high_watermark == 10
     cut, _ = partition.take(said(2, "fetched", high_watermark=3))
     assert cut.high_watermark == 3
+    partition.restore(said(3, "produced", client_id="other", high_watermark=2, produced_offset=2))
+    known, _ = partition.take(said(4))
+    assert known.high_watermark == 2
 
 
 def test_without_a_group_there_is_neither_a_commit_nor_lag(partition: OffsetState) -> None:

@@ -89,11 +89,12 @@ def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: 
     assert versions(lake, [COPIES]) == before
 
 
-def test_the_copy_with_the_most_exchanges_of_an_hour_counts(spark: SparkSession) -> None:
-    def seen(agent: str, flow: str, times: int) -> list[dict[str, Any]]:
-        ids = {"agent_id": agent, "flow_id": flow, "connection_id": f"{agent}{flow}", "ts": T0}
-        return [row(EXCHANGES, exchange_id=f"{agent}{flow}-{n}", **ids) for n in range(times)]
+def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts(spark: SparkSession) -> None:
+    def seen(agent: str, flow: str, times: int, status: str = "paired") -> list[dict[str, Any]]:
+        ids = {"agent_id": agent, "flow_id": flow, "connection_id": f"{agent}{flow}", "ts": T0, "status": status}
+        return [row(EXCHANGES, exchange_id=f"{agent}{flow}-{n}{status}", **ids) for n in range(times)]
 
-    some = [*seen("a", "f", 2), *seen("b", "f", 3), *seen("c", "f", 3), *seen("a", "alone", 1)]
+    lossy = [*seen("a", "f", 2), *seen("a", "f", 9, "unanswered")]
+    some = [*lossy, *seen("b", "f", 3), *seen("c", "f", 3), *seen("a", "alone", 1)]
     found = copies(spark.createDataFrame(some, struct_type(EXCHANGES.columns))).collect()
     assert {(r.connection_id, r.counted_agent_id) for r in found} == {("af", "b"), ("cf", "b")}

@@ -49,6 +49,9 @@ def joined(subject: str, number: int, host: str) -> tuple[Any, ...]:
 SYMPTOMS = [
     *joins("every half minute", 30, 2),
     *joins("every four minutes", 240, 8),
+    *joins("a storm, then one more", 30, 0.5),
+    symptom(3600, "rebalance_storm", "a storm, then one more", "999"),
+    *(symptom(n, "commit_rejected", "two pods", "ILLEGAL_GENERATION", f"h{n % 2}") for n in range(6)),
     *(joined("six start", n, f"h{n}") for n in range(6)),
     *(joined("one comes again", n, "h") for n in range(6)),
     *(symptom(n, "commit_rejected", "six pods", "REBALANCE_IN_PROGRESS", f"h{n}") for n in range(6)),
@@ -57,8 +60,17 @@ SYMPTOMS = [
     *(symptom(9000 + n, "commit_rejected", "moved", "ILLEGAL_GENERATION", server="b:1") for n in range(9)),
     *(symptom(n / 1000, "stale_metadata", "leader moved", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
     *(symptom(n, "stale_metadata", "never asks", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
-    *(symptom(n, "fetch_session_churn", client, "opened") for n in range(12) for client in ("churns", "reads")),
+    *(symptom(n, "fetch_session_churn", client, "opened") for n in range(12) for client in ("churns", "reads", "?")),
     symptom(5, "sequence_gap", "resent", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    (
+        *symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER")[:6],
+        "other half",
+        *symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER")[7:9],
+        1,
+        None,
+        0.0,
+    ),
     symptom(5, "sequence_gap", "lost", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "sequence_gap", "forgotten", "UNKNOWN_PRODUCER_ID"),
     symptom(5, "unsupported_version", "killed/Fetch v3", CLOSED),
@@ -82,8 +94,15 @@ def fetch(seconds: float, client: str) -> Row:
     return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=1, **when)
 
 
-def batch(seconds: float, subject: str, sequence: int, offset: int | None) -> Row:
-    what = {"cluster": "b:1", "topic": "t", "partition": 0, "source": "produce", "producer_id": 7, "producer_epoch": 0}
+def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0) -> Row:
+    what = {
+        "cluster": "b:1",
+        "topic": "t",
+        "partition": partition,
+        "source": "produce",
+        "producer_id": 7,
+        "producer_epoch": 0,
+    }
     when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{subject}/{seconds:09.1f}"}
     return row(RECORD_BATCHES, **what | when, base_sequence=sequence, base_offset=offset)
 
@@ -92,8 +111,10 @@ FETCHES = [
     *(fetch(n, "churns") for n in range(12)),
     *(fetch(3600 + n / 10, "churns") for n in range(100)),  # a day of good health does not hide what came before
     *(fetch(n / 10, "reads") for n in range(110)),
+    *(fetch(n / 10, "") for n in range(110)),
 ]
 BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
+BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +146,7 @@ Found = dict[tuple[str, str], Finding]
     [
         ("rebalance_storm", "every half minute", True),
         ("rebalance_storm", "every four minutes", False),
+        ("rebalance_storm", "a storm, then one more", True),
         ("rebalance_storm", "six start", False),
         ("rebalance_storm", "one comes again", True),
         ("commit_rejected", "six pods", False),
@@ -134,7 +156,10 @@ Found = dict[tuple[str, str], Finding]
         ("stale_metadata", "never asks", True),
         ("fetch_session_churn", "churns", True),
         ("fetch_session_churn", "reads", False),
+        ("fetch_session_churn", "?", False),
         ("sequence_gap", "resent", False),
+        ("sequence_gap", "half", False),
+        ("sequence_gap", "other half", True),
         ("sequence_gap", "lost", True),
         ("sequence_gap", "forgotten", True),
         ("unsupported_version", "killed/Fetch v3", False),
@@ -157,6 +182,12 @@ def test_a_storm_that_lasts_is_counted_in_full(found: Found) -> None:
 def test_the_last_episode_is_told_whichever_broker_it_was_at(found: Found) -> None:
     moved = found["commit_rejected", "moved"]
     assert (moved.details["server"], moved.details["times"]) == ("b:1", 9)
+
+
+def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
+    two = found["commit_rejected", "two pods"]
+    assert (two.details["times"], two.details["clients"]) == (6, ["c at h0", "c at h1"])
+    assert len(two.evidence) == 3
 
 
 def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:

@@ -124,6 +124,24 @@ def test_whoever_is_always_as_far_behind_does_not_fall_behind(rate: int, every: 
     assert found == [[]] * 20
 
 
+@pytest.mark.parametrize(("background", "burst", "capacity", "period"), [(100, 3000, 200, 60), (50, 2000, 100, 300)])
+def test_a_burst_that_is_worked_off_is_no_growth(background: int, burst: int, capacity: int, period: int) -> None:
+    points, done, high = [], 0, 0
+    for second in range(900):
+        high += background + (burst if second % period == 7 else 0)
+        done = min(high, done + capacity)
+        points += [end(second, high), commit(second, done - second % 2)]
+    ends = range(60, 900, 7)
+    assert [judged([p for p in points if p.ts_us <= n * _S]) for n in ends] == [[] for _ in ends]
+
+
+def test_a_group_that_died_before_a_burst_is_found_though_nobody_speaks_of_the_topic_again() -> None:
+    points = [*log(60), *(commit(n, 10 * n) for n in range(61)), end(300, 100_000)]
+    assert judge({0: with_lags(points)}, SETTINGS) == []
+    (stopped,) = judge({0: with_lags(points)}, SETTINGS, end_us=400 * _S)
+    assert (stopped.rule, stopped.is_open, stopped.last_us) == ("stopped", True, 400 * _S)
+
+
 def test_who_falls_behind_slowly_is_found_later() -> None:
     points = [*log(600, 2_100), *(commit(n, 2_000 * n) for n in range(600))]
     (growing,) = judged(points)

@@ -79,6 +79,8 @@ def transaction(seconds: int, duration: int) -> Row:
 
 _TWICE = [*STALLED, *(seen(n, 60, 15) for n in range(10, 20)), seen(20, 60, 60)]
 _TWICE += [seen(n, 60 + 2 * (n - 20), 60) for n in range(21, 30)]
+_BETWEEN = [*(seen(n, 20 + 2 * n, 15) for n in range(30)), seen(30, 90, 90)]
+_BETWEEN += [seen(n, 90 + 4 * (n - 30), 90) for n in range(31, 38)]
 _OLD_AND_NEW = [commit(n, "ab"[n % 2], 10 if n % 2 == 0 else 20 + n) for n in range(20)]
 _OLD_AND_NEW += [commit(100 + n, "cb"[n % 2], 50 if n % 2 == 0 else 60 + n) for n in range(6)]
 
@@ -111,6 +113,8 @@ PLAYS = {
     "another cluster": Play(states=[_ELSEWHERE]),
     "stalled twice": Play(_TWICE),
     "checkpoints": Play(STALLED, transactions=[transaction(-9 * n, 4) for n in range(3)]),
+    "stalled between checkpoints": Play(_BETWEEN, transactions=[transaction(-9 * n, 4) for n in range(3)]),
+    "always hangs": Play(STALLED, transactions=[transaction(-99 * n, 60) | {"state": "aborted"} for n in range(3)]),
     "longer than usual": Play(STALLED, transactions=[transaction(-9 * n, 2) for n in range(3)]),
     "stuck twice": Play(_OLD_AND_NEW),
     "unseen": Play(STALLED),
@@ -219,6 +223,12 @@ def test_of_several_troubles_of_a_partition_the_last_is_told(found: Found) -> No
 
 def test_a_transaction_that_is_open_much_longer_than_usual_stalls(found: Found) -> None:
     assert ("longer than usual", LSO) in found
+    between = found["stalled between checkpoints", LSO]
+    assert (between.details["last_stable_offset"], between.state) == (15, "closed")
+
+
+def test_a_producer_that_is_always_aborted_has_no_usual_time(found: Found) -> None:
+    assert ("always hangs", LSO) in found
 
 
 def test_an_unseen_producer_is_said_to_be_unknown(found: Found) -> None:
