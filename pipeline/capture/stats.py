@@ -132,12 +132,14 @@ class CaptureStats:
         result["tls"] = [{**peers._asdict(), "connections": self.tls[peers]} for peers in sorted(self.tls, key=str)]
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
-            result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=_order)}
+            result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=order)}
         return result
 
 
-def _order(api: tuple[int | None, int | None]) -> tuple[int, int]:
-    return (-1 if api[0] is None else api[0], -1 if api[1] is None else api[1])
+def order(api: tuple[int | None, int | None]) -> tuple[bool, bool, int, int]:
+    """Sorts what messages are counted by: Kafka's apis, MongoDB's opcodes (they have no version), then the unknown."""
+    key, version = api
+    return key is None, version is None, key or 0, version or 0
 
 
 def _api_name(api: tuple[int | None, int | None]) -> str:

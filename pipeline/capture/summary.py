@@ -11,7 +11,7 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.wire import OPCODES
-from pipeline.capture.stats import NOTICES, CaptureStats
+from pipeline.capture.stats import NOTICES, CaptureStats, order
 
 _REASONS = {
     "tls": "encrypted (TLS)",
@@ -66,7 +66,7 @@ def _print_messages(console: Console, stats: CaptureStats) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     names = api_names()
-    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=lambda a: (a[0] is None, a)):
+    for api in sorted(stats.requests.keys() | stats.responses.keys(), key=order):
         key, version = api
         # a Kafka api comes with its version, a MongoDB opcode without
         known = OPCODES if version is None else names

@@ -17,6 +17,8 @@ from tests.decoder.kafka.batches import batch, record
 from tests.pipeline.capture.test_landing import capture, everything
 from tests.pipeline.capture.wire import Flow, prefixed
 
+CAPTURES = Path(__file__).parents[2] / "captures"
+
 
 def run(*arguments: object, stdin: bytes | None = None):
     return CliRunner().invoke(capture_app, ["read", *map(str, arguments)], input=stdin)
@@ -33,6 +35,15 @@ def test_a_summary_for_people(pcap, tmp_path):
     assert "ApiVersions" in result.stdout
     assert "1 kafka" in result.stdout
     assert "2 landing files written" in result.stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_summary_of_kafka_and_mongodb_together(tmp_path, options):
+    files = CAPTURES / "healthy.pcap", CAPTURES / "mongodb" / "plain.pcap"
+    result = run(*files, "--landing", tmp_path / "landing", *options)
+    assert result.exit_code == 0, result.exception
+    kafka, mongodb = ('"1:18"', '"2013:None"') if options else ("Fetch", "OP_MSG")
+    assert result.stdout.index(kafka) < result.stdout.index(mongodb)
 
 
 def test_a_summary_for_programs(pcap, tmp_path):
