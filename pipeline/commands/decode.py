@@ -16,6 +16,7 @@ from decoder import Codec
 from decoder.model import PayloadPolicy
 from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
+from pipeline.commands.printable import printable
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
 
@@ -106,7 +107,7 @@ def _line(item: Decoded) -> Text:
     frame, message = item.frame, item.message
     is_request = frame.direction == "request"
     client, server = f"{frame.client_ip}:{frame.client_port}", f"{frame.server_ip}:{frame.server_port}"
-    name = message.api_name or ("?" if message.api_key is None else f"api {message.api_key}")
+    name = printable(message.api_name or "") or ("?" if message.api_key is None else f"api {message.api_key}")
     version = "" if message.api_version is None else f" v{message.api_version}"
     text = Text()
     text.append(f"{item.number:>6} ", "dim")

@@ -24,6 +24,7 @@ from decoder.prefix import SIZE, split_length_prefix
 from decoder.repair import path_text
 from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.messages import ordered_frames
+from pipeline.commands.printable import printable
 from pipeline.commands.tree import say, show, show_bytes
 from pipeline.errors import UserError
 
@@ -206,7 +207,9 @@ def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
 
 def _head(explanation: Explanation, subject: _Subject, console: Console) -> None:
     message = explanation.message
-    name = message.api_name or ("unknown api" if subject.protocol == "kafka" else _opcode_name(message))
+    name = printable(message.api_name or "") or (
+        "unknown api" if subject.protocol == "kafka" else _opcode_name(message)
+    )
     version = "" if message.api_version is None else f" v{message.api_version}"
     behind = ", behind a length prefix" if subject.declared is not None else ""
     console.print(

@@ -15,6 +15,7 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeline.commands.printable import printable
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 
@@ -91,7 +92,7 @@ def _finding(row: dict[str, Any]) -> Group:
     head = Text()
     head.append(f"{row['severity'].upper()} ", _STYLES[row["severity"]])
     head.append(f"{row['rule']}  ", "bold")
-    head.append(row["subject"], "bold magenta")
+    head.append(printable(row["subject"]), "bold magenta")
     if _is_over(row):
         head.append("  over", "dim")
     when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
@@ -102,9 +103,9 @@ def _finding(row: dict[str, Any]) -> Group:
     told = [("seen", when), ("what to do", row["advice"])]
     for label, text in [*told, ("evidence", f"exchanges {evidence}")] if evidence else told:
         details.append(f"{label}: ", "dim")
-        details.append(f"{text}\n")
+        details.append(f"{printable(text)}\n")
     details.rstrip()
-    return Group(head, Padding(Text(row["summary"]), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
+    return Group(head, Padding(Text(printable(row["summary"])), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
 
 
 def _clock(ts: datetime) -> str:

@@ -12,6 +12,7 @@ from decoder import Codec
 from decoder.kafka.frame_records import PartitionRecords
 from decoder.kafka.record_iteration import BatchProblem, Record
 from pipeline.commands.messages import Decoded, iso_time
+from pipeline.commands.printable import printable
 
 Item = tuple[PartitionRecords, Record | BatchProblem]
 
@@ -73,9 +74,7 @@ def record_line(decoded: Decoded, item: Item, *, payload: bool) -> Text:
     partition, record = item
     text = Text()
     text.append(f"{decoded.number:>6} ", "dim")
-    name = str(partition.topic or partition.topic_id)
-    shown = name if name.isprintable() else repr(name)  # no escape sequence of a capture reaches the terminal
-    text.append(f"{shown}-{partition.partition} ", "bold")
+    text.append(f"{printable(str(partition.topic or partition.topic_id))}-{partition.partition} ", "bold")
     if isinstance(record, BatchProblem):
         text.append(f"{record.error_code} at byte {record.error_offset}: {record.error_detail}", "red")
         return text

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from pipeline.commands.printable import printable
 from pipeline.dashboard.sql import connect, open_query
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
@@ -127,19 +128,14 @@ def _write_csv(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
     sys.stdout.flush()
 
 
-def _printable(text: str) -> str:
-    """``text`` without control characters: a client id from the wire must not steer the terminal (CWE-150)."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def _show(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    grid = Grid(*(_printable(name) for name in names))
+    grid = Grid(*(printable(name) for name in names))
     shown = list(islice(rows, _SHOWN))
     for index, column in enumerate(zip(*shown, strict=True)):
         if all(value is None or isinstance(value, (int, float, Decimal)) for value in column):
             grid.columns[index].justify = "right"
     for row in shown:
-        grid.add_row(*(Text(_printable(_cell(value))) for value in row))
+        grid.add_row(*(Text(printable(_cell(value))) for value in row))
     console = Console()
     console.print(grid)
     more = sum(1 for _ in rows)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from decoder.explain import BATCH, MESSAGE, Explanation, Line
+from pipeline.commands.printable import printable
 
 _NO_TERMINAL = 140
 """Columns when the output goes to a file or a pipe."""
@@ -61,6 +62,7 @@ def show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
 def say(text: str, style: str, console: Console) -> None:
     """Print a sentence, broken between words to the terminal's width; not broken if there is no terminal."""
     width = shutil.get_terminal_size((0, 0)).columns
+    text = printable(text)
     shown = textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False) if width else text
     console.print(Text(shown, style), soft_wrap=True)
 
@@ -74,12 +76,13 @@ def _cells(line: Line, hex_bytes: int) -> tuple[str, str, str, str, str]:
     where = f"{line.start}-{line.end - 1}" if line.end > line.start + 1 else str(line.start)
     shown = line.hex.split()
     digits = line.hex if len(shown) <= hex_bytes else " ".join(shown[:hex_bytes]) + " …"
-    name = "  " * line.depth + ("✗ " if line.is_error else "") + line.name
+    name = "  " * line.depth + ("✗ " if line.is_error else "") + printable(line.name)
+    value = printable(line.value)
     if line.type == MESSAGE:
-        return where, digits, f"{name} ({line.value})", "", ""
+        return where, digits, f"{name} ({value})", "", ""
     if line.name == BATCH:
-        return where, digits, f"{name} {line.type}: {line.value}", "", ""
-    return where, digits, name, line.type, line.value
+        return where, digits, f"{name} {line.type}: {value}", "", ""
+    return where, digits, name, line.type, value
 
 
 def _row(row: tuple[str, ...], sizes: list[int], width: int, style: str) -> Text:
@@ -91,8 +94,7 @@ def _row(row: tuple[str, ...], sizes: list[int], width: int, style: str) -> Text
         shown = _cut(cell, size)
         text.append(shown.ljust(size) + _GAP, "" if style or index == 2 else "dim")
         used += size + len(_GAP)
-    printable = "".join(char if char.isprintable() else "·" for char in row[-1])
-    text.append(_cut(printable, max(width - used, 1)))
+    text.append(_cut(row[-1], max(width - used, 1)))
     text.rstrip()
     return text
 

@@ -20,6 +20,8 @@ from pipeline.errors import UserError
 from tests.decoder.kafka.batches import batch, damaged, record
 from tests.decoder.kafka.encode import request
 from tests.decoder.kafka.landed import landed
+from tests.decoder.mongodb.build import command, reply
+from tests.pipeline.capture.wire import Flow
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 OLD = str(CAPTURES / "old_format.pcap")
@@ -96,6 +98,16 @@ def test_a_record_and_a_problem_as_json_and_as_text() -> None:
         assert "\x1b" not in record_line(decoded, item, payload=True).plain
     assert "@0 1700000000000 ms key 3 B value null" in record_line(decoded, first, payload=False).plain
     assert "record_count at byte" in record_line(decoded, third, payload=False).plain
+
+
+def test_no_name_of_a_message_steers_the_terminal(tmp_path: Path) -> None:
+    flow = Flow().open()
+    for name in ("hello", "ev\x1b[31mil\n\x1b]0;x\x07"):
+        flow.send(0, command({name: 1, "$db": "admin"})).send(1, reply({"ok": 1.0}))
+    lines = run(str(flow.close().write(tmp_path / "x.pcap"))).splitlines()
+    assert len(lines) == 4
+    assert all(line.isprintable() for line in lines)
+    assert "ev\\x1b[31mil\\n" in lines[2]
 
 
 def test_what_the_policy_removed_is_said() -> None:

@@ -141,6 +141,14 @@ def test_a_mongodb_message_is_known_by_its_bytes(run, dump):
     assert out == run("explain", "--hex", dump(command(FIND)), "--protocol", "mongodb")
 
 
+def test_no_name_of_a_message_steers_the_terminal(run):
+    document = {"find\x1b[31m\nX": "orders", "filter": {"k\x1b]0;y\x07\nz": 7, "v": "\x1b[2J"}, "$db": "shop"}
+    whole, broken = (run("explain", "--hex", data.hex()) for data in (command(document), command(document)[:-1]))
+    assert all(line.isprintable() for line in (whole + broken).splitlines())
+    assert whole.startswith("find\\x1b[31m\\nX request, ")
+    assert "k\\x1b]0;y\\x07\\nz" in whole
+
+
 def test_the_byte_where_a_mongodb_message_stops_making_sense(run):
     data, at = damaged_find()
     out = run("explain", "--hex", data.hex())
