@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import orjson
 from rich.console import Console
@@ -37,27 +38,46 @@ def print_summary(stats: CaptureStats) -> None:
     console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
     if stats.decrypted:
         console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
-    for reason, count in sorted(stats.not_recognised.items()):
-        console.print(Text(f"  not read: {count:,} connections {_REASONS.get(reason, reason)}"))
+    for reason in sorted(stats.not_recognised):
+        console.print(Text(f"  {_not_read(stats, reason)}"))
     if stats.tls:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
         console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
-    if stats.truncated:
-        console.print(Text(f"  cut off: {stats.truncated:,} messages whose end was not captured"))
-    if stats.gaps:
-        console.print(Text(f"  lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps", "yellow"))
+    for loss in _losses(stats):
+        console.print(Text(f"  {loss}", "yellow"))
     for name, count in sorted(stats.notices.items()):
         console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
     if stats.ring_files_missed:
         console.print(Text(f"  lost: {stats.ring_files_missed:,} files of the ring", "bold red"))
     if stats.kernel_dropped is not None:
-        style = "bold red" if stats.kernel_dropped else ""
-        console.print(Text(f"  dropped by the kernel: {stats.kernel_dropped:,} packets", style))
+        console.print(Text(f"  {_dropped(stats)}", "bold red" if stats.kernel_dropped else ""))
     if not stats.connections:
         console.print(Text("No Kafka or MongoDB connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
     console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+
+
+def warnings(stats: CaptureStats) -> list[str]:
+    """What a capture held, or should have held, that was not read; each in a sentence of its own."""
+    reasons = sorted(reason for reason in stats.not_recognised if reason != "no_data")
+    dropped = [_dropped(stats)] if stats.kernel_dropped else []
+    return [*(_not_read(stats, reason) for reason in reasons), *_losses(stats), *dropped]
+
+
+def _not_read(stats: CaptureStats, reason: str) -> str:
+    return f"not read: {stats.not_recognised[reason]:,} connections {_REASONS.get(reason, reason)}"
+
+
+def _losses(stats: CaptureStats) -> Iterator[str]:
+    if stats.truncated:
+        yield f"cut off: {stats.truncated:,} messages whose end was not captured"
+    if stats.gaps:
+        yield f"lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps"
+
+
+def _dropped(stats: CaptureStats) -> str:
+    return f"dropped by the kernel: {stats.kernel_dropped:,} packets"
 
 
 def _print_messages(console: Console, stats: CaptureStats) -> None:

@@ -15,6 +15,9 @@ from rich.text import Text
 from decoder import Codec
 from decoder.model import PayloadPolicy
 from pipeline.capture.cli import TlsKeyLog
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.summary import warnings
+from pipeline.commands.apis import WantedApi
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
 from pipeline.commands.printable import printable
 from pipeline.commands.record_lines import record_line, record_object, records_of
@@ -33,7 +36,10 @@ class Payload(str, Enum):
 def decode(
     files: Annotated[list[str], typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; '-' for stdin.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with header and body.")] = False,
-    api: Annotated[str | None, typer.Option(help="Only this api, by name or key, e.g. OffsetCommit or 8.")] = None,
+    api: Annotated[
+        str | None,
+        typer.Option(help="Only this api, by name (in any case) or key, e.g. OffsetCommit or 8; of MongoDB: find."),
+    ] = None,
     records: Annotated[
         bool, typer.Option("--records", help="One line a record, decompressed, in place of one a message.")
     ] = False,
@@ -48,6 +54,8 @@ def decode(
     With --records the records that Produce, Fetch and ShareFetch carry, each with the number of its message ("frame"):
     topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
     Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
+
+    What was lost or not recognised is told on standard error. The exit code is 2 if no message was found.
 
     Examples:
 
@@ -65,26 +73,26 @@ def decode(
         raise UserError("--payload full shows keys and values: it needs --records")
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    messages = decoded_messages(files, allow_truncated=allow_truncated, payload_policy=policy, tls_keylog=tls_keylog)
-    wanted = (m for m in messages if api is None or _is_api(m, api))
+    wanted, stats = WantedApi(api) if api is not None else None, CaptureStats()
+    messages = decoded_messages(
+        files, allow_truncated=allow_truncated, payload_policy=policy, tls_keylog=tls_keylog, stats=stats
+    )
+    chosen = messages if wanted is None else filter(wanted.accepts, messages)
     if records:
-        _print_records(wanted, as_json=as_json, payload=payload is Payload.full)
-        return
-    if as_json:
-        for item in wanted:
-            sys.stdout.buffer.write(orjson.dumps(as_object(item), option=orjson.OPT_APPEND_NEWLINE))
-        sys.stdout.flush()
-        return
+        _print_records(chosen, as_json=as_json, payload=payload is Payload.full)
+    else:
+        _print_messages(chosen, as_json=as_json)
+    _tell_rest(stats, wanted)
+
+
+def _print_messages(messages: Iterator[Decoded], *, as_json: bool) -> None:
     console = Console()
-    count = 0
-    for item in wanted:
-        count += 1
-        console.print(_line(item), soft_wrap=True)
-    if not count:
-        raise UserError(
-            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
-            "connections began? `wirelake capture read` counts what was not recognised."
-        )
+    for item in messages:
+        if as_json:
+            sys.stdout.buffer.write(orjson.dumps(as_object(item), option=orjson.OPT_APPEND_NEWLINE))
+        else:
+            console.print(_line(item), soft_wrap=True)
+    sys.stdout.flush()
 
 
 def _print_records(messages: Iterator[Decoded], *, as_json: bool, payload: bool) -> None:
@@ -99,8 +107,20 @@ def _print_records(messages: Iterator[Decoded], *, as_json: bool, payload: bool)
     sys.stdout.flush()
 
 
-def _is_api(item: Decoded, api: str) -> bool:
-    return api in (str(item.message.api_key), item.message.api_name)
+def _tell_rest(stats: CaptureStats, wanted: WantedApi | None) -> None:
+    """Say what was not printed, though the capture held it or should have held it."""
+    errors = Console(stderr=True)
+    for warning in warnings(stats):
+        errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
+    messages = sum(stats.frames.values())
+    if not messages:
+        raise UserError(
+            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
+            "connections began?"
+        )
+    if wanted is not None and not wanted.found:
+        wanted.check()
+        errors.print(Text(f"warning: none of the {messages:,} messages is of this api", "yellow"), soft_wrap=True)
 
 
 def _line(item: Decoded) -> Text:

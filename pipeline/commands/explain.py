@@ -23,6 +23,7 @@ from decoder.paste import PasteError, read_paste
 from decoder.prefix import SIZE, split_length_prefix
 from decoder.repair import path_text
 from pipeline.capture.cli import TlsKeyLog
+from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.printable import printable
 from pipeline.commands.tree import say, show, show_bytes
@@ -95,7 +96,7 @@ def explain(
     codec = Codec()
     if hex_text is not None:
         text = sys.stdin.read() if hex_text == "-" else hex_text
-        subject = _pasted(text, protocol, direction, _key(api_key, codec), api_version, codec)
+        subject = _pasted(text, protocol, direction, _key(api_key), api_version, codec)
     elif file is not None and frame is not None:
         subject = _captured(file, frame, tls_keylog)
     else:
@@ -117,14 +118,12 @@ def explain(
         _show(explanation, subject, codec)
 
 
-def _key(text: str | None, codec: Codec) -> int | None:
+def _key(text: str | None) -> int | None:
     """An api by its key or name."""
-    if text is None or text.lstrip("-").isdigit():
-        return None if text is None else int(text)
-    for key, name in codec.programs.api_names.items():
-        if name.lower() == text.lower():
-            return key
-    raise UserError(f"no Kafka api is called {text!r}; give its key or its name, e.g. 1 or Fetch")
+    key = None if text is None else kafka_api_key(text)
+    if text is not None and key is None:
+        raise UserError(f"no Kafka api is called {text!r}; give its key or its name, e.g. 1 or Fetch")
+    return key
 
 
 def _pasted(

@@ -12,6 +12,7 @@ from decoder import Codec, Frame, Message
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import HOLD_US, frames_of
 from pipeline.capture.sources import capture_files
+from pipeline.capture.stats import CaptureStats
 
 _REORDER_US = HOLD_US + 1_000_000
 """The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""
@@ -39,6 +40,7 @@ def ordered_frames(
     allow_truncated: bool = False,
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
+    stats: CaptureStats | None = None,
 ) -> Iterator[Frame]:
     """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
 
@@ -47,7 +49,14 @@ def ordered_frames(
     """
     for path in capture_files(paths):
         waiting: list[tuple[int, int, Frame]] = []
-        frames = frames_of(path, allow_truncated=allow_truncated, payload_policy=payload_policy, tls_keylog=tls_keylog)
+        seen = CaptureStats()
+        frames = frames_of(
+            path,
+            allow_truncated=allow_truncated,
+            payload_policy=payload_policy,
+            tls_keylog=tls_keylog,
+            stats=seen,
+        )
         for count, item in enumerate(frames):
             if isinstance(item, Frame):
                 heapq.heappush(waiting, (item.ts, count, item))
@@ -55,6 +64,8 @@ def ordered_frames(
                     yield heapq.heappop(waiting)[2]
         while waiting:
             yield heapq.heappop(waiting)[2]
+        if stats is not None:
+            stats.add(seen)
 
 
 def decoded_messages(
@@ -63,12 +74,17 @@ def decoded_messages(
     allow_truncated: bool = False,
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
+    stats: CaptureStats | None = None,
 ) -> Iterator[Decoded]:
-    """All messages of some captures. See :func:`ordered_frames` for order and errors."""
+    """All messages of some captures. See :func:`ordered_frames` for arguments, order and errors."""
     codec = Codec()
     sent: dict[str, tuple[int, str | None]] = {}
     frames = ordered_frames(
-        paths, allow_truncated=allow_truncated, payload_policy=payload_policy, tls_keylog=tls_keylog
+        paths,
+        allow_truncated=allow_truncated,
+        payload_policy=payload_policy,
+        tls_keylog=tls_keylog,
+        stats=stats,
     )
     for number, frame in enumerate(frames, start=1):
         message = codec.decode(

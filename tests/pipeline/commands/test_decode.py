@@ -21,10 +21,12 @@ from tests.decoder.kafka.batches import batch, damaged, record
 from tests.decoder.kafka.encode import request
 from tests.decoder.kafka.landed import landed
 from tests.decoder.mongodb.build import command, reply
+from tests.pipeline.capture import wire
 from tests.pipeline.capture.wire import Flow
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 OLD = str(CAPTURES / "old_format.pcap")
+MONGODB = str(CAPTURES / "mongodb" / "plain.pcap")
 app = typer.Typer()
 app.command()(decode)
 
@@ -98,6 +100,75 @@ def test_a_record_and_a_problem_as_json_and_as_text() -> None:
         assert "\x1b" not in record_line(decoded, item, payload=True).plain
     assert "@0 1700000000000 ms key 3 B value null" in record_line(decoded, first, payload=False).plain
     assert "record_count at byte" in record_line(decoded, third, payload=False).plain
+
+
+def kafka(exchanges: int = 30, lost: int | None = None) -> Flow:
+    """A connection; the ``lost``-th packet with a request or response is missing."""
+    flow = Flow().open()
+    for number in range(exchanges):
+        flow.send(0, wire.request(number)).send(1, wire.response(number))
+    if lost is not None:
+        del flow.packets[3 + lost]
+    return flow.close()
+
+
+def other() -> Flow:
+    flow = Flow(client=("10.0.0.3", 40000), server=("10.0.0.2", 80)).open()
+    return flow.send(0, b"GET / HTTP/1.1\r\n\r\n").close()
+
+
+@pytest.mark.parametrize("mode", [(), ("--json",), ("--records",), ("--records", "--json")])
+class TestWhatWasNotRead:
+    def test_losses_and_other_protocols_are_told_on_standard_error(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
+        path = tmp_path / "x.pcap"
+        path.write_bytes(wire.pcap([*kafka(lost=20).packets, *other().packets]))
+        done = CliRunner().invoke(app, [str(path), *mode], catch_exceptions=False)
+        assert done.exit_code == 0
+        lost = len(wire.request(0))
+        assert done.stderr.splitlines() == [
+            "warning: not read: 1 connections other protocols",
+            f"warning: lost: {lost} bytes in 1 gaps",
+        ]
+
+    def test_several_captures_are_told_of_together(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
+        flows = kafka(), other(), other()
+        paths = [str(flow.write(tmp_path / f"{number}.pcap")) for number, flow in enumerate(flows)]
+        done = CliRunner().invoke(app, [*paths, *mode], catch_exceptions=False)
+        assert done.stderr == "warning: not read: 2 connections other protocols\n"
+
+    def test_nothing_recognised_is_an_error(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
+        done = CliRunner().invoke(app, [str(other().write(tmp_path / "x.pcap")), *mode])
+        assert isinstance(done.exception, UserError)
+        assert "no Kafka or MongoDB message found" in str(done.exception)
+        assert "1 connections other protocols" in done.stderr
+
+
+class TestApi:
+    def names(self, *arguments: str) -> set[str | None]:
+        return {line["api_name"] for line in objects(*arguments)}
+
+    @pytest.mark.parametrize("api", ["Fetch", "fetch", "FETCH", "1"])
+    def test_by_name_in_any_case_or_key(self, api: str) -> None:
+        assert self.names(OLD, MONGODB, "--api", api) == {"Fetch"}
+
+    @pytest.mark.parametrize(("api", "name"), [("find", "find"), ("FIND", "find"), ("op_query", "OP_QUERY")])
+    def test_of_mongodb(self, api: str, name: str) -> None:
+        assert self.names(OLD, MONGODB, "--api", api) == {name}
+
+    def test_a_key_of_kafka_is_no_opcode(self) -> None:
+        assert {line["protocol"] for line in objects(OLD, MONGODB, "--api", "2013")} == {"mongodb"}
+        assert "OP_REPLY" in self.names(MONGODB)
+        done = CliRunner().invoke(app, [MONGODB, "--api", "1"], catch_exceptions=False)
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert "warning: none of the 64 messages is of this api" in done.stderr
+
+    @pytest.mark.parametrize("mode", [(), ("--json",)])
+    def test_an_unknown_name_is_a_mistake(self, mode: tuple[str, ...]) -> None:
+        with pytest.raises(UserError, match=r"no Kafka api is called so: did you mean Fetch\?"):
+            run(OLD, "--api", "Fetc", *mode)
+        for api in ("²", "", "Fetch v4"):
+            with pytest.raises(UserError, match="give a name or a key"):
+                run("does not matter", "--api", api, *mode)
 
 
 def test_no_name_of_a_message_steers_the_terminal(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ class TestResponses:
         assert "No known response fits" in run("explain", "--hex", "ff" * 40, "--direction", "response")
 
     def test_an_unknown_name(self, run):
-        out = run("explain", "--hex", "00", "--direction", "response", "--api-key", "Nope", "--api-version", "1")
-        assert "no Kafka api is called 'Nope'" in out
+        for name in ("Nope", "²", "--5", "", "1" * 5000):
+            out = run("explain", "--hex", "00", "--direction", "response", f"--api-key={name}", "--api-version", "1")
+            assert f"no Kafka api is called {name!r}" in out
 
 
 def test_what_is_no_bytes(run):
