@@ -44,11 +44,14 @@ def ordered_frames(
 ) -> Iterator[Frame]:
     """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
 
+    A response that was captured before its request (packets may swap places) comes right behind it.
+
     Raises:
         CaptureError: a capture cannot be read.
     """
     for path in capture_files(paths):
         waiting: list[tuple[int, int, Frame]] = []
+        sent: dict[str, int] = {}
         seen = CaptureStats()
         frames = frames_of(
             path,
@@ -59,13 +62,23 @@ def ordered_frames(
         )
         for count, item in enumerate(frames):
             if isinstance(item, Frame):
-                heapq.heappush(waiting, (item.ts, count, item))
+                heapq.heappush(waiting, (_place(item, sent), count, item))
                 while waiting[0][0] < item.ts - _REORDER_US:
                     yield heapq.heappop(waiting)[2]
         while waiting:
             yield heapq.heappop(waiting)[2]
         if stats is not None:
             stats.add(seen)
+
+
+def _place(frame: Frame, sent: dict[str, int]) -> int:
+    """The time at which a frame is shown: its own, of a response not less than that of its request in ``sent``."""
+    if frame.exchange_id is None:
+        return frame.ts
+    if frame.direction == "request":
+        sent[frame.exchange_id] = frame.ts
+        return frame.ts
+    return max(frame.ts, sent.pop(frame.exchange_id, 0))
 
 
 def decoded_messages(

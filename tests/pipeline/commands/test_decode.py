@@ -171,6 +171,18 @@ class TestApi:
                 run("does not matter", "--api", api, *mode)
 
 
+def test_a_response_captured_before_its_request_follows_it(tmp_path: Path) -> None:
+    flow = kafka(3)
+    packets = flow.packets
+    request, response = packets[5], packets[6]
+    packets[5:7] = response._replace(ts_us=request.ts_us), request._replace(ts_us=response.ts_us)
+    lines = objects(str(flow.write(tmp_path / "x.pcap")))
+    assert [(line["direction"], line["correlation_id"]) for line in lines] == [
+        (direction, number) for number in range(3) for direction in ("request", "response")
+    ]
+    assert [line["latency_us"] for line in lines] == [None, 100, None, 0, None, 100]
+
+
 def test_no_name_of_a_message_steers_the_terminal(tmp_path: Path) -> None:
     flow = Flow().open()
     for name in ("hello", "ev\x1b[31mil\n\x1b]0;x\x07"):
