@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -31,18 +32,36 @@ for command in (decode, explain, stream, check, findings, sql, backfill, maintai
     app.command()(command)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def main() -> None:
     """Run the program; the console script of the distribution."""
     try:
         app()
     except UserError as error:
-        Console(stderr=True).print(Text(f"error: {error}", "bold red"), soft_wrap=True)
+        _tell(str(error))
         raise SystemExit(2) from None
     except BrokenPipeError:  # the reader of our output went away, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         raise SystemExit(0) from None
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _discard_output()
+        _tell(f"cannot write: {error.strerror}")
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _tell(message: str) -> None:
+    Console(stderr=True).print(Text(f"error: {message}", "bold red"), soft_wrap=True)
+
+
+def _discard_output() -> None:
+    """What still waits to be written would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

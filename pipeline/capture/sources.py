@@ -129,15 +129,19 @@ def read_stream(raw: io.RawIOBase, name: str, on_aside: Callable[[Aside], None] 
 def _files(path: str) -> list[str]:
     if path == STDIN:
         return [path]
+    if not path:
+        raise CaptureError("''", "is no path; give that of a pcap or pcapng file, or of a directory of them")
     place = Path(path)
-    if not place.exists():
-        raise CaptureError(path, "does not exist; give the path of a pcap or pcapng file, or of a directory of them")
-    if not place.is_dir():
-        return [path]
     try:
+        if not place.exists():
+            raise CaptureError(
+                path, "does not exist; give the path of a pcap or pcapng file, or of a directory of them"
+            )
+        if not place.is_dir():
+            return [path]
         names = sorted(p for p in place.iterdir() if NAME.fullmatch(p.name) and p.is_file())
     except OSError as error:
-        raise CaptureError(path, f"cannot be listed: {error.strerror}") from error
+        raise CaptureError(path, f"cannot be read: {error.strerror}") from error
     if not names:
         raise CaptureError(
             path, "is a directory without capture files (looked for *.pcap, *.pcapng, *.cap, also .gz and .zst)"
@@ -185,6 +189,8 @@ def _open(path: str, on_wait: Callable[[], bool]) -> Iterator[io.RawIOBase]:
 
 
 def _standard_input(on_wait: Callable[[], bool]) -> io.RawIOBase:
+    if sys.stdin is None:
+        raise CaptureError(STDIN, "standard input is closed")
     try:
         return Pipe(sys.stdin.fileno(), on_wait)
     except (OSError, ValueError):  # not a file of the system: all there is can be read at once

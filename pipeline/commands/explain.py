@@ -95,8 +95,9 @@ def explain(
     """
     codec = Codec()
     if hex_text is not None:
-        text = sys.stdin.read() if hex_text == "-" else hex_text
-        subject = _pasted(text, protocol, direction, _key(api_key), api_version, codec)
+        subject = _pasted(
+            _standard_input() if hex_text == "-" else hex_text, protocol, direction, _key(api_key), api_version, codec
+        )
     elif file is not None and frame is not None:
         subject = _captured(file, frame, tls_keylog)
     else:
@@ -116,6 +117,12 @@ def explain(
         sys.stdout.flush()
     else:
         _show(explanation, subject, codec)
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UserError("--hex -: standard input is closed")
+    return sys.stdin.read()
 
 
 def _key(text: str | None) -> int | None:

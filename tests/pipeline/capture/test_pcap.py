@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import struct
 import sys
 from pathlib import Path
@@ -242,6 +244,12 @@ def test_missing_file(tmp_path):
         list(read_packets(str(tmp_path / "no.pcap")))
 
 
+def test_standard_input_is_closed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(CaptureError, match="-: standard input is closed"):
+        list(read_packets("-"))
+
+
 def test_a_directory_is_no_file(tmp_path):
     with pytest.raises(CaptureError, match="cannot be"):
         list(read_packets(str(tmp_path)))
@@ -254,6 +262,19 @@ class TestCaptureFiles:
         assert [f.rpartition("/")[2] for f in capture_files([tmp_path])] == [
             "a.pcapng.gz", "b.pcap", "b.pcap12", "c.PCAP.ZST"
         ]  # fmt: skip
+
+    def test_no_name(self):
+        with pytest.raises(CaptureError, match="'': is no path"):
+            capture_files([""])
+
+    @pytest.mark.parametrize("number", [errno.EACCES, errno.ENAMETOOLONG])
+    def test_what_cannot_be_looked_at(self, tmp_path, monkeypatch, number):
+        def refuse(*_, **__):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(Path, "stat", refuse)
+        with pytest.raises(CaptureError, match=f"cannot be read: {os.strerror(number)}"):
+            capture_files([str(tmp_path / "x.pcap")])
 
     def test_nothing_there(self, tmp_path):
         with pytest.raises(CaptureError, match="does not exist"):

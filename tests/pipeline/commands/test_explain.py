@@ -119,6 +119,11 @@ class TestResponses:
             assert f"no Kafka api is called {name!r}" in out
 
 
+def test_standard_input_is_closed(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert "error: --hex -: standard input is closed" in run("explain", "--hex", "-")
+
+
 def test_what_is_no_bytes(run):
     assert "--hex: 'h' is no hex digit" in run("explain", "--hex", "hello, world!")
 

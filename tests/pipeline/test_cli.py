@@ -1,0 +1,25 @@
+"""The program as a whole: what the user's machine does not allow is told, with exit code 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEALTHY = Path(__file__).parents[1] / "captures" / "healthy.pcap"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--api", "ApiVersions")])
+def test_no_room_for_the_output(options):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline.cli", "decode", str(HEALTHY), *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "error: cannot write: No space left on device\n")
