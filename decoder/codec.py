@@ -14,7 +14,7 @@ from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
 from decoder.mongodb.messages import decode_message
 
-CODEC_VERSION = "3"
+CODEC_VERSION = "4"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
 PROTOCOLS = ("kafka", "mongodb")
@@ -46,6 +46,7 @@ class Codec:
         api_version: int | None = None,
         flags: int = 0,
         trace: Trace | None = None,
+        strict: bool = False,
     ) -> Message:
         """Decode one frame. Never raises on any frame: what does not fit is said in the message.
 
@@ -57,6 +58,8 @@ class Codec:
                 MongoDB message names its opcode.
             flags: what the capture agent knows of the frame, bits of decoder.model.FrameFlags.
             trace: called with a FieldSpan for each value read, of Kafka.
+            strict: strings in a body of Kafka's that are not UTF-8 are an error. This is for bytes that may be no
+                message; of a message they are read as Kafka does, with U+FFFD in place of what is not UTF-8.
 
         Returns:
             The message. Of MongoDB: see decoder.mongodb.messages. Of Kafka: ``header`` and ``body`` as its
@@ -76,7 +79,9 @@ class Codec:
         try:
             if protocol == "mongodb":
                 return decode_message(bytes(frame), direction, flags)
-            message = decode_frame(self._programs, bytes(frame), direction, api_key, api_version, flags, trace)
+            message = decode_frame(
+                self._programs, bytes(frame), direction, api_key, api_version, flags, trace, strict=strict
+            )
             if message.api_key not in EMBEDDING_APIS:
                 return message
             return replace(message, embedded=embedded_messages(self._programs, message, direction, flags))

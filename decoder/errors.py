@@ -21,7 +21,7 @@ class ErrorCode(str, Enum):
     VARINT_TOO_LONG = "varint_too_long"
     """A variable-length integer with more bytes than its type can have."""
     INVALID_UTF8 = "invalid_utf8"
-    """A string that is not UTF-8."""
+    """A text of MongoDB's that is not UTF-8. Kafka takes any string, with U+FFFD in place of what is not."""
     UNEXPECTED_NULL = "unexpected_null"
     """Null where this version of the field is not nullable."""
     TAG_ORDER = "tag_order"

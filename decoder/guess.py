@@ -44,7 +44,8 @@ def guess_response(frame: bytes, codec: Codec | None = None) -> list[Candidate]:
     best: dict[int, tuple[tuple[int, int, int], list[int]]] = {}
     for key, version in programs.responses:
         spans: list[FieldSpan] = []
-        if decode_frame(programs, frame, "response", key, version, trace=spans.append).status != "ok":
+        message = decode_frame(programs, frame, "response", key, version, trace=spans.append, strict=True)
+        if message.status != "ok":
             continue
         rank = _rank(frame, spans)
         known = best.get(key)

@@ -12,6 +12,7 @@ from typing import Any
 from decoder.codec import Codec
 from decoder.kafka.bodies import LENGTH, FieldSpan
 from decoder.kafka.messages import decode_frame
+from decoder.kafka.text import REPLACEMENT
 from decoder.model import Direction, Message
 
 _MAX_FIELDS = 40
@@ -72,8 +73,10 @@ def find_repair(
             break
         changed = frame[: repair.start] + repair.written + frame[repair.end :]
         found: list[FieldSpan] = []
-        message = decode_frame(codec.programs, changed, direction, api_key, api_version, trace=found.append)
-        if message.status != "ok":
+        message = decode_frame(
+            codec.programs, changed, direction, api_key, api_version, trace=found.append, strict=True
+        )
+        if message.status != "ok" or REPLACEMENT in (message.client_id or ""):
             continue
         value = next((span.value for span in found if span.path == repair.path and span.start == repair.start), None)
         whole = replace(repair, value=value)

@@ -16,6 +16,7 @@ from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import Budget
 from decoder.kafka.program import WIDTH, Op, Programs
 from decoder.kafka.records import summarise, summary_of_removed
+from decoder.kafka.text import REPLACEMENT, java_text
 from decoder.reader import Cursor
 
 
@@ -91,10 +92,17 @@ class BodyReader:
         cursor: where the header or body begins; stands behind it afterwards.
         trace: called for each value in the order of the bytes, containers after their content.
         removed: the batch headers of records fields were overwritten before the frame was stored.
+        strict: a string that is not UTF-8 is an error. Kafka takes it, but it tells other bytes from a message.
     """
 
     def __init__(
-        self, programs: Programs, cursor: Cursor, trace: Trace | None = None, *, removed: bool = False
+        self,
+        programs: Programs,
+        cursor: Cursor,
+        trace: Trace | None = None,
+        *,
+        removed: bool = False,
+        strict: bool = False,
     ) -> None:
         self._code = programs.code
         self._names = programs.names
@@ -102,6 +110,7 @@ class BodyReader:
         self._cursor = cursor
         self._trace = trace
         self._removed = removed
+        self._strict = strict
         self._path: list[str | int] = []
         self._values = 0
         self._budget = Budget()
@@ -195,15 +204,18 @@ class BodyReader:
             if op in (Op.BYTES, Op.C_BYTES):
                 value = base64.b64encode(raw).decode("ascii")
             else:
-                try:
-                    value = raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    self._emit(op, start, content, raw.decode("utf-8", "replace"))
-                    raise DecodeError(
-                        ErrorCode.INVALID_UTF8, content + error.start, "the string is not UTF-8"
-                    ) from error
+                value = java_text(raw)
+                if self._strict and REPLACEMENT in value:
+                    self._check_utf8(raw, content)
         self._emit(op, start, content, value)
         return value
+
+    @staticmethod
+    def _check_utf8(raw: bytes, content: int) -> None:
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(ErrorCode.INVALID_UTF8, content + error.start, "the string is not UTF-8") from error
 
     def _array(self, op: int, name: str, nullable: int, target: int, into: dict[str, Any], depth: int) -> None:
         cursor = self._cursor

@@ -29,10 +29,10 @@ from decoder.kafka.kernel_text import (
     FAIL,
     FULL,
     PAIR,
-    copy,
     put,
     put_base64,
     put_int,
+    put_plain,
     put_string,
     put_text,
     signed,
@@ -157,7 +157,7 @@ def _put_scalar(op, nullable, data, pos, end, out, at):
         if out.shape[0] - at < 6 * size + 64:
             return FULL, at
         if op in (_STRING, _C_STRING):
-            at = put_string(out, at, data, pos, pos + size)
+            at = put_string(out, at, data, pos, pos + size, True)
         else:
             at = put_base64(out, at, data, pos, pos + size, False)
         return (pos + size if at >= 0 else FAIL), at
@@ -510,9 +510,9 @@ def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_v
             r_at += 1
         has_client_id = client_begin >= 0 and data[client_begin] < 128
         if has_client_id:
-            if client_id.shape[0] - c_at < client_end - client_begin:
+            if client_id.shape[0] - c_at < 3 * (client_end - client_begin):
                 return number
-            c_at = copy(client_id, c_at, data, client_begin + 2, client_end)
+            c_at = put_plain(client_id, c_at, data, client_begin + 2, client_end)
         ends[number, HEADER], ends[number, BODY] = h_at, b_at
         ends[number, BATCHES], ends[number, CLIENT_ID] = r_at, c_at
         outcomes[number] = DECODED if has_client_id else NO_CLIENT_ID

@@ -175,46 +175,74 @@ def put_int(out, at, value):
 
 @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
 def _sequence_end(data, at, end):
-    """Where the UTF-8 sequence of a byte above 127 ends; negative if it is none (Unicode, table 3-7)."""
+    """Where the UTF-8 sequence of a byte above 127 ends (Unicode, table 3-7).
+
+    If it is none, the end is negative: that of the piece that decoder.kafka.text replaces.
+    """
     first = data[at]
     low, high = np.uint8(0x80), np.uint8(0xBF)
+    more = 0
     if 0xC2 <= first <= 0xDF:
         more = 1
     elif 0xE0 <= first <= 0xEF:
         more = 2
         if first == 0xE0:
             low = np.uint8(0xA0)
-        elif first == 0xED:
-            high = np.uint8(0x9F)
     elif 0xF0 <= first <= 0xF4:
         more = 3
         if first == 0xF0:
             low = np.uint8(0x90)
         elif first == 0xF4:
             high = np.uint8(0x8F)
-    else:
-        return FAIL
-    if end - at <= more or not low <= data[at + 1] <= high:
-        return FAIL
-    for index in range(2, more + 1):
-        if not 0x80 <= data[at + index] <= 0xBF:
-            return FAIL
-    return at + more + 1
+    stop = at + 1
+    for _ in range(more):
+        if stop >= end or not low <= data[stop] <= high:
+            return -stop
+        low, high = np.uint8(0x80), np.uint8(0xBF)
+        stop += 1
+    is_surrogate = first == 0xED and data[at + 1] > 0x9F
+    return -stop if is_surrogate or not more else stop
+
+
+@compiled(PAIR, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+def _put_sequence(out, at, data, pos, end):
+    """Write the character of a byte above 127, or U+FFFD: where it ends in ``out``, and the sequence in ``data``."""
+    stop = _sequence_end(data, pos, end)
+    if stop > 0:
+        return copy(out, at, data, pos, stop), stop
+    out[at] = 0xEF
+    out[at + 1] = 0xBF
+    out[at + 2] = 0xBD
+    return at + 3, -stop
 
 
 @compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
-def put_string(out, at, data, pos, end):
-    """A JSON string with the escapes of orjson; negative if the bytes are not UTF-8. Needs room for 6 times as many."""
+def put_plain(out, at, data, pos, end):
+    """A string as it is, U+FFFD in place of what is not UTF-8. Needs room for 3 times as many."""
+    while pos < end:
+        if data[np.uint64(pos)] >= 0x80:
+            at, pos = _put_sequence(out, at, data, pos, end)
+        else:
+            out[np.uint64(at)] = data[np.uint64(pos)]
+            at += 1
+            pos += 1
+    return at
+
+
+@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean)
+def put_string(out, at, data, pos, end, is_lenient):
+    """A JSON string with the escapes of orjson. Needs room for 6 times as many bytes.
+
+    Bytes that are not UTF-8 become U+FFFD if ``is_lenient``, as in Kafka; else the result is negative.
+    """
     out[at] = 34
     at += 1
     while pos < end:
         byte = data[np.uint64(pos)]
         if byte >= 0x80:
-            stop = _sequence_end(data, pos, end)
-            if stop < 0:
+            if not is_lenient and _sequence_end(data, pos, end) < 0:
                 return FAIL
-            at = copy(out, at, data, pos, stop)
-            pos = stop
+            at, pos = _put_sequence(out, at, data, pos, end)
             continue
         pos += 1
         if byte >= 0x20 and byte not in (34, 92):

@@ -38,13 +38,18 @@ class _Frame:
     api_version: int | None
     flags: int
     trace: Trace | None
+    strict: bool
     api_name: str | None = None
     header: dict[str, Any] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
 
-    def read(self, entry: Entry, into: dict[str, Any]) -> None:
+    def read_header(self, entry: Entry) -> None:
+        BodyReader(self.programs, self.cursor, self.trace).read(entry.start, self.header)
+
+    def read_body(self, entry: Entry) -> None:
         removed = bool(self.flags & RECORDS_REMOVED)
-        BodyReader(self.programs, self.cursor, self.trace, removed=removed).read(entry.start, into)
+        reader = BodyReader(self.programs, self.cursor, self.trace, removed=removed, strict=self.strict)
+        reader.read(entry.start, self.body)
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:
         """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""
@@ -101,6 +106,8 @@ def decode_frame(
     api_version: int | None,
     flags: int = 0,
     trace: Trace | None = None,
+    *,
+    strict: bool = False,
 ) -> Message:
     """Decode one frame (no length prefix). Never raises, whatever the bytes.
 
@@ -111,8 +118,9 @@ def decode_frame(
         api_key, api_version: of the request; a response does not name them. A request's own header is believed.
         flags: bits of FrameFlags: what the agent knows of the frame.
         trace: see BodyReader.
+        strict: see BodyReader; of the body.
     """
-    frame = _Frame(programs, Cursor(data), direction, api_key, api_version, flags, trace)
+    frame = _Frame(programs, Cursor(data), direction, api_key, api_version, flags, trace, strict)
     if flags & FrameFlags.SASL_TOKEN:
         return frame.message("redacted", DecodeError(ErrorCode.CREDENTIALS_REDACTED, 0, "SASL tokens are not stored"))
     try:
@@ -127,7 +135,7 @@ def _decode(frame: _Frame) -> Message:
         frame.api_key, frame.api_version = start.int16(), start.int16()
     key, version = frame.api_key, frame.api_version
     if key is None or version is None:
-        frame.read(frame.programs.headers["ResponseHeader", 0], frame.header)
+        frame.read_header(frame.programs.headers["ResponseHeader", 0])
         detail = "the request of this response was not captured"
         return frame.message("orphan_response", DecodeError(ErrorCode.MISSING_REQUEST, frame.cursor.pos, detail))
     frame.api_name = frame.programs.api_names.get(key)
@@ -144,16 +152,16 @@ def _decode(frame: _Frame) -> Message:
 def _read_header(frame: _Frame, key: int, version: int, entry: Entry) -> None:
     headers = frame.programs.headers
     if frame.direction == "response":
-        frame.read(headers["ResponseHeader", response_header_version(key, entry.flexible)], frame.header)
+        frame.read_header(headers["ResponseHeader", response_header_version(key, entry.flexible)])
         return
-    frame.read(headers["RequestHeader", request_header_version(key, version, entry.flexible)], frame.header)
+    frame.read_header(headers["RequestHeader", request_header_version(key, version, entry.flexible)])
 
 
 def _unknown(frame: _Frame, key: int, version: int) -> Message:
     """An api key or version that no release knows: the part of the header that never changed, and the reason."""
     name, header_version = ("RequestHeader", 1) if frame.direction == "request" else ("ResponseHeader", 0)
     try:
-        frame.read(frame.programs.headers[name, header_version], frame.header)
+        frame.read_header(frame.programs.headers[name, header_version])
     except DecodeError:
         if "correlationId" not in frame.header:
             raise
@@ -170,7 +178,7 @@ def _unknown(frame: _Frame, key: int, version: int) -> Message:
 def _read_body(frame: _Frame, entry: Entry) -> Message:
     start = frame.cursor.pos
     try:
-        frame.read(entry, frame.body)
+        frame.read_body(entry)
         if frame.cursor.remaining:
             detail = f"{entry.name} ended here, {frame.cursor.remaining} bytes are left"
             raise DecodeError(ErrorCode.TRAILING_BYTES, frame.cursor.pos, detail)
@@ -188,7 +196,8 @@ def _read_api_versions_fallback(frame: _Frame, start: int) -> bool:
     cursor = Cursor(frame.cursor.data, start)
     body: dict[str, Any] = {}
     try:
-        BodyReader(frame.programs, cursor, frame.trace).read(frame.programs.responses[API_VERSIONS, 0].start, body)
+        reader = BodyReader(frame.programs, cursor, frame.trace, strict=frame.strict)
+        reader.read(frame.programs.responses[API_VERSIONS, 0].start, body)
     except DecodeError:
         return False
     if cursor.remaining:

@@ -138,7 +138,7 @@ class KafkaProtocol:
 
 def _trial_decoder(codec: Codec) -> Reads:
     def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
-        message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version)
+        message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version, strict=True)
         return (
             None
             if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value)

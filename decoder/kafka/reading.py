@@ -41,7 +41,7 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
         if span.type.endswith(LENGTH):
             ends.append(span.end + span.value)
 
-    message = codec.decode(frame, direction="request", trace=note)
+    message = codec.decode(frame, direction="request", trace=note, strict=True)
     if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value):
         return Reading(message.status)
     if len(frame) >= size:

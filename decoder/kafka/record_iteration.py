@@ -18,6 +18,7 @@ from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import NONE, Budget, decompress
 from decoder.kafka.message_sets import read_message_set, timestamp_type
 from decoder.kafka.records import CONTROL_TYPES, MAGIC_AT, V2_HEADER, BatchSpan, batch_spans
+from decoder.kafka.text import java_text
 from decoder.reader import Cursor, as_int64
 
 MAX_SEQUENCE = 0x7FFFFFFF
@@ -341,7 +342,7 @@ def _headers(cursor: Cursor, budget: Budget, payload: bool) -> tuple[tuple[str, 
         name_start, name_size = _skip(cursor, "header key")
         if name_size is None:
             raise DecodeError(ErrorCode.UNEXPECTED_NULL, at, "a record header without a key")
-        names.append(cursor.data[name_start : name_start + name_size].decode("utf-8", "replace"))
+        names.append(java_text(cursor.data[name_start : name_start + name_size]))
         value_start, value_size = _skip(cursor, "header value")
         if payload:
             values.append(None if value_size is None else cursor.data[value_start : value_start + value_size])

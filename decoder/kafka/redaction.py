@@ -40,7 +40,15 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     if _is_harmless(frame, key):
         return frame
     spans: list[FieldSpan] = []
-    message = decode_frame(compile_programs(), frame.frame, frame.direction, key, frame.api_version, trace=spans.append)
+    message = decode_frame(
+        compile_programs(),
+        frame.frame,
+        frame.direction,
+        key,
+        frame.api_version,
+        trace=spans.append,
+        strict=key in _SECRET_APIS,
+    )
     cleaned = _clean(frame, spans, SECRET_FIELDS.get((key, frame.direction), frozenset()), field_hash)
     return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
 

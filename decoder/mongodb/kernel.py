@@ -149,7 +149,7 @@ def _put_message(out, at, data, start, end, stop, stack, reals, keys):
             return FAIL  # the third, or one that is repeated
         first, first_end = name, name_end
         out[at] = 44
-        at = put_string(out, _put(out, at + 1, _KIND_1), data, name, name_end)
+        at = put_string(out, _put(out, at + 1, _KIND_1), data, name, name_end, False)
         if at < 0:
             return FAIL
         at = _put_documents(out, _put(out, at, _DOCUMENTS), data, name_end + 1, section_end, stack, reals, keys)
@@ -167,7 +167,7 @@ def _put_message(out, at, data, start, end, stop, stack, reals, keys):
 def _put_query(out, at, data, start, begin, end, stop, stack, reals, keys):
     """The body of the OP_QUERY ``data[start:stop]`` whose query is ``data[begin:end]``."""
     at = _put_number(out, at, _FLAGS, data, start + HEADER_BYTES, 4)
-    at = put_string(out, _put(out, at, _NAMESPACE), data, start + HEADER_BYTES + 4, begin - 9)
+    at = put_string(out, _put(out, at, _NAMESPACE), data, start + HEADER_BYTES + 4, begin - 9, False)
     if at < 0:
         return FAIL
     at = _put_number(out, at, _TO_SKIP, data, begin - 8, 4)

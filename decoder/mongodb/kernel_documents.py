@@ -262,7 +262,7 @@ def put_document(out, at, data, start, end, stack, reals, keys):
             out[at] = 44
             at += 1
         before = at
-        at = put_string(out, at, data, pos + 1, key_end)
+        at = put_string(out, at, data, pos + 1, key_end, False)
         if at < 0:
             return FAIL
         if stack[row + 2]:
@@ -281,7 +281,7 @@ def put_document(out, at, data, start, end, stack, reals, keys):
         if kind == INT32:
             at = put_int(out, at, number(data, value, 4))
         elif kind == STRING:
-            at = put_string(out, at, data, value + 4, pos - 1)
+            at = put_string(out, at, data, value + 4, pos - 1, False)
         elif kind in (DOCUMENT, ARRAY):
             if depth + 1 >= MAX_DEPTH:
                 return FAIL

@@ -196,11 +196,11 @@ class TestErrors:
         assert error.value == "compact string declares a length of 967, 7 bytes are left"
         assert error.hex == raw[31:].hex(" ")
 
-    def test_text_that_is_not_utf8_is_shown_as_far_as_it_goes(self):
+    def test_text_that_is_not_utf8_is_shown_as_kafka_reads_it(self):
         raw = request(HEARTBEAT, 0, {"groupId": "café"}).replace("é".encode(), b"\xff\xff")
         explanation = explain(raw, codec=CODEC)
         assert line(explanation, "groupId").value == "'caf��'"
-        assert explanation.lines[-1].name == "invalid_utf8"
+        assert not any(one.is_error for one in explanation.lines)
 
     @pytest.mark.parametrize("cut", [3, 9, 12, 20])
     def test_a_frame_cut_off(self, cut):

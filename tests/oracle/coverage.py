@@ -23,7 +23,7 @@ page. A version that no release has is `unknown_version`, an api key that none h
 The last columns are measured: for each api, version and kind Kafka's own classes write {seeds} frames (empty,
 greatest, smallest, long arrays, unknown tagged fields, random), and header and body must equal the JSON that Kafka's
 `*JsonConverter` classes write of them. *flexible* is the first version with compact lengths and tagged fields
-(KIP-482).
+(KIP-482). A string that is not UTF-8 is no error, as in Kafka: U+FFFD stands for each piece of it that is none.
 """
 
 _FOOT = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decoder.kafka.compression import Budget
 from decoder.kafka.record_iteration import RecordsResult, read_records
 from decoder.kafka.record_kernel import RecordColumns, read_columns
+from decoder.kafka.text import java_text
 
 
 def column_facts(columns: RecordColumns) -> list[tuple]:
@@ -38,10 +39,7 @@ def read_both(field: bytes, *, budget: Budget | None = None, removed: bool = Fal
     result = read_records(frame, 5, 5 + len(field), payload=True, budget=mine, removed=removed)
     columns = read_columns(frame, 5, 5 + len(field), budget=yours, removed=removed)
     assert columns.problems == result.problems
-    facts = [
-        (*row[:6], row[6] and (row[6][0].decode("utf-8", "replace").encode(), row[6][1]))
-        for row in column_facts(columns)
-    ]
+    facts = [(*row[:6], row[6] and (java_text(row[6][0]).encode(), row[6][1])) for row in column_facts(columns)]
     assert facts == plain_facts(result)
     for row, record in enumerate(result.records):
         assert (columns.key_size[row], columns.value_size[row]) == (

@@ -19,6 +19,7 @@ from tests.decoder.kafka.encode import encode, find_layout, frame, request, resp
 
 CODEC = Codec()
 CREATE_TOPICS, DESCRIBE_GROUPS, METADATA, DESCRIBE_QUORUM, JOIN_GROUP, FETCH, HEARTBEAT = 19, 15, 3, 55, 11, 1, 12
+OFFSET_COMMIT = 8
 CONSUMER_GROUP_HEARTBEAT = 68
 SORTS = sorted(
     [("request", *sort) for sort in compile_programs().requests]
@@ -175,12 +176,28 @@ class TestErrorsKeepWhatWasRead:
         raw = request(HEARTBEAT, 0, {"groupId": "café", "memberId": "m"})
         bad = raw.replace("é".encode(), b"\xc3\x28")
         message = CODEC.decode(bad)
+        assert (message.status, message.body["groupId"], message.body["memberId"]) == ("ok", "caf\ufffd(", "m")
+        message = CODEC.decode(bad, strict=True)
         assert (message.status, message.error_code) == ("malformed", ErrorCode.INVALID_UTF8)
         assert bad[message.error_offset] == 0xC3
 
+    def test_what_follows_text_that_is_not_utf8(self):
+        partitions = [{"partitionIndex": n, "committedOffset": 42, "committedMetadata": "@@@@"} for n in range(2)]
+        raw = request(OFFSET_COMMIT, 7, {"groupId": "g", "topics": [{"name": "t", "partitions": partitions}]})
+        message = CODEC.decode(raw.replace(b"@@@@", b"\xff\xfe\x80\0", 1))
+        assert message.status == "ok"
+        found = [partition["committedMetadata"] for partition in message.body["topics"][0]["partitions"]]
+        assert found == ["\ufffd\ufffd\ufffd\0", "@@@@"]
+
+    def test_a_client_id_that_is_not_utf8(self):
+        raw = request(HEARTBEAT, 0, {"groupId": "g"}, client_id="z?hler").replace(b"z?hler", "zähler".encode("latin-1"))
+        for strict in (False, True):
+            message = CODEC.decode(raw, strict=strict)
+            assert (message.status, message.client_id, message.body["groupId"]) == ("ok", "z\ufffdhler", "g")
+
     def test_error_detail_never_quotes_the_content(self):
         bad = request(HEARTBEAT, 0, {"groupId": "s3cret-é"}).replace("é".encode(), b"\xff\xff")
-        assert "s3cret" not in CODEC.decode(bad).error_detail
+        assert "s3cret" not in CODEC.decode(bad, strict=True).error_detail
 
 
 class TestLimits:

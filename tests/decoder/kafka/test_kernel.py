@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import numpy as np
@@ -17,6 +18,8 @@ from tests.hostile.samples import made, recorded
 from tests.hostile.test_mutations import mutations
 
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PIECES = bytes.fromhex("41 22 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ed ef f0 f1 f4 f5 f7 f8 ff")
+"""Bytes at the borders of what UTF-8 allows, one from between each two."""
 FLOAT_APIS = {48, 49}
 """DescribeClientQuotas and AlterClientQuotas carry floats, whose shortest text the kernel leaves to a library."""
 
@@ -121,9 +124,23 @@ class TestText:
     @pytest.mark.parametrize(
         "raw", [b"\x80", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xff", b"\xf0\x80\x80\x80"]
     )
-    def test_what_is_no_utf8_is_given_back(self, raw):
-        frame = request(METADATA, 1, {"topics": [{"name": "?" * len(raw)}]}).replace(b"?" * len(raw), raw)
-        assert outcome(Asked(frame, "request", None, None)) == [kernel.GIVEN_BACK]
+    def test_what_is_no_utf8_is_replaced(self, raw):
+        marked = request(METADATA, 1, {"topics": [{"name": "?" * len(raw)}]}, client_id="!" * len(raw))
+        frame = marked.replace(b"?" * len(raw), raw).replace(b"!" * len(raw), raw)
+        assert outcome(Asked(frame, "request", None, None)) == [kernel.DECODED]
+
+    def test_pieces_of_utf8_in_any_order(self):
+        source = random.Random(3)
+        texts = [bytes(source.choices(PIECES, k=source.randrange(1, 40))) for _ in range(2000)]
+        marks = [b"?" * len(text) for text in texts]
+        topics = [{"name": mark.decode()} for mark in marks]
+        frames = [request(METADATA, 1, {"topics": [topic]}) for topic in topics]
+        frames = [frame.replace(mark, text) for frame, mark, text in zip(frames, marks, texts, strict=True)]
+        assert outcome(*(Asked(frame, "request", None, None) for frame in frames)) == [kernel.DECODED] * len(frames)
+
+    def test_columns_grow_for_what_is_replaced(self):
+        frame = request(METADATA, 1, {"topics": []}, client_id="?" * 32_000).replace(b"?" * 32_000, b"\xff" * 32_000)
+        assert outcome(*[Asked(frame, "request", None, None)] * 3) == [kernel.DECODED] * 3
 
     @pytest.mark.parametrize("number", [0, 1, -1, 9, 10, -10, 2**31 - 1, -(2**31)])
     def test_integers(self, number):
