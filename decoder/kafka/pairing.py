@@ -147,7 +147,7 @@ class KafkaPairer:
         if peek is None:
             self._wait(_Request(ordinal, None, None, None))
             return FrameKey(ordinal, None, None, None)
-        self._seen_header = self._seen_header or peek.possible
+        self._seen_header = self._seen_header or peek.possible or self._is_odd_request(frame, peek)
         # KIP-43: after version 0 tokens follow without a header; from version 1 on in SaslAuthenticate requests.
         self._tokens_follow = self._after_handshake = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
         self._learn(peek, frame)
@@ -333,7 +333,7 @@ class KafkaPairer:
         is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
         if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
             self._client_ids.add(_digest(peek.client_id))
-        if peek.known:
+        if peek.known or peek.is_odd:
             self._use(peek.api_key, peek.api_version)
 
     def _use(self, api_key: int, api_version: int) -> None:
@@ -375,7 +375,18 @@ class KafkaPairer:
         """
         if peek is not None and (peek.known if self._tokens_follow else peek.possible):
             return False
-        return self._tokens_follow or not self._seen_header or frame.after_gap
+        if not (self._tokens_follow or not self._seen_header or frame.after_gap):
+            return False
+        return peek is None or not self._is_odd_request(frame, peek)
+
+    def _is_odd_request(self, frame: RawFrame, peek: RequestPeek) -> bool:
+        """Whether a request has an odd client id: that of requests before it, or its body leaves no doubt."""
+        if not peek.is_odd:
+            return False
+        if self.uses_client_id(peek.client_id):
+            return True
+        is_whole = len(frame.data) == frame.size and self._decodes is not None
+        return is_whole and bool(self.reads_request(frame.data, peek.api_key, peek.api_version))
 
     def _find(self, correlation_id: int | None) -> _Request | None:
         """The request with this id that is not the next in line; those before it are passed over."""

@@ -15,7 +15,7 @@ MAX_KNOWN_VERSION = 30
 """The highest version of any api is 18 (Fetch); some to come."""
 
 MAX_CLIENT_ID_BYTES = 300
-"""Kafka sets no limit; real client ids have fewer than 100 bytes."""
+"""Kafka sets no limit; real client ids have fewer than 100 bytes. Longer ones are unusual, see RequestPeek.is_odd."""
 
 MIN_REQUEST_BYTES = 10
 """Key, version, correlation id and the length of the client id."""
@@ -42,7 +42,7 @@ class RequestPeek:
     Attributes:
         client_id: its bytes; None if null, or if the header does not reach that far.
         client_end: offset behind the client id; None if its length does not fit the frame.
-        printable: whether the client id is one: UTF-8 without control characters.
+        usual: whether the client id looks like one: not too long, UTF-8, without control characters.
     """
 
     api_key: int
@@ -50,17 +50,29 @@ class RequestPeek:
     correlation_id: int
     client_id: bytes | None
     client_end: int | None
-    printable: bool
+    usual: bool
 
     @property
     def known(self) -> bool:
         """Whether this looks like a request of an api and version that Kafka has."""
-        return self.possible and self.api_key <= MAX_KNOWN_API and self.api_version <= MAX_KNOWN_VERSION
+        return self.possible and self._has_known_api
 
     @property
     def possible(self) -> bool:
         """Whether this could be a request, of a future api too."""
-        return self.api_key >= 0 and self.api_version >= 0 and self.client_end is not None and self.printable
+        return self.api_key >= 0 and self.api_version >= 0 and self.client_end is not None and self.usual
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether this looks like a request that is known but for its client id: more than the header must tell then.
+
+        Kafka takes any bytes for a client id; other protocols have any bytes there.
+        """
+        return not self.usual and self.client_end is not None and self._has_known_api
+
+    @property
+    def _has_known_api(self) -> bool:
+        return 0 <= self.api_key <= MAX_KNOWN_API and 0 <= self.api_version <= MAX_KNOWN_VERSION
 
 
 def peek_request(data: bytes | bytearray | memoryview, at: int = 0, size: int | None = None) -> RequestPeek | None:
@@ -78,21 +90,21 @@ def peek_request(data: bytes | bytearray | memoryview, at: int = 0, size: int | 
     if min(end, len(data)) - at < _FIXED.size:
         return None
     key, version, correlation_id = _FIXED.unpack_from(data, at)
-    client_id, client_end, printable = None, None, True
+    client_id, client_end, usual = None, None, True
     if min(end, len(data)) - at >= MIN_REQUEST_BYTES:
         length = int.from_bytes(data[at + 8 : at + 10], "big", signed=True)
-        if -1 <= length <= MAX_CLIENT_ID_BYTES and at + MIN_REQUEST_BYTES + max(length, 0) <= end:
+        if length >= -1 and at + MIN_REQUEST_BYTES + max(length, 0) <= end:
             client_end = MIN_REQUEST_BYTES + max(length, 0)
             if length >= 0:
                 client_id = bytes(data[at + MIN_REQUEST_BYTES : at + client_end])
-                printable = _is_printable(client_id, cut=len(client_id) < length)
-    return RequestPeek(key, version, correlation_id, client_id, client_end, printable)
+                usual = length <= MAX_CLIENT_ID_BYTES and _is_printable(client_id, cut=len(client_id) < length)
+    return RequestPeek(key, version, correlation_id, client_id, client_end, usual)
 
 
 def peek_prefixed(data: bytes | bytearray, at: int) -> tuple[int, RequestPeek] | None:
     """Size and header of a request whose length prefix stands at ``at``; None unless it looks like one that is known.
 
-    ``data`` must hold HEADER_BYTES from ``at`` on.
+    It may be odd. ``data`` must hold HEADER_BYTES from ``at`` on.
     """
     size = _PREFIX.unpack_from(data, at)[0]
     if not MIN_REQUEST_BYTES <= size <= limits.MAX_FRAME_BYTES:
@@ -101,7 +113,7 @@ def peek_prefixed(data: bytes | bytearray, at: int) -> tuple[int, RequestPeek] |
     if not (0 <= key <= MAX_KNOWN_API and 0 <= version <= MAX_KNOWN_VERSION):
         return None  # most candidates end here
     peek = peek_request(data, at + 4, size)
-    return (size, peek) if peek is not None and peek.known else None
+    return (size, peek) if peek is not None and (peek.known or peek.is_odd) else None
 
 
 def _is_printable(client_id: bytes, *, cut: bool) -> bool:

@@ -43,6 +43,7 @@ MAX_CANDIDATES = 32
 _API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
 _READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
+_NOT_READABLE = re.compile(rb"[^ -~]")
 
 
 class KafkaProtocol:
@@ -64,6 +65,9 @@ class KafkaProtocol:
         if first is None:
             return self._midway(client) if client else self._answers(server)
         reading, peek = first
+        if peek.is_odd:
+            is_whole = reading is Reading.WHOLE and _is_half_readable(peek.client_id or b"")
+            return SURE if is_whole and self._is_answer(server, peek) else self._midway(client)
         alone = _alone(reading, peek, client)
         if len(server) < 8:
             return alone
@@ -86,12 +90,20 @@ class KafkaProtocol:
         size = _PREFIX.unpack_from(data)[0]
         is_size = MIN_REQUEST_BYTES <= size <= limits.MAX_FRAME_BYTES
         peek = peek_request(data, 4, size) if is_size else None
-        if peek is None or not peek.possible:
+        if peek is None or not (peek.possible or peek.is_odd):
             return None
         end = 4 + size
-        if len(data) != end and not (peek.known and (len(data) < end or _may_follow(data, end, peek))):
+        is_begun = peek.known or peek.is_odd
+        if len(data) != end and not (is_begun and (len(data) < end or _may_follow(data, end, peek))):
             return None
         return read_request(self._codec, data[4:end], size), peek
+
+    def _is_answer(self, server: bytes, peek: RequestPeek) -> bool:
+        """Whether a stream begins with a response that answers this request and decodes to its last byte."""
+        end = 4 + int.from_bytes(server[:4], "big")
+        if _correlation_id(server) != peek.correlation_id or len(server) < end:
+            return False
+        return bool(self._reads(server[4:end], "response", peek.api_key, peek.api_version))
 
     def _midway(self, client: bytes) -> float:
         begin = 0
@@ -166,13 +178,19 @@ def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
             return 0.0
 
 
+def _is_half_readable(client_id: bytes) -> bool:
+    """Whether half of the bytes are ASCII: numbers, which stand there in other protocols, are small or random."""
+    return 2 * len(_NOT_READABLE.sub(b"", client_id)) >= len(client_id)
+
+
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
     """Whether a further request of this client may begin at ``at``, as far as it can be seen; or a SASL token."""
     size_bytes = data[at : at + 4]
     if int.from_bytes(size_bytes.ljust(4, b"\0"), "big") > limits.MAX_FRAME_BYTES:
         return False
     peek = peek_request(data, at + 4)
-    return peek is None or peek.possible or first.api_key == 17
+    is_of_same_client = peek is not None and peek.is_odd and peek.client_id == first.client_id
+    return peek is None or peek.possible or is_of_same_client or first.api_key == 17
 
 
 def _is_chain_of_one_client(data: bytes) -> bool:
@@ -183,7 +201,7 @@ def _is_chain_of_one_client(data: bytes) -> bool:
     at, count, last = 0, 0, None
     while at + HEADER_BYTES <= len(data):
         header = peek_prefixed(data, at)
-        if header is None or not header[1].client_id:
+        if header is None or not header[1].known or not header[1].client_id:
             return False
         size, peek = header
         if last is not None and (last.client_id != peek.client_id or last.correlation_id == peek.correlation_id):

@@ -83,7 +83,7 @@ class KafkaSearch(Search):
             return NOT_HERE
         size, peek = header
         is_known = self._evidence.uses_client_id(peek.client_id)
-        is_named = peek.client_id or is_start
+        is_named = is_known if peek.is_odd else peek.client_id or is_start
         if not is_named or is_known is False or not self._evidence.may_be_next(peek.correlation_id):
             return NOT_HERE
         following = position + 4 + size
@@ -102,7 +102,9 @@ class KafkaSearch(Search):
         second = peek_prefixed(self._data, following - self._base)
         if second is None:
             return 0.0
-        return 0.95 if second[1].client_id == client_id else 0.6
+        if second[1].client_id == client_id:
+            return 0.95
+        return 0.0 if second[1].is_odd else 0.6
 
     def _judge_one_sided(self, position: int, is_start: bool) -> Verdict:
         """Without any request, numbers that go up by one must do, and what a response says for itself."""

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer
 from decoder.model import FrameFlags, RawFrame
 from tests.pipeline.capture.wire import prefixed, produce, request, response
+
+SASL_TOKEN = FrameFlags.SASL_TOKEN
 
 
 def raw(data: bytes, *, after_gap: bool = False) -> RawFrame:
@@ -105,6 +108,31 @@ def test_no_token_is_taken_for_a_header(token):
     pairer = KafkaPairer()
     pairer.request(raw(request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")))
     assert pairer.request(raw(prefixed(token))).flags == FrameFlags.SASL_TOKEN
+
+
+class TestOddClientIds:
+    """Kafka takes any bytes for a client id; a token has any bytes there, too."""
+
+    ODD = "zähler".encode("latin-1")
+
+    def test_requests_are_no_tokens_if_their_body_tells(self):
+        pairer = KafkaPairer(lambda frame, *_: len(frame) == len(request(1, client_id=self.ODD)) - 4)
+        keys = [pairer.request(raw(request(i, client_id=self.ODD, body=bytes(i)))) for i in range(3)]
+        assert [(key.correlation_id, key.flags) for key in keys] == [(0, 0), (1, 0), (2, 0)]
+        assert pairer.request(raw(request(3, client_id=b"\xff", body=b"?"), after_gap=True)).flags == SASL_TOKEN
+        cut = raw(request(4, client_id=self.ODD, body=bytes(99)), after_gap=True)
+        assert pairer.request(replace(cut, data=cut.data[:-1])).flags == 0
+
+    @pytest.mark.parametrize("reads", [None, lambda *_: None, lambda *_: False])
+    def test_without_it_they_are(self, reads):
+        assert KafkaPairer(reads).request(raw(request(1, client_id=self.ODD))).flags == SASL_TOKEN
+
+    def test_requests_after_a_handshake_with_tokens(self):
+        pairer = KafkaPairer(lambda frame, *_: frame[1] == 18)
+        pairer.request(raw(request(1, client_id=self.ODD)))
+        pairer.request(raw(request(2, key=17, client_id=self.ODD, body=b"\0\5PLAIN")))
+        assert pairer.request(raw(prefixed(b"\0user\0secret"))).flags == SASL_TOKEN
+        assert pairer.request(raw(request(3, key=3, client_id=self.ODD))).flags == 0
 
 
 def test_tokens_whose_handshake_was_lost_go_on_until_a_header_comes():

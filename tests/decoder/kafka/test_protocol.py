@@ -21,6 +21,7 @@ POSTGRES_STARTUP = struct.pack(">ii", 86, 196608) + b"user\0postgres\0database\0
     78, b"\0"
 )
 MONGO = struct.pack("<iiii", 260, 1, 0, 2013) + bytes(244)
+ODD_CLIENT_IDS = ["zähler".encode("latin-1"), b"app\x01", b"\0ab", b"x" * 301, b"x" * 32767]
 OTHERS = {
     "tls": (CLIENT_HELLO, SERVER_HELLO),
     "http": (b"GET /topics HTTP/1.1\r\nHost: rest-proxy\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"),
@@ -76,6 +77,33 @@ def test_any_correlation_id_is_recognised(correlation_id):
 @pytest.mark.parametrize("client_id", [None, b"", b"app (v1), eu", "größe".encode(), b"x" * 249])
 def test_any_client_id_is_recognised(client_id):
     assert KAFKA.recognise(request(1, client_id=client_id), b"") == (WHOLE if client_id else BEGUN)
+
+
+@pytest.mark.parametrize("client_id", ODD_CLIENT_IDS, ids=["latin1", "control", "zero", "long", "longest"])
+class TestOddClientIds:
+    """Kafka takes any bytes, so do others: the whole request and its whole answer must tell."""
+
+    def test_with_the_answer(self, client_id):
+        first, second = request(7, client_id=client_id), request(8, client_id=client_id)
+        for sent in (first, first + second, first + second[:6]):
+            assert KAFKA.recognise(sent, response(7)) == SURE
+            assert KAFKA.recognise(sent, response(7) + response(8)[:9]) == SURE
+
+    def test_without_it(self, client_id):
+        sent = request(7, client_id=client_id)
+        for answer in (b"", response(7)[:-1], response(8), response(7, bytes(7)), b"\xff" * 20):
+            assert KAFKA.recognise(sent, answer) == 0
+
+    def test_a_request_that_does_not_read_well(self, client_id):
+        sent = request(7, client_id=client_id)
+        other = prefixed(sent[4:] + b"x")
+        for bad in (other, request(7, client_id=client_id, version=99), sent + request(8, client_id=b"\1")):
+            assert KAFKA.recognise(bad, response(7)) == 0
+
+
+@pytest.mark.parametrize("client_id", [b"\0", b"\1\2\3a", bytes(range(128, 200)), bytes(9)])
+def test_numbers_are_no_client_id(client_id):
+    assert KAFKA.recognise(request(7, client_id=client_id), response(7)) == 0
 
 
 @pytest.mark.parametrize(("key", "version"), [(18, 99), (999, 0)])

@@ -23,6 +23,7 @@ from pipeline.capture.packet import DamagedCaptureError, Packet
 from pipeline.capture.reading import read_capture
 from pipeline.capture.sources import read_packets
 from pipeline.capture.stats import CaptureStats
+from tests.pipeline.capture.wire import Flow, request, response
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 SAMPLES = sorted(path.stem for path in CAPTURES.glob("*.pcap"))
@@ -77,6 +78,22 @@ def test_the_same_rows_whatever_the_blocks(size):
     rows, _, in_lanes = by_blocks(given, "lengths", size)
     assert Counter(rows) == Counter(one_by_one(given, "lengths")[0])
     assert (in_lanes > 1000) == (size < 100_000)
+
+
+@pytest.mark.parametrize("client_id", [b"app", "zähler".encode("latin-1"), b"app\x01", b"x" * 301])
+@pytest.mark.parametrize("lost", [None, 20, 21])
+def test_the_same_rows_of_clients_with_odd_ids(client_id, lost):
+    flow = Flow().open()
+    for number in range(40):
+        flow.send(0, request(number, client_id=client_id)).send(1, response(number))
+    given = [packet for number, packet in enumerate(flow.close().packets) if number != lost]
+    expected, stats = one_by_one(given, "lengths")
+    found = [row for row in expected if isinstance(row, Frame)]
+    assert len(found) == 80 - (lost is not None)
+    assert {frame.api_key for frame in found if not frame.flags & FrameFlags.ORPHAN_RESPONSE} == {18}
+    rows, counted, _ = by_blocks(given, "lengths", 7)
+    assert Counter(rows) == Counter(expected)
+    assert counted.as_dict() == stats.as_dict()
 
 
 @pytest.mark.parametrize("seed", range(12))
