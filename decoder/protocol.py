@@ -135,10 +135,11 @@ class WireProtocol(Protocol):
 
     name: str
 
-    def recognise(self, client: bytes, server: bytes) -> float:
+    def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """How sure (0 to 1) the first bytes of both directions are this protocol, ``client`` being the client's.
 
-        Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell.
+        Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell. ``starts``
+        says where TCP segments begin in the client's bytes, or in the server's if there are none of the client.
         """
 
     def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:

@@ -12,8 +12,9 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 LENGTH_BYTES = 4
 """Of the length that a frame begins with."""
@@ -244,6 +245,15 @@ class Search(ABC):
         self._believed = [b for b in self._believed if b[1] >= keep_from]
         self._too_early = deque((p for p in self._too_early if p >= keep_from), maxlen=MAX_TOO_EARLY)
         heapq.heapify(self._candidates)
+
+
+def behind_short_segments(starts: Sequence[int]) -> list[int]:
+    """Those starts of segments before which a segment ends that is shorter than others: there a sender had said all.
+
+    A message that is larger than a segment fills each of its segments but the last.
+    """
+    sizes = [end - start for start, end in pairwise(starts)]
+    return [start for start, before in zip(starts[1:], sizes, strict=True) if before < max(sizes)]
 
 
 def surer(confidence: float, *, reads: bool, known: bool) -> float:

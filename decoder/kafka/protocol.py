@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decoder import limits
@@ -59,7 +59,7 @@ class KafkaProtocol:
         self._codec = codec
         self._reads = _trial_decoder(codec)
 
-    def recognise(self, client: bytes, server: bytes) -> float:
+    def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decoder.model import Direction
@@ -13,6 +13,7 @@ from decoder.mongodb.peek import possible_header
 from decoder.mongodb.resync import MongoSearch
 from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
 from decoder.protocol import Framer, FramerState, Pairer
+from decoder.resync import behind_short_segments
 
 SURE = 1.0
 """The server's first message answers the client's first."""
@@ -26,6 +27,9 @@ MIDWAY = 0.6
 MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a message, and that are read to see whether they are one."""
 
+MAX_READ = 4
+"""Messages of which each begins where a segment does, and that are read to see whether they are some."""
+
 ENOUGH_BYTES = 64
 """The beginning of a message that is so long says enough."""
 
@@ -35,13 +39,14 @@ class MongoProtocol:
 
     name = "mongodb"
 
-    def recognise(self, client: bytes, server: bytes) -> float:
+    def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
         if not client:
-            return self._answers(server)
+            return self._answers(server, starts)
         alone = _alone(client, "request")
         if not alone:
-            return MIDWAY if _is_found(client, "request") else 0.0
+            is_there = _is_lined_up(client, starts, "request") or _is_found(client, "request")
+            return MIDWAY if is_there else 0.0
         if len(server) < HEADER_BYTES:
             return alone
         answer = possible_header(server, 0, "response")
@@ -57,11 +62,11 @@ class MongoProtocol:
         """See decoder.protocol.WireProtocol.framer."""
         return MongoFramer(direction, pairer if isinstance(pairer, MongoPairer) else None, state)
 
-    def _answers(self, server: bytes) -> float:
+    def _answers(self, server: bytes, starts: Sequence[int]) -> float:
         """Confidence in responses none of whose requests was captured."""
         if _alone(server, "response") == WHOLE and _is_telling(server):
             return BEGUN
-        return MIDWAY if _is_found(server, "response") else 0.0
+        return MIDWAY if _is_lined_up(server, starts, "response") or _is_found(server, "response") else 0.0
 
 
 def _alone(data: bytes, direction: Direction) -> float:
@@ -92,6 +97,31 @@ def _is_telling(data: bytes) -> bool:
         document = command_document(decode_message(data[: header.length], "response").body)
         return document is not None and "ok" in document
     return header.opcode in (OP_COMPRESSED, OP_REPLY) and header.length > HEADER_BYTES + 20
+
+
+def _is_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> bool:
+    """Whether messages follow one another up to the end of these bytes, each of which begins where a segment does.
+
+    Messages that another protocol carries hardly do. A request larger than all that is there begins behind a short
+    segment: those inside of a message are as long as they can be.
+    """
+    last = {at for at in (*starts, len(data)) if at + HEADER_BYTES > len(data)}  # there is no header to contradict
+    ends: dict[int, int] = {}  # of messages from which on it is so
+    for at in reversed(starts):
+        header = possible_header(data, at, direction) if at + HEADER_BYTES <= len(data) else None
+        end = at + header.length if header is not None else 0
+        if end in ends or end in last or end > len(data):
+            ends[at] = end
+    whole = [at for at in reversed(ends) if ends[at] <= len(data)]
+    if any(_is_whole(data[at : ends[at]], direction) for at in whole[:MAX_READ]):
+        return True
+    begun = ends.keys() & behind_short_segments(starts) if direction == "request" and not whole else ()
+    return any(at + ENOUGH_BYTES <= len(data) for at in begun)
+
+
+def _is_whole(message: bytes, direction: Direction) -> bool:
+    """Whether this is a message of MongoDB beyond doubt."""
+    return decode_message(message, direction).status == "ok" and (direction == "request" or _is_telling(message))
 
 
 def _is_found(data: bytes, direction: Direction) -> bool:

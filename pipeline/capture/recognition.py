@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -41,6 +42,13 @@ class Recognised(NamedTuple):
 
     protocol: WireProtocol
     client: int
+
+
+class _Run(NamedTuple):
+    """Bytes of one direction between two holes, and where segments begin in them."""
+
+    data: bytes
+    starts: Sequence[int]
 
 
 class Recognition:
@@ -168,12 +176,12 @@ class Recognition:
         return pairs
 
     def _is_tls(self) -> bool:
-        return any(looks_like_tls(run) for direction in (0, 1) for run in _runs(self.events, direction))
+        return any(looks_like_tls(run.data) for direction in (0, 1) for run in _runs(self.events, direction))
 
     def _tls_peers(self) -> TlsPeers:
         """Without a SYN or a ClientHello the lower port is taken for the server's."""
         connection = self._connection
-        first = [_runs(self.events, direction)[0] for direction in (0, 1)]
+        first = [_runs(self.events, direction)[0].data for direction in (0, 1)]
         hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
         client = connection.client if connection.client is not None else hello
         if client is None:
@@ -192,18 +200,18 @@ def _cost(event: StreamEvent) -> int:
     return max(len(event.data), MIN_EVENT_BYTES)
 
 
-def _recognise(protocol: WireProtocol, client: Sequence[bytes], server: Sequence[bytes], *, from_start: bool) -> float:
+def _recognise(protocol: WireProtocol, client: Sequence[_Run], server: Sequence[_Run], *, from_start: bool) -> float:
     """How sure the runs of both directions are this protocol; 0 if not sure enough."""
-    sure = protocol.recognise(client[0], server[0])
+    sure = protocol.recognise(client[0].data, server[0].data, (client[0] if client[0].data else server[0]).starts)
     if sure >= (SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY):
         return sure
-    later = [protocol.recognise(run, b"") for run in client[1:][-MAX_RUNS:]]
-    if not any(client):
-        later += [protocol.recognise(b"", run) for run in server[-MAX_RUNS:]]
+    later = [protocol.recognise(run.data, b"", run.starts) for run in client[1:][-MAX_RUNS:]]
+    if not any(run.data for run in client):
+        later += [protocol.recognise(b"", run.data, run.starts) for run in server[-MAX_RUNS:]]
     return max((sure for sure in later if sure >= SURE_ENOUGH_MIDWAY), default=0.0)
 
 
-def _runs(events: Sequence[StreamEvent], direction: int) -> list[bytes]:
+def _runs(events: Sequence[StreamEvent], direction: int) -> list[_Run]:
     """The bytes of a direction between its holes."""
     runs: list[list[bytes]] = [[]]
     for event in events:
@@ -213,4 +221,4 @@ def _runs(events: Sequence[StreamEvent], direction: int) -> list[bytes]:
             runs.append([])
         elif event.data:
             runs[-1].append(event.data)
-    return [b"".join(run) for run in runs]
+    return [_Run(b"".join(run), list(itertools.accumulate(map(len, run[:-1]), initial=0))) for run in runs]

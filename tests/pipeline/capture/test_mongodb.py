@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.agent import frames_of
+from pipeline.capture.protocols import protocols
 from pipeline.cli import app
 from tests.canaries import seen_in, seen_in_files
 from tests.captures.mongodb.record import HERE, OLD, RECORDINGS
-from tests.decoder.mongodb.build import command, reply
+from tests.decoder.mongodb.build import command, reply, sequence
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, HIDING, PAYLOAD, POLICIES, SECRET, TRACES, variants
 from tests.pipeline.capture.test_agent import packets_of
 from tests.pipeline.capture.wire import Flow, pcap, request, response
@@ -121,6 +122,39 @@ def test_one_protocol_inside_the_other_is_not_taken_for_it(inner, begin, tmp_pat
     path.write_bytes(pcap(flow.packets[begin:]))
     found = [item for item in frames_of(path) if isinstance(item, Frame)]
     assert {frame.protocol for frame in found} == {inner.split(" in ")[1]}
+
+
+def inserts(size: int, count: int) -> list[tuple[bytes, bytes]]:
+    """Requests of about ``size`` bytes, each with its answer."""
+    noise = random.Random(size)
+    talk = []
+    for number in range(1, count + 1):
+        documents = sequence("documents", *({"blob": noise.randbytes(900)} for _ in range(size // 900)))
+        talk.append((command({"insert": "orders", "$db": "shop"}, documents, request_id=number),
+                     reply({"n": 1, "ok": 1.0}, number, 100 + number)))  # fmt: skip
+    return talk
+
+
+@pytest.mark.parametrize("size", [5_000, 30_000, 60_000, 75_000, 150_000])
+def test_joined_in_the_middle_of_a_message_of_any_size(size, tmp_path):
+    """Only the message that the capture has the end of is lost."""
+    flow = Flow()
+    for number, (asked, answered) in enumerate(inserts(size, 6)):
+        flow.send(0, asked[700 * (not number) :]).send(1, answered)
+    found = [item for item in frames_of(flow.write(tmp_path / "capture.pcap")) if isinstance(item, Frame)]
+    assert [frame.correlation_id for frame in found if frame.direction == "request"] == [2, 3, 4, 5, 6]
+    assert {frame.reply_to for frame in found if frame.direction == "response"} >= {2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("size", [900, 5_000, 75_000])
+def test_large_messages_that_something_else_carries_are_not_taken_for_a_stream(size):
+    """They fill segments from any byte on, and now and then one begins with a segment."""
+    carried = b"".join(b"a line of a log\n" + asked for asked, _ in inserts(size, 200_000 // size))
+    mongodb = protocols()[1]
+    for at in (16, *range(0, 1460, 97)):
+        window = carried[at : at + 65_000]
+        assert mongodb.recognise(b"a log\n" + window, b"", range(0, len(window), 1460)) == 0
+        assert mongodb.recognise(b"?" * 1460 + window, b"", range(0, len(window), 1460)) == 0
 
 
 def plant(path: Path) -> Path:
