@@ -13,11 +13,11 @@ from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_te
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
-from decoder.kafka.reading import Reading, read_request
+from decoder.kafka.reading import ENOUGH_BYTES, Reading, read_request
 from decoder.kafka.resync import MAX_ASKED, KafkaSearch
 from decoder.model import Direction
 from decoder.protocol import Framer, FramerState, Pairer
-from decoder.resync import Found
+from decoder.resync import Found, behind_short_segments
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
@@ -39,6 +39,9 @@ MIN_CHAIN = 8
 
 MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
+
+BEGIN_BYTES = 2 * ENOUGH_BYTES
+"""Of a request that is larger than all that is there: so many are read."""
 
 _API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
@@ -63,11 +66,11 @@ class KafkaProtocol:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
-            return self._midway(client) if client else self._answers(server)
+            return self._midway(client, starts) if client else self._answers(server)
         reading, peek = first
         if peek.is_odd:
             is_whole = reading is Reading.WHOLE and _is_half_readable(peek.client_id or b"")
-            return SURE if is_whole and self._is_answer(server, peek) else self._midway(client)
+            return SURE if is_whole and self._is_answer(server, peek) else self._midway(client, starts)
         alone = _alone(reading, peek, client)
         if len(server) < 8:
             return alone
@@ -105,16 +108,30 @@ class KafkaProtocol:
             return False
         return bool(self._reads(server[4:end], "response", peek.api_key, peek.api_version))
 
-    def _midway(self, client: bytes) -> float:
+    def _midway(self, client: bytes, starts: Sequence[int]) -> float:
+        return MIDWAY if self._is_begun(client, starts) or self._is_found(client) else 0.0
+
+    def _is_begun(self, client: bytes, starts: Sequence[int]) -> bool:
+        """Whether a request that is larger than all that is there begins behind a short segment."""
+        places = [at for at in behind_short_segments(starts) if at + HEADER_BYTES <= len(client)]
+        headers = [(at, header) for at in places if (header := peek_prefixed(client, at)) is not None]
+        begun = [(at + 4, size) for at, (size, peek) in headers if peek.client_id and at + 4 + size > len(client)]
+        return any(
+            read_request(self._codec, client[at : at + BEGIN_BYTES], size) is Reading.BEGUN
+            for at, size in begun[:MAX_CANDIDATES]
+        )
+
+    def _is_found(self, client: bytes) -> bool:
+        """Whether a whole request stands somewhere, with the end of what is there or another request behind it."""
         begin = 0
         for _ in range(MAX_CANDIDATES):
             found = KafkaSearch("request", NoEvidence()).push(client[begin:], 0, is_segment_start=not begin)
             if found is None:
                 break
             if self._is_request(found):
-                return MIDWAY
+                return True
             begin += found.skipped + 1
-        return 0.0
+        return False
 
     def _is_request(self, found: Found) -> bool:
         data = found.rest[0][0]

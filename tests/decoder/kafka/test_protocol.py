@@ -132,6 +132,14 @@ def test_the_beginning_of_a_large_request_is_recognised():
     assert KAFKA.recognise(data[:30], response(1)) == SURE
 
 
+@pytest.mark.parametrize(("before", "expected"), [(700, MIDWAY), (1460, 0)])
+def test_midway_a_large_request_begins_behind_a_segment_that_is_not_full(before, expected):
+    """A request in a message of something else may begin with any segment; those before it are full."""
+    data = prefixed(produce(1, acks=1)[4:-4] + struct.pack(">i", 200_000) + bytes(200_000))[:60_000]
+    starts = [0, 1460, *range(1460 + before, 60_000, 1460)]
+    assert KAFKA.recognise(b"?" * (1460 + before) + data, b"", starts) == expected
+
+
 @pytest.mark.parametrize("at", [14, 20, 30])
 def test_the_beginning_of_something_that_only_has_the_header_of_a_request_is_not(at):
     data = bytearray(prefixed(produce(1, acks=1)[4:-4] + struct.pack(">i", 20_000) + bytes(20_000)))

@@ -21,6 +21,8 @@ from pipeline.capture.link import ACK, FIN, RST, SYN, Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.sources import read_packets
 from pipeline.capture.stats import CaptureStats
+from tests.decoder.kafka import encode
+from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.test_protocol import OTHERS
 from tests.pipeline.capture.wire import LINKS, Flow, pcap, pcapng, prefixed, produce, request, response
 
@@ -52,6 +54,14 @@ def content(frames: list[Frame]) -> Counter:
 
 
 @cache
+def large_produce(number: int, kilobytes: int, version: int = 9) -> bytes:
+    """A request with one batch of that size, with its length prefix."""
+    records = batch([record(b"key", random.Random(number).randbytes(1000)) for _ in range(kilobytes)])
+    topic = {"name": "orders"} if version < 13 else {"topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    body = {"acks": 1, "topicData": [{**topic, "partitionData": [{"index": 0, "records": records}]}]}
+    return prefixed(encode.request(0, version, body, client_id="producer-1", correlation_id=number))
+
+
 def packets_of(path: Path) -> list[Packet]:
     return list(read_packets(str(path)))
 
@@ -361,6 +371,14 @@ class TestRecognition:
         frames, gaps, _ = read(flow.write(tmp_path / "x.pcap"))
         assert [f.correlation_id for f in frames] == [5, 5, 6, 6]
         assert sum(g.bytes_lost for g in gaps) == 300_000
+
+    @pytest.mark.parametrize("kilobytes", [75, 80, 90, 100, 150])
+    def test_joined_midway_if_each_request_is_larger_than_what_is_kept(self, tmp_path, kilobytes):
+        flow = Flow()
+        for number in range(1, 9):
+            flow.send(0, large_produce(number, kilobytes)[700 * (number == 1) :]).send(1, response(number, bytes(40)))
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert [f.correlation_id for f in frames if f.direction == "request"] == [*range(2, 9)]
 
 
 class TestExchanges:
