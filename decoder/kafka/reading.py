@@ -9,6 +9,7 @@ from typing import Any
 from decoder.codec import Codec
 from decoder.errors import ErrorCode
 from decoder.kafka.bodies import LENGTH, FieldSpan
+from decoder.kafka.records import MAGIC_AT, batch_spans
 
 ENOUGH_BYTES = 512
 """The beginning of a request that reads well for so long is one. Numbers and lengths of other protocols contradict a
@@ -35,11 +36,11 @@ class Reading(Enum):
 
 def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
     """Read a request of ``size`` bytes (without its length prefix), of which ``frame`` holds the first."""
-    ends: list[int] = []  # where a length that does not fit what is there says that its field ends
+    fields: list[tuple[int, int]] = []  # from where to where they are by their lengths; the last may not be all there
 
     def note(span: FieldSpan) -> None:
         if span.type.endswith(LENGTH):
-            ends.append(span.end + span.value)
+            fields.append((span.end, span.end + span.value))
 
     message = codec.decode(frame, direction="request", trace=note, strict=True)
     if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value):
@@ -47,16 +48,26 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
     if len(frame) >= size:
         return Reading.WHOLE if message.status == "ok" else Reading.NO
     if message.error_code == ErrorCode.LENGTH_OVERRUN:
-        if not ends or max(ends) > size:
+        if not fields or max(end for _, end in fields) > size:
             return Reading.NO
     elif message.error_code != ErrorCode.BUFFER_UNDERFLOW:
         return Reading.NO
-    is_enough = (message.error_offset or 0) >= ENOUGH_BYTES or (message.api_key == _PRODUCE and _produces(message.body))
+    is_enough = (message.error_offset or 0) >= ENOUGH_BYTES
+    if not is_enough and message.api_key == _PRODUCE and message.body.get("acks") in _ACKS:
+        # the largest requests are of these, and few of their values tell
+        is_enough = _names_a_topic(message.body) or bool(fields and _is_batch(frame, *fields[-1]))
     return Reading.BEGUN if is_enough else Reading.POSSIBLE
 
 
-def _produces(body: dict[str, Any]) -> bool:
-    """Whether the beginning of a Produce request shows values that only one has: the largest requests are of these."""
+def _names_a_topic(body: dict[str, Any]) -> bool:
     topics = body.get("topicData") or [{}]
     name = topics[0].get("name")
-    return body.get("acks") in _ACKS and isinstance(name, str) and _TOPIC_NAME.fullmatch(name) is not None
+    return isinstance(name, str) and _TOPIC_NAME.fullmatch(name) is not None
+
+
+def _is_batch(frame: bytes, start: int, end: int) -> bool:
+    """Whether a field, which may not be all there, is one record batch: from v13 on topics have ids and no names."""
+    if len(frame) <= start + MAGIC_AT:
+        return False
+    first = next(batch_spans(frame, start, end), None)
+    return first is not None and (first.status, first.magic, first.end) == ("ok", 2, end)

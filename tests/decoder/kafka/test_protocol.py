@@ -7,6 +7,7 @@ import pytest
 
 from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
 from pipeline.capture.protocols import protocols
+from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import prefixed, produce, request, response
 
 KAFKA = protocols()[0]
@@ -138,6 +139,14 @@ def test_midway_a_large_request_begins_behind_a_segment_that_is_not_full(before,
     data = prefixed(produce(1, acks=1)[4:-4] + struct.pack(">i", 200_000) + bytes(200_000))[:60_000]
     starts = [0, 1460, *range(1460 + before, 60_000, 1460)]
     assert KAFKA.recognise(b"?" * (1460 + before) + data, b"", starts) == expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [(100_000, BEGUN), (99_999, 0)])
+def test_a_large_produce_that_names_its_topic_by_an_id_begins_with_one_batch(size, expected):
+    data = struct.pack(">qiibI", 0, size - 12, -1, 2, 0) + bytes(100_000 - 21)
+    topic = {"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitionData": [{"index": 0, "records": data}]}
+    asked = encode.request(0, 13, {"acks": -1, "topicData": [topic]})
+    assert KAFKA.recognise(prefixed(asked)[:1460], b"") == expected
 
 
 @pytest.mark.parametrize("at", [14, 20, 30])

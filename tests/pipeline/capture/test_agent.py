@@ -380,6 +380,15 @@ class TestRecognition:
         frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
         assert [f.correlation_id for f in frames if f.direction == "request"] == [*range(2, 9)]
 
+    @pytest.mark.parametrize("version", [12, 13])
+    def test_the_first_request_is_larger_than_what_is_kept(self, tmp_path, version):
+        flow = Flow().open()
+        for number in (1, 2):
+            flow.send(0, large_produce(number, 100, version)).send(1, response(number, bytes(40)))
+        frames, gaps, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert [f.correlation_id for f in frames] == [1, 1, 2, 2]
+        assert not gaps
+
 
 class TestExchanges:
     def test_a_request_before_its_response_and_held_until_it_comes(self, tmp_path):
