@@ -165,8 +165,8 @@ class KafkaPairer:
         lost, self._lost_responses = self._lost_responses, False
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
         self.last_answer = correlation_id if correlation_id is not None else self.last_answer
-        while lost and self._outstanding and self._outstanding[0].is_token and correlation_id in self._awaited:
-            self._pass_over()  # its answer was lost
+        if correlation_id is not None and correlation_id in self._awaited:
+            self._pass_over_tokens()
         head = self._outstanding[0] if self._outstanding else None
         if head is not None and head.is_token:
             self._pop()
@@ -358,6 +358,14 @@ class KafkaPairer:
     def _pass_over(self) -> None:
         """The next in line will not be answered: a later one was."""
         self._remember_passed(self._pop())
+
+    def _pass_over_tokens(self) -> None:
+        """Tokens next in line have no answer to come, since a request behind them was answered.
+
+        It was lost, or there is none: brokers do not answer the last token of GSSAPI.
+        """
+        while self._outstanding[0].is_token:
+            self._pop()
 
     def _remember_passed(self, passed: _Request) -> None:
         self._passed_over[passed.ordinal] = passed

@@ -135,6 +135,22 @@ class TestOddClientIds:
         assert pairer.request(raw(request(3, key=3, client_id=self.ODD))).flags == 0
 
 
+def test_the_last_token_of_gssapi_is_not_answered():
+    pairer = KafkaPairer()
+    pairer.request(raw(request(1, key=17, version=0, body=struct.pack(">h", 6) + b"GSSAPI")))
+    pairer.response(raw(response(1)))
+    for asked, answered in ((b"\x60\x82\x02\x4a", b"\x60\x6a"), (b"", b"\x05\x04\x05\xff")):
+        pairer.request(raw(prefixed(asked)))
+        assert pairer.response(raw(prefixed(answered))).flags == FrameFlags.SASL_TOKEN
+    pairer.request(raw(prefixed(b"\x05\x04\x04\xff")))
+    first = pairer.request(raw(request(3, key=3, version=1)))
+    answer = pairer.response(raw(response(3)))
+    assert (answer.exchange_ordinal, answer.api_key, answer.flags) == (first.exchange_ordinal, 3, 0)
+    assert pairer.unanswered() == []
+    pairer.request(raw(request(4)))
+    assert pairer.in_good_order() is not None
+
+
 def test_tokens_whose_handshake_was_lost_go_on_until_a_header_comes():
     pairer = KafkaPairer()
     pairer.request(raw(request(1)))
