@@ -43,6 +43,10 @@ MAX_CANDIDATES = 32
 BEGIN_BYTES = 2 * ENOUGH_BYTES
 """Of a request that is larger than all that is there: so many are read."""
 
+MAX_TOKENS = 8
+"""Of a client that authenticates without a handshake; GSSAPI takes three."""
+
+_GSSAPI = b"\x60"
 _API_VERSIONS = 18
 _PREFIX = struct.Struct(">i")
 _READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
@@ -66,7 +70,7 @@ class KafkaProtocol:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
-            return self._midway(client, starts) if client else self._answers(server)
+            return self._behind_tokens(client) or self._midway(client, starts) if client else self._answers(server)
         reading, peek = first
         if peek.is_odd:
             is_whole = reading is Reading.WHOLE and _is_half_readable(peek.client_id or b"")
@@ -107,6 +111,12 @@ class KafkaProtocol:
         if _correlation_id(server) != peek.correlation_id or len(server) < end:
             return False
         return bool(self._reads(server[4:end], "response", peek.api_key, peek.api_version))
+
+    def _behind_tokens(self, client: bytes) -> float:
+        """Confidence in a client that authenticates by GSSAPI without a handshake: requests follow its tokens."""
+        requests = client[_end_of_tokens(client) :]
+        first = self._first_frame(requests) if len(requests) < len(client) else None
+        return WHOLE * (first is not None and _alone(*first, requests) == WHOLE)
 
     def _midway(self, client: bytes, starts: Sequence[int]) -> float:
         return MIDWAY if self._is_begun(client, starts) or self._is_found(client) else 0.0
@@ -198,6 +208,20 @@ def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
 def _is_half_readable(client_id: bytes) -> bool:
     """Whether half of the bytes are ASCII: numbers, which stand there in other protocols, are small or random."""
     return 2 * len(_NOT_READABLE.sub(b"", client_id)) >= len(client_id)
+
+
+def _end_of_tokens(client: bytes) -> int:
+    """Where the GSSAPI tokens end that a client of 0.9 begins with; 0 if it does not, or no request follows yet."""
+    if client[4:5] != _GSSAPI:
+        return 0
+    at = 0
+    for _ in range(MAX_TOKENS):
+        if len(client) < at + HEADER_BYTES:
+            return 0
+        if peek_prefixed(client, at) is not None:
+            return at
+        at += 4 + max(_PREFIX.unpack_from(client, at)[0], 0)
+    return 0
 
 
 def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:

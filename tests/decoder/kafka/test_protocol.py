@@ -160,6 +160,31 @@ def test_several_requests_at_once_are_recognised():
     assert KAFKA.recognise(request(1) + request(2), b"") == WHOLE
 
 
+GSSAPI = [bytes.fromhex("6082024a06092a864886f71201020201006e820239") + bytes(range(200)) * 2, b"", b"\5\4\4\xff" * 8]
+
+
+def test_clients_of_0_9_begin_with_tokens_of_gssapi():
+    tokens = b"".join(map(prefixed, GSSAPI))
+    asked = request(1, key=3, version=0, body=bytes(4))
+    assert KAFKA.recognise(tokens + asked, b"") == WHOLE
+    assert KAFKA.recognise(tokens + asked, prefixed(GSSAPI[0])) == WHOLE
+    assert KAFKA.recognise(tokens + asked[:-1], b"") == 0
+
+
+@pytest.mark.parametrize("before", [b"\x30" + GSSAPI[0], b"", GSSAPI[0][:-1]])
+def test_a_request_behind_something_else_is_not_the_first_of_a_stream(before):
+    asked = request(1, key=3, version=0, body=bytes(4))
+    size = struct.pack(">i", len(GSSAPI[0]))
+    assert KAFKA.recognise(size + before + asked, b"") <= MIDWAY
+
+
+def test_tokens_of_gssapi_that_no_request_follows_are_not_enough():
+    tokens = b"".join(map(prefixed, GSSAPI))
+    assert KAFKA.recognise(tokens, tokens) == 0
+    assert KAFKA.recognise(tokens * 3, tokens) == 0
+    assert KAFKA.recognise(tokens + request(1, key=3, version=0, body=b"no such body"), tokens) == 0
+
+
 def test_joined_in_the_middle_of_a_request():
     assert KAFKA.recognise(b"end of a request" + request(8) + request(9), b"") == MIDWAY
 

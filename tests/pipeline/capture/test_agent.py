@@ -450,6 +450,17 @@ class TestExchanges:
         assert not any(b"s3cret" in f.frame or b"alice" in f.frame for f in frames)
         assert [f.api_key for f in frames if not f.flags & FrameFlags.SASL_TOKEN] == [17, 17, 18, 18]
 
+    def test_gssapi_tokens_without_a_handshake_do_not_land(self, tmp_path):
+        flow = Flow().open().send(0, prefixed(b"\x60s3cret" * 50)).send(1, prefixed(b"\x60s3cret"))
+        flow.send(0, prefixed(b"")).send(1, prefixed(b"\5\4s3cret")).send(0, prefixed(b"\5\4s3cret"))
+        for number in (1, 2, 3):
+            flow.send(0, request(number)).send(1, response(number))
+        frames, gaps, _ = read(flow.close().write(tmp_path / "x.pcap"), payload_policy="full")
+        assert [f.correlation_id for f in frames if not f.flags & FrameFlags.SASL_TOKEN] == [1, 1, 2, 2, 3, 3]
+        assert len(frames) == 11
+        assert not any(b"s3cret" in f.frame for f in frames)
+        assert not gaps
+
     def test_ports_used_again_are_another_connection(self, tmp_path):
         first = Flow().open().send(0, request(1)).send(1, response(1)).close()
         second = Flow(isn=(7_000_000, 9_000_000), ts=first.ts).open().send(0, request(1)).send(1, response(1)).close()
