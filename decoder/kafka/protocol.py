@@ -125,7 +125,11 @@ class KafkaProtocol:
         """Whether a request that is larger than all that is there begins behind a short segment."""
         places = [at for at in behind_short_segments(starts) if at + HEADER_BYTES <= len(client)]
         headers = [(at, header) for at in places if (header := peek_prefixed(client, at)) is not None]
-        begun = [(at + 4, size) for at, (size, peek) in headers if peek.client_id and at + 4 + size > len(client)]
+        begun = [
+            (at + 4, size)
+            for at, (size, peek) in headers
+            if peek.known and peek.client_id and at + 4 + size > len(client)
+        ]
         return any(
             read_request(self._codec, client[at : at + BEGIN_BYTES], size) is Reading.BEGUN
             for at, size in begun[:MAX_CANDIDATES]
@@ -218,7 +222,8 @@ def _end_of_tokens(client: bytes) -> int:
     for _ in range(MAX_TOKENS):
         if len(client) < at + HEADER_BYTES:
             return 0
-        if peek_prefixed(client, at) is not None:
+        header = peek_prefixed(client, at)
+        if header is not None and header[1].known:
             return at
         at += 4 + max(_PREFIX.unpack_from(client, at)[0], 0)
     return 0
