@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +26,11 @@ MAX_READ_BYTES = 8 * MAX_SEARCH_BYTES
 MAX_READ_RATIO = 16
 """Bytes that may be decoded as a trial: so many, and of more than that so many for each byte taken. A stream of headers
 that all claim to be megabytes long must not take all our time."""
+
+GLANCE_PLACES = 256
+GLANCE_BYTES = 128 * 1024
+"""Places between segment starts that one glance at a window of a stream may judge, and bytes that it may decode as a
+trial: many follow as the window moves, and see the same bytes again."""
 
 HOLD_SCANNED_BYTES = 64 * 1024
 """On a connection of which nothing is known yet, a place between segment starts waits so long for a better one: frames
@@ -76,17 +81,37 @@ _Candidate = tuple[int, int, bool, bool]
 """Needed, position, begins a segment, is strong."""
 
 
+class Glance:
+    """What is left to spend on one look at a window, by all searches in it."""
+
+    def __init__(self) -> None:
+        self._places = GLANCE_PLACES
+        self._bytes = GLANCE_BYTES
+
+    def may_judge(self) -> bool:
+        """Whether one more place between segment starts may be judged."""
+        self._places -= 1
+        return self._places >= 0
+
+    def may_read(self, size: int) -> bool:
+        """Whether so many bytes more may be decoded as a trial."""
+        self._bytes -= size
+        return self._bytes >= 0
+
+
 class Search(ABC):
     """Takes the bytes of one direction until a frame boundary is found. Positions count from the search's begin.
 
     Args:
         pattern: matches, without taking bytes, where a frame might begin.
         pattern_bytes: how many bytes that looks at.
+        glance: what it may spend, if it is one of many searches in nearly the same bytes.
     """
 
-    def __init__(self, pattern: re.Pattern[bytes], pattern_bytes: int) -> None:
+    def __init__(self, pattern: re.Pattern[bytes], pattern_bytes: int, glance: Glance | None = None) -> None:
         self._pattern = pattern
         self._pattern_bytes = pattern_bytes
+        self._glance = glance
         self._data = bytearray()
         self._base = 0
         self._starts: list[int] = []
@@ -160,6 +185,8 @@ class Search(ABC):
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
         for match in self._pattern.finditer(self._data, max(0, self._scanned - self._base)):
+            if self._glance is not None and not self._glance.may_judge():
+                break
             position = self._base + match.start()
             heapq.heappush(self._candidates, (position, position, False, False))
             self._scanned = position + 1
@@ -215,6 +242,8 @@ class Search(ABC):
         self._read += size
         if self._read > MAX_READ_BYTES + MAX_READ_RATIO * self._end:
             return None
+        if self._glance is not None and not self._glance.may_read(size):
+            return None
         return bytes(self._data[position - self._base : position - self._base + size])
 
     def _ends_segment(self, position: int) -> bool:
@@ -247,13 +276,33 @@ class Search(ABC):
         heapq.heapify(self._candidates)
 
 
+def lined_up(starts: Sequence[int], size: int, end_of: Callable[[int], int | None]) -> dict[int, int]:
+    """Starts of segments from which on frames follow one another to the end, each at such a start; where each ends.
+
+    Frames that another protocol carries hardly do.
+
+    Args:
+        size: how many bytes there are.
+        end_of: where the frame at a place ends by its header, if one may begin there; 0 if its header is not all there.
+    """
+    ends: dict[int, int] = {}
+    cut = {size}  # where there is no header to contradict
+    for at in reversed(starts):
+        end = end_of(at)
+        if end == 0:
+            cut.add(at)
+        elif end is not None and (end > size or end in ends or end in cut):
+            ends[at] = end
+    return dict(reversed(ends.items()))
+
+
 def behind_short_segments(starts: Sequence[int]) -> list[int]:
     """Those starts of segments before which a segment ends that is shorter than others: there a sender had said all.
 
     A message that is larger than a segment fills each of its segments but the last.
     """
-    sizes = [end - start for start, end in pairwise(starts)]
-    return [start for start, before in zip(starts[1:], sizes, strict=True) if before < max(sizes)]
+    longest = max((end - start for start, end in pairwise(starts)), default=0)
+    return [start for before, start in pairwise(starts) if start - before < longest]
 
 
 def surer(confidence: float, *, reads: bool, known: bool) -> float:

@@ -14,10 +14,10 @@ from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.reading import ENOUGH_BYTES, Reading, read_request
-from decoder.kafka.resync import MAX_ASKED, KafkaSearch
+from decoder.kafka.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
 from decoder.model import Direction
 from decoder.protocol import Framer, FramerState, Pairer
-from decoder.resync import Found, behind_short_segments
+from decoder.resync import Found, Glance, behind_short_segments, lined_up
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
@@ -39,6 +39,9 @@ MIN_CHAIN = 8
 
 MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
+
+MAX_READ = 4
+"""Of requests that begin where segments do, so many are read."""
 
 BEGIN_BYTES = 2 * ENOUGH_BYTES
 """Of a request that is larger than all that is there: so many are read."""
@@ -70,7 +73,9 @@ class KafkaProtocol:
         """See decoder.protocol.WireProtocol.recognise."""
         first = self._first_frame(client)
         if first is None:
-            return self._behind_tokens(client) or self._midway(client, starts) if client else self._answers(server)
+            return (
+                self._behind_tokens(client) or self._midway(client, starts) if client else self._answers(server, starts)
+            )
         reading, peek = first
         if peek.is_odd:
             is_whole = reading is Reading.WHOLE and _is_half_readable(peek.client_id or b"")
@@ -119,27 +124,38 @@ class KafkaProtocol:
         return WHOLE * (first is not None and _alone(*first, requests) == WHOLE)
 
     def _midway(self, client: bytes, starts: Sequence[int]) -> float:
-        return MIDWAY if self._is_begun(client, starts) or self._is_found(client) else 0.0
+        return MIDWAY if self._are_lined_up(client, starts) or self._is_found(client) else 0.0
 
-    def _is_begun(self, client: bytes, starts: Sequence[int]) -> bool:
-        """Whether a request that is larger than all that is there begins behind a short segment."""
-        places = [at for at in behind_short_segments(starts) if at + HEADER_BYTES <= len(client)]
-        headers = [(at, header) for at in places if (header := peek_prefixed(client, at)) is not None]
-        begun = [
-            (at + 4, size)
-            for at, (size, peek) in headers
-            if peek.known and peek.client_id and at + 4 + size > len(client)
-        ]
-        return any(
-            read_request(self._codec, client[at : at + BEGIN_BYTES], size) is Reading.BEGUN
-            for at, size in begun[:MAX_CANDIDATES]
+    def _are_lined_up(self, client: bytes, starts: Sequence[int]) -> bool:
+        """Whether requests follow one another up to the end of these bytes, each of which begins where a segment does.
+
+        One larger than all that is there begins behind a short segment.
+        """
+
+        def end_of(at: int) -> int | None:
+            if at + HEADER_BYTES > len(client):
+                return 0
+            header = peek_prefixed(client, at)
+            if header is None or not (header[1].known and header[1].client_id):
+                return None
+            return at + 4 + header[0]
+
+        ends = lined_up(starts, len(client), end_of)
+        whole = [at for at, end in ends.items() if end <= len(client)]
+        begun = [at for at in behind_short_segments(starts) if ends.get(at, 0) > len(client)]
+        return any(self._reads_as(Reading.WHOLE, client[at : ends[at]]) for at in whole[:MAX_READ]) or any(
+            self._reads_as(Reading.BEGUN, client[at : at + BEGIN_BYTES]) for at in begun[:MAX_CANDIDATES]
         )
+
+    def _reads_as(self, reading: Reading, data: bytes) -> bool:
+        """Whether a request, of which these are the first bytes, reads so."""
+        return read_request(self._codec, data[4:], int(_PREFIX.unpack_from(data)[0])) is reading
 
     def _is_found(self, client: bytes) -> bool:
         """Whether a whole request stands somewhere, with the end of what is there or another request behind it."""
-        begin = 0
+        begin, glance = 0, Glance()
         for _ in range(MAX_CANDIDATES):
-            found = KafkaSearch("request", NoEvidence()).push(client[begin:], 0, is_segment_start=not begin)
+            found = KafkaSearch("request", NoEvidence(), glance).push(client[begin:], 0, is_segment_start=not begin)
             if found is None:
                 break
             if self._is_request(found):
@@ -154,11 +170,28 @@ class KafkaProtocol:
         is_unknown = reading in (Reading.UNKNOWN_API, Reading.UNKNOWN_VERSION)
         return reading is Reading.WHOLE or (is_unknown and _is_chain_of_one_client(data))
 
-    def _answers(self, server: bytes) -> float:
+    def _answers(self, server: bytes, starts: Sequence[int]) -> float:
         """Confidence in responses none of whose requests was captured."""
         if len(server) < TELLING_BYTES:
             return 0.0
-        found = KafkaSearch("response", KafkaPairer(self._reads)).push(server, 0, is_segment_start=True)
+        return self._found_answers(server) or MIDWAY * self._are_answers_lined_up(server, starts)
+
+    def _are_answers_lined_up(self, server: bytes, starts: Sequence[int]) -> bool:
+        """Whether responses follow one another, each where a segment begins, and one of them can be no other's."""
+
+        def end_of(at: int) -> int | None:
+            if at + RESPONSE_HEADER.size > len(server):
+                return 0
+            size, _ = RESPONSE_HEADER.unpack_from(server, at)
+            return at + 4 + int(size) if limits.MIN_FRAME_BYTES <= size <= limits.MAX_FRAME_BYTES else None
+
+        ends = lined_up(starts, len(server), end_of)
+        followed = [at for at, end in ends.items() if end in ends and end - at >= 4 + TELLING_BYTES]
+        ordered = [at for at in followed if may_follow(*(_id_at(server, place) for place in (at, ends[at])))]
+        return any(reads_as_telling(self._reads, server[at + 4 : ends[at]]) for at in ordered[:GLANCE_ASKED])
+
+    def _found_answers(self, server: bytes) -> float:
+        found = KafkaSearch("response", KafkaPairer(self._reads), Glance()).push(server, 0, is_segment_start=True)
         if found is None or not self._is_telling(found.rest[0][0]):
             return 0.0
         return MIDWAY if found.skipped else BEGUN
@@ -254,6 +287,10 @@ def _is_chain_of_one_client(data: bytes) -> bool:
             return False
         at, count, last = at + 4 + size, count + 1, peek
     return count >= MIN_CHAIN
+
+
+def _id_at(server: bytes, at: int) -> int:
+    return int(RESPONSE_HEADER.unpack_from(server, at)[1])
 
 
 def _correlation_id(server: bytes) -> int | None:

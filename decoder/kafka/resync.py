@@ -15,7 +15,7 @@ from decoder import limits
 from decoder.kafka.evidence import TELLING_BYTES, Evidence
 from decoder.kafka.peek import HEADER_BYTES, REQUEST_CANDIDATES, RequestPeek, peek_prefixed
 from decoder.model import Direction
-from decoder.resync import NOT_HERE, Search, Verdict, surer
+from decoder.resync import NOT_HERE, Glance, Search, Verdict, surer
 
 MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
@@ -35,14 +35,17 @@ ONE_SIDED_RUN = 3
 MAX_ASKED = 16
 """Responses of one search that are tried as every api that a response may be known by."""
 
+GLANCE_ASKED = 6
+"""Those of one glance: see decoder.resync.Glance."""
+
 ONE_SIDED_CONFIDENCE = 0.6
 """Of responses none of whose requests was captured."""
 
 _RESPONSE_CANDIDATES = re.compile(rb"(?=\x00\x00(?:[^\x00].|\x00[\x04-\xff])....)", re.DOTALL)
-_RESPONSE_HEADER = struct.Struct(">ii")
+RESPONSE_HEADER = struct.Struct(">ii")
 
 
-def _may_follow(previous: int | None, correlation_id: int) -> bool:
+def may_follow(previous: int | None, correlation_id: int) -> bool:
     """Whether a response may follow that with the id ``previous`` (None: it is the first looked at)."""
     return previous is None or 0 < (correlation_id - previous) % (1 << 32) <= MAX_CORRELATION_STEP
 
@@ -50,11 +53,11 @@ def _may_follow(previous: int | None, correlation_id: int) -> bool:
 class KafkaSearch(Search):
     """See decoder.resync.Search."""
 
-    def __init__(self, direction: Direction, evidence: Evidence) -> None:
+    def __init__(self, direction: Direction, evidence: Evidence, glance: Glance | None = None) -> None:
         self._is_request = direction == "request"
-        super().__init__(REQUEST_CANDIDATES if self._is_request else _RESPONSE_CANDIDATES, HEADER_BYTES)
+        super().__init__(REQUEST_CANDIDATES if self._is_request else _RESPONSE_CANDIDATES, HEADER_BYTES, glance)
         self._evidence = evidence
-        self._asked = 0
+        self._to_ask = MAX_ASKED if glance is None else GLANCE_ASKED
 
     @property
     def _is_new(self) -> bool:
@@ -139,7 +142,7 @@ class KafkaSearch(Search):
             if self._end < at + 8:
                 return Verdict(needed=at + 8)
             size, correlation_id = self._response_header(at)
-            if not self._is_size(size, is_start=is_start) or not _may_follow(previous, correlation_id):
+            if not self._is_size(size, is_start=is_start) or not may_follow(previous, correlation_id):
                 break
             following = at + 4 + size
             is_awaited = self._evidence.awaits(correlation_id)
@@ -182,12 +185,12 @@ class KafkaSearch(Search):
     def _is_followed(self, position: int, correlation_id: int, *, is_start: bool) -> bool:
         """Whether another response stands behind one with this id; between segments it must be an expected one."""
         size, following_id = self._response_header(position)
-        if not self._is_size(size, is_start=True) or not _may_follow(correlation_id, following_id):
+        if not self._is_size(size, is_start=True) or not may_follow(correlation_id, following_id):
             return False
         return is_start or self._evidence.awaits(following_id) or self._evidence.may_have_missed(following_id)
 
     def _response_header(self, position: int) -> tuple[int, int]:
-        size, correlation_id = _RESPONSE_HEADER.unpack_from(self._data, position - self._base)
+        size, correlation_id = RESPONSE_HEADER.unpack_from(self._data, position - self._base)
         return size, correlation_id
 
     def _reads(self, position: int, size: int, peek: RequestPeek) -> bool | None:
@@ -200,7 +203,7 @@ class KafkaSearch(Search):
 
     def _tells(self, position: int, size: int, correlation_id: int) -> bool:
         """Whether a response speaks for itself; that takes long to find out, so it is asked a few times only."""
-        if size < TELLING_BYTES or self._asked == MAX_ASKED:
+        if size < TELLING_BYTES or not self._to_ask:
             return False
-        self._asked += 1
+        self._to_ask -= 1
         return bool(self._reads_response(position, size, correlation_id))

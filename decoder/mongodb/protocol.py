@@ -13,7 +13,7 @@ from decoder.mongodb.peek import possible_header
 from decoder.mongodb.resync import MongoSearch
 from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
 from decoder.protocol import Framer, FramerState, Pairer
-from decoder.resync import behind_short_segments
+from decoder.resync import Glance, behind_short_segments, lined_up
 
 SURE = 1.0
 """The server's first message answers the client's first."""
@@ -45,7 +45,7 @@ class MongoProtocol:
             return self._answers(server, starts)
         alone = _alone(client, "request")
         if not alone:
-            is_there = _is_lined_up(client, starts, "request") or _is_found(client, "request")
+            is_there = _are_lined_up(client, starts, "request") or _is_found(client, "request")
             return MIDWAY if is_there else 0.0
         if len(server) < HEADER_BYTES:
             return alone
@@ -66,7 +66,7 @@ class MongoProtocol:
         """Confidence in responses none of whose requests was captured."""
         if _alone(server, "response") == WHOLE and _is_telling(server):
             return BEGUN
-        return MIDWAY if _is_lined_up(server, starts, "response") or _is_found(server, "response") else 0.0
+        return MIDWAY if _are_lined_up(server, starts, "response") or _is_found(server, "response") else 0.0
 
 
 def _alone(data: bytes, direction: Direction) -> float:
@@ -99,20 +99,21 @@ def _is_telling(data: bytes) -> bool:
     return header.opcode in (OP_COMPRESSED, OP_REPLY) and header.length > HEADER_BYTES + 20
 
 
-def _is_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> bool:
+def _are_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> bool:
     """Whether messages follow one another up to the end of these bytes, each of which begins where a segment does.
 
-    Messages that another protocol carries hardly do. A request larger than all that is there begins behind a short
-    segment: those inside of a message are as long as they can be.
+    A request larger than all that is there begins behind a short segment: those inside of a message are as long as they
+    can be.
     """
-    last = {at for at in (*starts, len(data)) if at + HEADER_BYTES > len(data)}  # there is no header to contradict
-    ends: dict[int, int] = {}  # of messages from which on it is so
-    for at in reversed(starts):
-        header = possible_header(data, at, direction) if at + HEADER_BYTES <= len(data) else None
-        end = at + header.length if header is not None else 0
-        if end in ends or end in last or end > len(data):
-            ends[at] = end
-    whole = [at for at in reversed(ends) if ends[at] <= len(data)]
+
+    def end_of(at: int) -> int | None:
+        if at + HEADER_BYTES > len(data):
+            return 0
+        header = possible_header(data, at, direction)
+        return at + header.length if header is not None else None
+
+    ends = lined_up(starts, len(data), end_of)
+    whole = [at for at in ends if ends[at] <= len(data)]
     if any(_is_whole(data[at : ends[at]], direction) for at in whole[:MAX_READ]):
         return True
     begun = ends.keys() & behind_short_segments(starts) if direction == "request" and not whole else ()
@@ -129,9 +130,9 @@ def _is_found(data: bytes, direction: Direction) -> bool:
 
     One alone may be what another protocol carries: then something else stands behind it.
     """
-    begin = 0
+    begin, glance = 0, Glance()
     for _ in range(MAX_CANDIDATES):
-        found = MongoSearch(direction, MongoPairer()).push(data[begin:], 0, is_segment_start=not begin)
+        found = MongoSearch(direction, MongoPairer(), glance).push(data[begin:], 0, is_segment_start=not begin)
         if found is None:
             return False
         rest = found.rest[0][0]

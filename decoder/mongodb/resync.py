@@ -12,7 +12,7 @@ from decoder.mongodb.messages import decode_message
 from decoder.mongodb.pairing import MongoPairer
 from decoder.mongodb.peek import REQUEST_PATTERN, RESPONSE_PATTERN, possible_header
 from decoder.mongodb.wire import HEADER_BYTES, Header
-from decoder.resync import LENGTH_BYTES, NOT_HERE, Search, Verdict, surer
+from decoder.resync import LENGTH_BYTES, NOT_HERE, Glance, Search, Verdict, surer
 
 MISSED_CONFIDENCE = 0.6
 """Of a response that decodes, and whose request may have been sent where the capture lost bytes."""
@@ -24,10 +24,10 @@ ONE_SIDED_CONFIDENCE = 0.6
 class MongoSearch(Search):
     """See decoder.resync.Search."""
 
-    def __init__(self, direction: Direction, evidence: MongoPairer) -> None:
+    def __init__(self, direction: Direction, evidence: MongoPairer, glance: Glance | None = None) -> None:
         self._direction: Direction = direction
         pattern = REQUEST_PATTERN if direction == "request" else RESPONSE_PATTERN
-        super().__init__(pattern, HEADER_BYTES)
+        super().__init__(pattern, HEADER_BYTES, glance)
         self._evidence = evidence
 
     @property

@@ -85,16 +85,14 @@ class Recognition:
         self.seen += _cost(event)
         if self.seen < self._next_try:
             return None
-        found = self._look(at_end=False)
+        is_full = self._kept > RECOGNISE_BYTES
+        found = self._look(at_end=is_full)
         if found is not None:
             return found
-        if self._kept <= RECOGNISE_BYTES:
+        if not is_full:
             if self.seen > EAGER_BYTES:
-                self._next_try = self.seen * 5 // 4
+                self._next_try = self.seen + self._kept // 4
             return None
-        found = self._look(at_end=True)
-        if found is not None:
-            return found
         joined_midway = self._connection.client is None or any(e.lost for e in self.events)
         if not joined_midway or self.seen > GIVE_UP_BYTES or self._is_tls():
             self.give_up()
@@ -202,12 +200,13 @@ def _cost(event: StreamEvent) -> int:
 
 def _recognise(protocol: WireProtocol, client: Sequence[_Run], server: Sequence[_Run], *, from_start: bool) -> float:
     """How sure the runs of both directions are this protocol; 0 if not sure enough."""
+    is_silent = not any(run.data for run in client)
     sure = protocol.recognise(client[0].data, server[0].data, (client[0] if client[0].data else server[0]).starts)
-    if sure >= (SURE_ENOUGH if from_start else SURE_ENOUGH_MIDWAY):
+    if sure >= (SURE_ENOUGH if from_start and not is_silent else SURE_ENOUGH_MIDWAY):
         return sure
     later = [protocol.recognise(run.data, b"", run.starts) for run in client[1:][-MAX_RUNS:]]
-    if not any(run.data for run in client):
-        later += [protocol.recognise(b"", run.data, run.starts) for run in server[-MAX_RUNS:]]
+    if is_silent:
+        later += [protocol.recognise(b"", run.data, run.starts) for run in server[1:][-MAX_RUNS:]]
     return max((sure for sure in later if sure >= SURE_ENOUGH_MIDWAY), default=0.0)
 
 

@@ -16,9 +16,11 @@ import pytest
 import zstandard
 
 from decoder.model import Frame, FrameFlags, Gap
+from decoder.resync import Search
 from pipeline.capture.agent import HOLD_US, frames_of
 from pipeline.capture.link import ACK, FIN, RST, SYN, Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.recognition import RECOGNISE_BYTES, Recognition
 from pipeline.capture.sources import read_packets
 from pipeline.capture.stats import CaptureStats
 from tests.decoder.kafka import encode
@@ -54,9 +56,20 @@ def content(frames: list[Frame]) -> Counter:
 
 
 @cache
-def large_produce(number: int, kilobytes: int, version: int = 9) -> bytes:
+def large_batch(number: int, kilobytes: int, value: bytes | None) -> bytes:
+    return batch([record(b"key", value or random.Random(number).randbytes(1000 * kilobytes))])
+
+
+def large_fetched(number: int, kilobytes: int, value: bytes | None = None) -> bytes:
+    """A response with one batch of that size, with its length prefix."""
+    partition = {"partitionIndex": 0, "highWatermark": number, "records": large_batch(number, kilobytes, value)}
+    body = {"responses": [{"topic": "orders", "partitions": [partition]}]}
+    return prefixed(encode.response(1, 11, body, correlation_id=number))
+
+
+def large_produce(number: int, kilobytes: int, version: int = 9, value: bytes | None = None) -> bytes:
     """A request with one batch of that size, with its length prefix."""
-    records = batch([record(b"key", random.Random(number).randbytes(1000)) for _ in range(kilobytes)])
+    records = large_batch(number, kilobytes, value)
     topic = {"name": "orders"} if version < 13 else {"topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
     body = {"acks": 1, "topicData": [{**topic, "partitionData": [{"index": 0, "records": records}]}]}
     return prefixed(encode.request(0, version, body, client_id="producer-1", correlation_id=number))
@@ -263,6 +276,18 @@ class TestOneDirection:
         assert {g.direction for g in gaps} >= {"request"}
         assert not stats.not_recognised.keys() - {"no_data"}
 
+    @pytest.mark.parametrize("kilobytes", [2, 10, 50])
+    @pytest.mark.parametrize("side", [0, 1])
+    def test_joined_midway_in_records_of_small_numbers(self, tmp_path, kilobytes, side):
+        """They look like headers everywhere: those that begin with a segment are found nevertheless."""
+        source, flow = random.Random(kilobytes), Flow()
+        for number in range(1, 9):
+            value = b"".join(struct.pack(">i", source.randrange(200)) for _ in range(kilobytes * 256))
+            message = (large_produce, large_fetched)[side](number, kilobytes, value=value)
+            flow.send(side, message[700 * (number == 1) :])
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert [f.correlation_id for f in frames] == [*range(2, 9)]
+
     @pytest.mark.parametrize("opened", [True, False])
     def test_the_answers_of_zookeeper_have_numbers_too(self, tmp_path, opened):
         flow = Flow().open() if opened else Flow()
@@ -388,6 +413,32 @@ class TestRecognition:
         frames, gaps, _ = read(flow.write(tmp_path / "x.pcap"))
         assert [f.correlation_id for f in frames] == [1, 1, 2, 2]
         assert not gaps
+
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("header", [
+        struct.pack(">ii", 200, 5), struct.pack(">ihhih", 1_000_000, 3, 1, 7, 3) + b"app",
+        struct.pack("<iiiiIBiB", 52, 5, 0, 2013, 0, 0, 21, 2), struct.pack("<iiiiIBiB", 52, 5, 7, 2013, 0, 0, 21, 2),
+    ])  # fmt: skip
+    def test_bytes_full_of_headers_are_not_judged_over_and_over(self, tmp_path, monkeypatch, side, header):
+        judged = Counter()
+
+        def judge(search: Search, position: int, *, is_start: bool) -> None:
+            judged[type(search)] += 1
+            original_judge(search, position, is_start=is_start)
+
+        original_judge = Search._judge
+        monkeypatch.setattr(Search, "_judge", judge)
+        data = header * (500_000 // len(header))
+        frames, _, stats = read(Flow().send(side, data).write(tmp_path / "x.pcap"))
+        assert not frames
+        assert stats.not_recognised == {"not_recognised": 1}
+        assert 0 < judged.total() < len(data) / 10
+
+    def test_the_window_does_not_grow(self, tmp_path, monkeypatch):
+        windows = []
+        monkeypatch.setattr(Recognition, "_look", lambda self, **_: windows.append(self.buffered))
+        read(Flow().send(0, random.Random(1).randbytes(3_000_000), 1000).write(tmp_path / "x.pcap"))
+        assert RECOGNISE_BYTES < max(windows) < RECOGNISE_BYTES * 3 / 2
 
 
 class TestExchanges:
