@@ -25,8 +25,10 @@ from benchmarks.spark import identity
 from pipeline.capture.reading import read_capture
 from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.lake import Lake, create_tables
+from pipeline.streaming.lake import Lake, create_tables, read_table
 from pipeline.streaming.session import build_session
+from pipeline.streaming.sinks import append
+from pipeline.tables import TABLES
 
 ROUNDS = 3
 UNIT = 4_000
@@ -123,17 +125,28 @@ def floor(spark: SparkSession, landing: Path, target: Path) -> Cost:
     return Cost.now() - begun
 
 
+def copy(spark: SparkSession, lake: Lake, target: Lake) -> Cost:
+    """All rows of a lake's tables into another lake's, as the job appends them: nothing is decoded or derived."""
+    create_tables(spark, target)
+    begun = Cost.now()
+    for table in TABLES.values():
+        append(read_table(spark, lake, table), target, table, None)
+    return Cost.now() - begun
+
+
 def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, rounds: int) -> None:
     """The job with the settings that users have, on new lakes whose tables were made before, in turn with the floor."""
     settings = StreamSettings()
     frames = spark.read.parquet(f"{landing}/date=*").count()
     floors: list[Cost] = []
     runs: list[dict[str, Cost]] = []
+    copies: list[Cost] = []
     for number in range(rounds + 1):
         floors.append(floor(spark, landing, root / f"floor-{number}"))
         lake = root / f"lake-{number}"
         create_tables(spark, Lake.at(lake))
         runs.append(watch.run(spark, landing, lake, settings))
+        copies.append(copy(spark, Lake.at(lake), Lake.at(root / f"copy-{number}")))
     first, later = runs[0], runs[1:]
     least = _median(floors[1:])
     plainly = f"first {settings.kernel_after_frames:,} of a worker plain"
@@ -144,6 +157,7 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
         ("silver: the query `exchanges`", _median([run["exchanges"] for run in later]), None),
         ("gold: the query `gold`", _median([run["gold"] for run in later]), None),
         ("all tables: the whole `wirelake stream --once`", _median([run["all"] for run in later]), "all"),
+        ("the finished tables, copied by Spark", _median(copies[1:]), None),
     ]
     CONSOLE.print()
     title = f"{frames:,} landed frames on local[2], warm session; medians of {rounds} rounds in turn after a first one"

@@ -26,6 +26,12 @@ _FIXED = {
     "spark.sql.ansi.enabled": "true",
 }
 
+_UNLIKE = (
+    *("exchange_id", "seq", "correlation_id", "ts", "ts_end", "request_ts", "response_ts"),
+    *("header", "body", "frame", "request_header", "request_body", "response_header", "response_body"),
+)
+"""Columns whose values differ from row to row: a dictionary of them is begun in vain for each Parquet file."""
+
 _DEFAULTS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",
@@ -45,6 +51,7 @@ _DEFAULTS = {
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "wirelake-warehouse"),
     # Each batch runs the same few hundred generated classes; the default of 100 compiles most of them every time.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in _UNLIKE},
 }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from pipeline.streaming.session import _environment, _settings
 from tests.requirements import ROOT
@@ -41,3 +44,11 @@ def test_what_is_chosen_wins_the_settings_over_spark_submit_but_not_what_delta_n
     assert settings["spark.sql.shuffle.partitions"] == "7"
     assert settings["spark.sql.session.timeZone"] == "UTC"
     assert settings["spark.sql.ansi.enabled"] == "true"
+
+
+def test_no_dictionary_is_begun_for_what_differs_from_row_to_row(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.sql("SELECT id AS ts, 'same' AS api_name FROM range(10)").coalesce(1)
+    rows.write.parquet(str(tmp_path / "rows"))
+    (file,) = (tmp_path / "rows").glob("*.parquet")
+    row_group = pq.ParquetFile(file).metadata.row_group(0)
+    assert [row_group.column(number).has_dictionary_page for number in range(2)] == [False, True]
