@@ -13,7 +13,7 @@ from decoder.kafka.embedded import Place, places, read_embedded
 from decoder.kafka.messages import RECORDS_REMOVED
 from decoder.kafka.program import Programs
 from decoder.kafka.records import batch_spans, summarise
-from decoder.model import Direction, Message
+from decoder.model import Direction, FrameFlags, Message
 from decoder.mongodb.explain import explain_message, uncompressed_message
 
 MESSAGE = "message"
@@ -84,7 +84,8 @@ def explain(
     budget = Budget()
     for span in spans:
         if span.type.endswith("records") and span.value:
-            lines += [_removed_line(frame, span)] if flags & RECORDS_REMOVED else _batch_lines(frame, span, budget)
+            removed = bool(flags & RECORDS_REMOVED)
+            lines += [_removed_line(frame, span)] if removed else _batch_lines(frame, span, budget, flags)
     by_path = {span.path: span for span in spans}
     for place in places(message, direction):
         lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags, budget)
@@ -131,10 +132,12 @@ def _removed_line(frame: bytes, span: FieldSpan) -> Line:
     )  # fmt: skip
 
 
-def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget) -> Iterator[Line]:
+def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget, flags: int) -> Iterator[Line]:
     """The record batches within a records field."""
     spans = batch_spans(frame, span.content_start, span.end)
-    for place, batch in zip(spans, summarise(frame, span.content_start, span.end, budget), strict=True):
+    measured = bool(flags & FrameFlags.SETS_MEASURED)
+    batches = summarise(frame, span.content_start, span.end, budget, measured=measured)
+    for place, batch in zip(spans, batches, strict=True):
         facts = [f"{batch['sizeInBytes']} bytes"]
         if "lastOffset" in batch:
             first = batch["lastOffset"] if batch["baseOffset"] is None else batch["baseOffset"]
@@ -182,7 +185,7 @@ def _embedded_lines(
             )
             yield _line(frame, inner)
             if inner.type.endswith("records") and inner.value:
-                yield from _batch_lines(frame, inner, budget)
+                yield from _batch_lines(frame, inner, budget, flags)
     if "error_code" in found:
         start = base + found["error_offset"]
         text = f"byte {start}: {found['error_detail']}"

@@ -65,6 +65,10 @@ class FrameFlags(IntFlag):
     FOLLOWING_RESPONSE = 32768
     """A further response where a request has several (MongoDB's exhaust): ``reply_to`` is the response before it. It
     has an exchange of its own, without a request."""
+    SETS_MEASURED = 65536
+    """The payload policy overwrote compressed messages of formats 0 and 1 (message sets). In the last bytes of the
+    value of each stands what only its content told, a ``decoder.kafka.message_sets.Extent``. The agent sets this flag
+    only where all records of the frame were overwritten, so that nothing a peer sent is taken for an extent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,8 @@ LANDING_COLUMNS = (
         "not match, 32 payload removed, 64 no response expected, 128 unanswered at close, 256 orphan response, "
         "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content, "
         "4096 record batch headers removed too, 8192 a body that did not decode removed, 16384 the reply to a command "
-        "with credentials, 32768 a further reply to a request that was answered (exhaust)",
+        "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
+        "left their count and first offset",
     ),
     _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
     _r(

@@ -92,6 +92,7 @@ class BodyReader:
         cursor: where the header or body begins; stands behind it afterwards.
         trace: called for each value in the order of the bytes, containers after their content.
         removed: the batch headers of records fields were overwritten before the frame was stored.
+        measured: see :func:`decoder.kafka.records.summarise`.
         strict: a string that is not UTF-8 is an error. Kafka takes it, but it tells other bytes from a message.
     """
 
@@ -102,6 +103,7 @@ class BodyReader:
         trace: Trace | None = None,
         *,
         removed: bool = False,
+        measured: bool = False,
         strict: bool = False,
     ) -> None:
         self._code = programs.code
@@ -110,6 +112,7 @@ class BodyReader:
         self._cursor = cursor
         self._trace = trace
         self._removed = removed
+        self._measured = measured
         self._strict = strict
         self._path: list[str | int] = []
         self._values = 0
@@ -336,6 +339,8 @@ class BodyReader:
         cursor.pos = content + size
         into[f"{name}SizeInBytes"] = size
         into["recordBatches"] = (
-            summary_of_removed(size) if self._removed else summarise(cursor.data, content, content + size, self._budget)
+            summary_of_removed(size)
+            if self._removed
+            else summarise(cursor.data, content, content + size, self._budget, measured=self._measured)
         )
         self._emit(op, start, content, size)

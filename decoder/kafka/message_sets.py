@@ -6,21 +6,39 @@ Layout: Kafka's LegacyRecord; wrappers: AbstractLegacyRecordBatch.DeepRecordsIte
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import Budget, decompress
-from decoder.reader import Cursor, as_int64
+from decoder.reader import as_int64
 
 _LOG_OVERHEAD = 12
 _SMALLEST = {0: 14, 1: 22}
 """The least size field of each format."""
 _PREFIX = struct.Struct(">qi4xbb")
+_INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 
+EXTENT = struct.Struct(">qi")
+"""How an :class:`Extent` stands in the last bytes of an overwritten value: int64 first offset, int32 number of
+messages, both 0 if nothing was known. Honoured only in frames with the flag SETS_MEASURED."""
 
-@dataclass(frozen=True, slots=True)
-class OldMessage:
+
+class Extent(NamedTuple):
+    """Which messages a compressed message wraps, as far as its own header (which has the last offset) does not say.
+
+    Attributes:
+        first_offset: absolute, if the wrapper's is.
+        messages: how many, at least 1.
+    """
+
+    first_offset: int
+    messages: int
+
+
+class OldMessage(NamedTuple):
     """One v0 or v1 message.
 
     Attributes:
@@ -71,95 +89,140 @@ def read_message_set(data: bytes, start: int, end: int, budget: Budget) -> Messa
     Raises:
         DecodeError: nothing of it can be read.
     """
-    outer = _message(Cursor(data, start, end))
-    codec = outer.attributes & _CODEC
-    if not codec:
+    outer, _ = _message(data, start, end)
+    if not outer.attributes & _CODEC:
         budget.take_record(start)
         return MessageSet(data, [outer])
-    if outer.value_size < 0:
-        raise DecodeError(ErrorCode.UNEXPECTED_NULL, outer.value_start, "a compressed message without a value")
-    try:
-        value = data[outer.value_start : outer.value_start + outer.value_size]
-        content = decompress(value, codec, budget, magic=outer.magic)
-    except DecodeError as error:
-        raise DecodeError(error.code, outer.value_start, error.detail) from error
+    content = _content(data, outer, budget)
     messages: list[OldMessage] = []
     try:
-        _read_inner(content, outer, messages, budget)
-        base = _base_offset(outer, messages)
+        for inner in _messages_within(content, budget):
+            messages.append(_with_time_of(outer, inner))  # noqa: PERF401 - what was read before an error must stay
+        base = _base_offset(outer, messages[-1].offset)
     except DecodeError as error:
         detail = f"byte {error.offset} of the decompressed messages: {error.detail}"
         if outer.magic == 1 and outer.offset != 0:
             messages.clear()
         return MessageSet(content, messages, DecodeError(error.code, outer.value_start, detail))
     if base:  # it may be any number, with hostile offsets
-        messages = [replace(message, offset=as_int64(base + message.offset)) for message in messages]
+        messages = [message._replace(offset=as_int64(base + message.offset)) for message in messages]
     return MessageSet(content, messages)
 
 
-def _read_inner(content: bytes, outer: OldMessage, messages: list[OldMessage], budget: Budget) -> None:
-    cursor = Cursor(content)
-    while cursor.remaining:
-        start = cursor.pos
-        inner = _message(cursor)
+def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Extent | None:
+    """What the content of the compressed message ``data[start:end]`` tells, if all of it can be read."""
+    try:
+        outer, _ = _message(data, start, end)
+        count = first = last = 0
+        for inner in _messages_within(_content(data, outer, budget), budget):
+            last = inner.offset
+            first = first if count else last
+            count += 1
+        return Extent(as_int64(_base_offset(outer, last) + first), count)
+    except DecodeError:
+        return None
+
+
+def stored_extent(data: bytes, start: int, end: int) -> Extent | None:
+    """The extent that stands in the place of the content of the compressed message ``data[start:end]``, if one does."""
+    try:
+        outer, _ = _message(data, start, end)
+    except DecodeError:
+        return None
+    if outer.value_size < EXTENT.size:
+        return None
+    extent = Extent(*EXTENT.unpack_from(data, end - EXTENT.size))
+    return extent if extent.messages > 0 else None
+
+
+def _content(data: bytes, outer: OldMessage, budget: Budget) -> bytes:
+    """The message set that a compressed message wraps."""
+    if outer.value_size < 0:
+        raise DecodeError(ErrorCode.UNEXPECTED_NULL, outer.value_start, "a compressed message without a value")
+    try:
+        value = data[outer.value_start : outer.value_start + outer.value_size]
+        return decompress(value, outer.attributes & _CODEC, budget, magic=outer.magic)
+    except DecodeError as error:
+        raise DecodeError(error.code, outer.value_start, error.detail) from error
+
+
+def _messages_within(content: bytes, budget: Budget) -> Iterator[OldMessage]:
+    """The messages of a decompressed set, of which there is at least one."""
+    pos = 0
+    while pos < len(content):
+        start = pos
+        inner, pos = _message(content, start, len(content))
         if inner.attributes & _CODEC:
             raise DecodeError(ErrorCode.NESTED_COMPRESSION, start, "a compressed message within a compressed message")
         budget.take_record(start)
-        if inner.magic == 1:
-            is_appended = outer.timestamp_type == "LogAppendTime"
-            timestamp = outer.timestamp if is_appended else inner.timestamp
-            inner = replace(inner, timestamp=timestamp, timestamp_type=outer.timestamp_type)
-        messages.append(inner)
-    if not messages:
+        yield inner
+    if not content:
         raise DecodeError(ErrorCode.RECORD_COUNT, 0, "a compressed message that wraps no messages")
 
 
-def _base_offset(outer: OldMessage, messages: list[OldMessage]) -> int:
+def _with_time_of(outer: OldMessage, inner: OldMessage) -> OldMessage:
+    """A wrapper says for its v1 messages which kind of time they have, and if the broker set it which."""
+    if inner.magic == 0:
+        return inner
+    timestamp = outer.timestamp if outer.timestamp_type == "LogAppendTime" else inner.timestamp
+    return inner._replace(timestamp=timestamp, timestamp_type=outer.timestamp_type)
+
+
+def _base_offset(outer: OldMessage, last: int) -> int:
     """What to add to the offsets within: v1 counts them from its first message, and its own is that of the last.
 
     An outer offset of 0 with several messages comes from producers (old librdkafka) that leave it to the broker.
     """
     if outer.magic == 0 or outer.offset == 0:
         return 0
-    last = messages[-1].offset
     if outer.offset < last:
         detail = f"the wrapper's offset {outer.offset} is less than the last offset within, {last}"
         raise DecodeError(ErrorCode.BATCH_CORRUPT, 0, detail)
     return outer.offset - last
 
 
-def _message(cursor: Cursor) -> OldMessage:
-    """One message; the cursor stands behind it afterwards."""
-    start = cursor.pos
-    cursor.take(_LOG_OVERHEAD + 6, "message header")
-    offset, size, magic, attributes = _PREFIX.unpack_from(cursor.data, start)
+def _message(data: bytes, start: int, end: int) -> tuple[OldMessage, int]:
+    """The message that begins at ``start``, and where it ends."""
+    left = end - start
+    if left < _LOG_OVERHEAD + 6:
+        detail = f"message header needs {_LOG_OVERHEAD + 6} bytes, {left} are left"
+        raise DecodeError(ErrorCode.BUFFER_UNDERFLOW, start, detail)
+    offset, size, magic, attributes = _PREFIX.unpack_from(data, start)
     if magic not in _SMALLEST:
         raise DecodeError(ErrorCode.UNKNOWN_MAGIC, start + 16, f"a message of format {magic} in a set of old messages")
     if size < _SMALLEST[magic]:
         raise DecodeError(ErrorCode.BATCH_CORRUPT, start + 8, f"a message of {size} bytes")
-    cursor.pos = start + _LOG_OVERHEAD
-    cursor.length(size, start + 8, "message")
-    outer_end, cursor.end = cursor.end, cursor.pos + size
-    cursor.pos = start + _LOG_OVERHEAD + 6
-    timestamp = cursor.int64() if magic == 1 else -1
-    key_start, key_size = _sized(cursor, "key")
-    value_start, value_size = _sized(cursor, "value")
-    if cursor.remaining:
-        detail = f"{cursor.remaining} bytes are left over behind the value"
-        raise DecodeError(ErrorCode.RECORD_SIZE, cursor.pos, detail)
-    cursor.end = outer_end
-    return OldMessage(
+    if size > left - _LOG_OVERHEAD:
+        detail = f"message declares a length of {size}, {left - _LOG_OVERHEAD} bytes are left"
+        raise DecodeError(ErrorCode.LENGTH_OVERRUN, start + 8, detail)
+    stop = start + _LOG_OVERHEAD + size
+    key_at = start + _LOG_OVERHEAD + 6
+    timestamp = -1
+    if magic == 1:
+        timestamp = _INT64.unpack_from(data, key_at)[0]
+        key_at += 8
+    key_start, key_size = _sized(data, key_at, stop, "key")
+    value_start, value_size = _sized(data, key_start + max(0, key_size), stop, "value")
+    behind = value_start + max(0, value_size)
+    if behind < stop:
+        raise DecodeError(ErrorCode.RECORD_SIZE, behind, f"{stop - behind} bytes are left over behind the value")
+    message = OldMessage(
         offset, magic, attributes, timestamp, timestamp_type(attributes, magic),
         key_start, key_size, value_start, value_size,
     )  # fmt: skip
+    return message, stop
 
 
-def _sized(cursor: Cursor, what: str) -> tuple[int, int]:
+def _sized(data: bytes, at: int, end: int, what: str) -> tuple[int, int]:
     """Start and size of a nullable field with an int32 length in front."""
-    at = cursor.pos
-    size = cursor.int32()
+    start = at + _INT32.size
+    if start > end:
+        raise DecodeError(ErrorCode.BUFFER_UNDERFLOW, at, f"int32 needs 4 bytes, {end - at} are left")
+    (size,) = _INT32.unpack_from(data, at)
     if size < -1:
         raise DecodeError(ErrorCode.NEGATIVE_LENGTH, at, f"a {what} of {size} bytes")
-    start = cursor.pos
-    cursor.pos += cursor.length(max(0, size), at, what)
+    if size > end - start:
+        raise DecodeError(
+            ErrorCode.LENGTH_OVERRUN, at, f"{what} declares a length of {size}, {end - start} bytes are left"
+        )
     return start, size

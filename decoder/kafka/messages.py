@@ -47,8 +47,10 @@ class _Frame:
         BodyReader(self.programs, self.cursor, self.trace).read(entry.start, self.header)
 
     def read_body(self, entry: Entry) -> None:
-        removed = bool(self.flags & RECORDS_REMOVED)
-        reader = BodyReader(self.programs, self.cursor, self.trace, removed=removed, strict=self.strict)
+        removed, measured = (bool(self.flags & flag) for flag in (RECORDS_REMOVED, FrameFlags.SETS_MEASURED))
+        reader = BodyReader(
+            self.programs, self.cursor, self.trace, removed=removed, measured=measured, strict=self.strict
+        )
         reader.read(entry.start, self.body)
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:

@@ -12,15 +12,13 @@ import crc32c
 from decoder.errors import DecodeError
 from decoder.field_hash import FieldHash
 from decoder.kafka.compression import NONE, Budget
+from decoder.kafka.message_sets import EXTENT
 from decoder.kafka.record_iteration import payload_ranges, read_header
-from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans, summarise
+from decoder.kafka.records import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans
 from decoder.model import FrameFlags, PayloadPolicy
 
 Range = tuple[int, int]
 """Bytes of the frame, end exclusive."""
-
-_CLOSED = Budget(size=0)
-"""Checksums are told without opening compressed messages."""
 
 CODEC, CONTROL = 0x07, 0x20
 MARKER_KEY_BYTES, MARKER_REST_BYTES = 4, 8
@@ -29,21 +27,29 @@ _UINT32 = struct.Struct(">I")
 
 
 def rewrite_records(
-    data: bytearray, original: bytes, start: int, end: int, policy: PayloadPolicy, field_hash: FieldHash | None = None
+    data: bytearray,
+    original: bytes,
+    start: int,
+    end: int,
+    batches: list[dict[str, Any]],
+    policy: PayloadPolicy,
+    field_hash: FieldHash | None = None,
 ) -> int:
     """Apply a policy to one records field, in place.
 
     ``lengths`` leaves the batch headers (of v0 and v1 messages the lengths of key and value too) and zeros behind
-    them. ``hash`` does the same but puts hashes in the place of keys, values and header values, and the checksum that
-    then is right in the place of the old one; of compressed records it hashes the whole, for their fields cannot be
-    replaced without another size. Where the bytes are not what their checksum says it is like ``lengths``. A checksum
-    that it does not compute anew becomes zero: with it, a short value could be tried out. ``none`` leaves nothing.
-    Markers in control batches, which no client writes, stay except under ``none``.
+    them; those of a compressed v0 or v1 message end with its :class:`~decoder.kafka.message_sets.Extent`, which no
+    header tells. ``hash`` does the same but puts hashes in the place of keys, values and header values, and the
+    checksum that then is right in the place of the old one; of compressed records it hashes the whole, for their
+    fields cannot be replaced without another size. Where the bytes are not what their checksum says it is like
+    ``lengths``. A checksum that it does not compute anew becomes zero: with it, a short value could be tried out.
+    ``none`` leaves nothing. Markers in control batches, which no client writes, stay except under ``none``.
 
     Args:
         data: the frame to change.
         original: the frame as it was.
         start, end: the field.
+        batches: what ``summarise`` says of the field as it was.
         policy: see decoder.model.PayloadPolicy.
         field_hash: needed by ``hash``.
 
@@ -53,7 +59,6 @@ def rewrite_records(
     if policy == "none":  # nothing of it is looked at, so that the outcome depends on its size alone
         data[start:end] = bytes(end - start)
         return int(FrameFlags.PAYLOAD_REMOVED | FrameFlags.PAYLOAD_DROPPED) if end > start else 0
-    batches = summarise(original, start, end, _CLOSED)
     flags = _verdict(batches)
     if policy == "full":
         return flags
@@ -67,6 +72,8 @@ def rewrite_records(
         if policy == "hash" and field_hash is not None and (is_changed or not is_valid):
             _put_crc(data, place, _hash_fields(data, original, place, payload, field_hash) if is_valid else 0)
             is_changed = True
+        if is_valid and place.magic != 2 and batch["compressionType"] != "none":
+            flags |= _put_extent(data, payload[-1], batch)
         if is_changed:
             flags |= FrameFlags.PAYLOAD_REMOVED
         # The size of a batch that fails its checksum may lie; what follows may be the middle of a value.
@@ -158,6 +165,15 @@ def _crc(data: bytearray, batch: BatchSpan) -> int:
     if batch.magic == 2:
         return int(crc32c.crc32c(view[batch.start + 21 : batch.end]))
     return zlib.crc32(view[batch.start + 16 : batch.end])
+
+
+def _put_extent(data: bytearray, value: Range, batch: dict[str, Any]) -> int:
+    """Zeros if the content could not be read: no hash may look like an extent."""
+    start, end = value
+    if end - start < EXTENT.size:
+        return 0
+    EXTENT.pack_into(data, end - EXTENT.size, batch["baseOffset"] or 0, batch["recordsCount"] or 0)
+    return int(FrameFlags.SETS_MEASURED)
 
 
 def _put_crc(data: bytearray, batch: BatchSpan, crc: int) -> None:

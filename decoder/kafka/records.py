@@ -17,7 +17,7 @@ import crc32c
 from decoder import limits
 from decoder.errors import DecodeError
 from decoder.kafka.compression import Budget
-from decoder.kafka.message_sets import read_message_set, timestamp_type
+from decoder.kafka.message_sets import measure_message_set, stored_extent, timestamp_type
 from decoder.reader import Cursor, as_int64
 
 LOG_OVERHEAD = 12
@@ -92,20 +92,23 @@ def summary_of_removed(size: int) -> list[dict[str, Any]]:
     return [{"status": "removed", "magic": None, "sizeInBytes": size}] if size else []
 
 
-def summarise(data: bytes, start: int, end: int, budget: Budget | None = None) -> list[dict[str, Any]]:
+def summarise(
+    data: bytes, start: int, end: int, budget: Budget | None = None, *, measured: bool = False
+) -> list[dict[str, Any]]:
     """A summary of each batch in ``data[start:end]``, with Kafka's names for the header fields.
 
     Beside them: ``status`` (see BatchSpan), ``sizeInBytes`` (with the 12 bytes in front), ``crcValid``
     (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount``, and for control batches
     ``controlType`` and ``coordinatorEpoch``. Offsets are as in the bytes: relative to the batch in Produce requests.
 
-    The header of a compressed v0/v1 message has neither count nor base offset: they are told by its content, and are
-    None if that fails its checksum (as it does once the payload policy overwrote it) or cannot be read.
+    The header of a compressed v0/v1 message has neither count nor base offset: they are told by its content, or by what
+    the payload policy put in the place of that. They are None if the content fails its checksum or cannot be read.
 
     Args:
         data: the frame.
         start, end: the records field.
         budget: what the frame may still cost; one for all of its fields.
+        measured: the frame has the flag SETS_MEASURED.
     """
     budget = budget or Budget()
     summaries = []
@@ -117,7 +120,7 @@ def summarise(data: bytes, start: int, end: int, budget: Budget | None = None) -
         elif span.magic == 2:
             summaries.append(_summary_v2(data, span))
         else:
-            summaries.append(_summary_legacy(data, span, budget))
+            summaries.append(_summary_legacy(data, span, budget, measured=measured))
     return summaries
 
 
@@ -176,14 +179,16 @@ def _control_record(data: bytes, span: BatchSpan) -> dict[str, Any]:
     return found
 
 
-def _summary_legacy(data: bytes, span: BatchSpan, budget: Budget) -> dict[str, Any]:
+def _summary_legacy(data: bytes, span: BatchSpan, budget: Budget, *, measured: bool) -> dict[str, Any]:
     offset, size, crc, magic, attributes = _LEGACY.unpack_from(data, span.start)
     compression = _compression(attributes)
     timestamp = struct.unpack_from(">q", data, span.start + 18)[0] if magic == 1 else -1
     is_valid = zlib.crc32(memoryview(data)[span.start + 16 : span.end]) == crc
     first, count = (offset, 1) if compression == "none" else (None, None)
-    if count is None and is_valid:
-        first, count = _content_of_wrapper(data, span, budget)
+    if count is None and measured:
+        first, count = stored_extent(data, span.start, span.end) or (None, None)
+    elif count is None and is_valid:
+        first, count = measure_message_set(data, span.start, span.end, budget) or (None, None)
     return {
         "status": span.status,
         "baseOffset": first,
@@ -204,15 +209,6 @@ def _summary_legacy(data: bytes, span: BatchSpan, budget: Budget) -> dict[str, A
         "baseSequence": -1,
         "recordsCount": count,
     }
-
-
-def _content_of_wrapper(data: bytes, span: BatchSpan, budget: Budget) -> tuple[int | None, int | None]:
-    """Offset of the first message and number of messages, if all of them can be read."""
-    try:
-        messages = read_message_set(data, span.start, span.end, budget)
-    except DecodeError:
-        return None, None
-    return (None, None) if messages.error else (messages.messages[0].offset, len(messages.messages))
 
 
 def _compression(attributes: int) -> str:

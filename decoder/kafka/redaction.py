@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
@@ -49,7 +50,8 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         trace=spans.append,
         strict=key in _SECRET_APIS,
     )
-    cleaned = _clean(frame, spans, SECRET_FIELDS.get((key, frame.direction), frozenset()), field_hash)
+    secrets = SECRET_FIELDS.get((key, frame.direction), frozenset())
+    cleaned = _clean(frame, message.body, spans, secrets, field_hash)
     return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
 
 
@@ -111,7 +113,13 @@ def _topics(spans: list[FieldSpan]) -> dict[tuple[str | int, ...], set[str]]:
     return topics
 
 
-def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str], field_hash: FieldHash | None) -> Frame:
+def _clean(
+    frame: Frame,
+    body: dict[str, Any],
+    spans: list[FieldSpan],
+    secrets: frozenset[str],
+    field_hash: FieldHash | None,
+) -> Frame:
     data = bytearray(frame.frame)
     flags = frame.flags
     topics = _topics(spans)
@@ -124,10 +132,21 @@ def _clean(frame: Frame, spans: list[FieldSpan], secrets: frozenset[str], field_
         elif span.type in _RECORD_TYPES:
             is_secret = bool(topics.get(span.path[:2], set()) & SECRET_TOPICS)
             policy = "lengths" if is_secret and frame.payload_policy != "none" else frame.payload_policy
-            flags |= rewrite_records(data, frame.frame, span.content_start, span.end, policy, field_hash)
+            batches = _beside(body, span)["recordBatches"] if span.value else []
+            flags |= rewrite_records(data, frame.frame, span.content_start, span.end, batches, policy, field_hash)
+    if frame.payload_policy == "full":  # where other records stay, a peer could have written what looks like an extent
+        flags &= ~FrameFlags.SETS_MEASURED
     if flags == frame.flags and data == frame.frame:
         return frame
     return replace(frame, frame=bytes(data), flags=int(flags))
+
+
+def _beside(body: dict[str, Any], span: FieldSpan) -> Any:
+    """The struct that a field stands in."""
+    found: Any = body
+    for step in span.path[:-1]:
+        found = found[step]
+    return found
 
 
 def _name(span: FieldSpan) -> str:

@@ -164,15 +164,6 @@ def _without_secrets(value):
     return [_without_secrets(part) for part in value] if isinstance(value, list) else value
 
 
-def _without_contents(value):
-    """Only the content of a compressed old message tells how many messages it holds."""
-    if isinstance(value, dict):
-        if value.get("magic") in (0, 1) and value["compressionType"] != "none":
-            return {**value, "baseOffset": None, "recordsCount": None}
-        return {name: _without_contents(part) for name, part in value.items()}
-    return [_without_contents(part) for part in value] if isinstance(value, list) else value
-
-
 _SECRET_NAMES = {
     "authBytes", "hmac", "salt", "saltedPassword", "value", "requestData", "requestPrincipal", "responseData",
     "recordBatches", "errorMessage",
@@ -198,6 +189,7 @@ RECORDS = {
     "several": V2 + V2_GZIP + V1 + WRAPPER + V2,
     "cut off": V2 + V2_GZIP[:70],
 }
+WRAPPED = {"v1 wrapper", "v0 wrapper", "several"}
 
 
 class TestRecords:
@@ -208,11 +200,12 @@ class TestRecords:
         cleaned = redact(dirty)
         assert is_clean(cleaned)
         assert b"\x1f\x8b" not in cleaned.frame  # nothing compressed is left either
-        assert cleaned.flags == FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED
+        measured = FrameFlags.SETS_MEASURED if WRAPPED & {name} else 0
+        assert cleaned.flags == FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED | measured
         before, after = decode(dirty), decode(cleaned)
+        assert after == before
         assert after.status == "ok"
-        assert (after.header, after.body) == (before.header, _without_contents(before.body))
-        assert after.record_batches == _without_contents(before.record_batches)
+        assert all(isinstance(batch.get("recordsCount"), int) for batch in after.record_batches)
 
     @pytest.mark.parametrize("name", RECORDS)
     def test_full_keeps_the_bytes_and_stamps_the_verdict(self, name):
