@@ -14,7 +14,7 @@ from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
 from decoder.mongodb.messages import decode_message
 
-CODEC_VERSION = "4"
+CODEC_VERSION = "5"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
 PROTOCOLS = ("kafka", "mongodb")

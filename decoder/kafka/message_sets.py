@@ -66,8 +66,9 @@ class MessageSet:
 
     Attributes:
         data: the bytes that the messages point into.
-        messages: those read before the error, if there is one. A v1 wrapper that cannot be read to its end has none:
-            its offsets are relative to the last message.
+        messages: those read before the error, if there is one. A v1 wrapper that cannot be read to its end has none, as
+            its offsets are relative to the last message; but if only the last is cut off, Kafka leaves that out and
+            counts from the last whole one.
         error: why the rest could not be read; its offset is one of the frame.
     """
 
@@ -100,17 +101,26 @@ def read_message_set(data: bytes, start: int, end: int, budget: Budget) -> Messa
             messages.append(_with_time_of(outer, inner))  # noqa: PERF401 - what was read before an error must stay
         base = _base_offset(outer, messages[-1].offset)
     except DecodeError as error:
-        detail = f"byte {error.offset} of the decompressed messages: {error.detail}"
         if outer.magic == 1 and outer.offset != 0:
             messages.clear()
-        return MessageSet(content, messages, DecodeError(error.code, outer.value_start, detail))
+        return MessageSet(content, messages, _error_within(outer, error))
     if base:  # it may be any number, with hostile offsets
         messages = [message._replace(offset=as_int64(base + message.offset)) for message in messages]
-    return MessageSet(content, messages)
+    read_to = messages[-1].value_start + max(0, messages[-1].value_size)
+    if read_to == len(content):
+        return MessageSet(content, messages)
+    detail = f"{len(content) - read_to} bytes of a partial message"
+    return MessageSet(content, messages, _error_within(outer, DecodeError(ErrorCode.BUFFER_UNDERFLOW, read_to, detail)))
+
+
+def _error_within(outer: OldMessage, error: DecodeError) -> DecodeError:
+    """As it is told of the frame, which has no place for the decompressed bytes."""
+    detail = f"byte {error.offset} of the decompressed messages: {error.detail}"
+    return DecodeError(error.code, outer.value_start, detail)
 
 
 def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Extent | None:
-    """What the content of the compressed message ``data[start:end]`` tells, if all of it can be read."""
+    """What the content of the compressed message ``data[start:end]`` tells, if its whole messages can be read."""
     try:
         outer, _ = _message(data, start, end)
         count = first = last = 0
@@ -147,17 +157,29 @@ def _content(data: bytes, outer: OldMessage, budget: Budget) -> bytes:
 
 
 def _messages_within(content: bytes, budget: Budget) -> Iterator[OldMessage]:
-    """The messages of a decompressed set, of which there is at least one."""
+    """The whole messages of a decompressed set, of which there is at least one.
+
+    A partial one at the end ends the set, as in Kafka (AbstractLegacyRecordBatch.DataLogInputStream).
+    """
     pos = 0
-    while pos < len(content):
+    while not _is_partial(content, pos):
         start = pos
         inner, pos = _message(content, start, len(content))
         if inner.attributes & _CODEC:
             raise DecodeError(ErrorCode.NESTED_COMPRESSION, start, "a compressed message within a compressed message")
         budget.take_record(start)
         yield inner
-    if not content:
+    if not pos:
         raise DecodeError(ErrorCode.RECORD_COUNT, 0, "a compressed message that wraps no messages")
+
+
+def _is_partial(content: bytes, pos: int) -> bool:
+    """Whether the message that begins here is not all there, or there is none."""
+    left = len(content) - pos
+    if left < _LOG_OVERHEAD:
+        return True
+    (size,) = _INT32.unpack_from(content, pos + 8)
+    return bool(size >= _SMALLEST[0] and size > left - _LOG_OVERHEAD)
 
 
 def _with_time_of(outer: OldMessage, inner: OldMessage) -> OldMessage:

@@ -219,18 +219,32 @@ class TestOldMessages:
         [
             ([], ErrorCode.RECORD_COUNT),
             ([batch([record(b"k", b"v")])], ErrorCode.UNKNOWN_MAGIC),
-            ([message(b"k", b"v")[:-1]], ErrorCode.LENGTH_OVERRUN),
-            ([message(b"k", b"v")[:10]], ErrorCode.BUFFER_UNDERFLOW),
+            ([message(b"k", b"v")[:-1]], ErrorCode.RECORD_COUNT),
+            ([message(b"k", b"v")[:10]], ErrorCode.RECORD_COUNT),
+            ([bytes(11) + b"\x05" + bytes(6)], ErrorCode.BATCH_CORRUPT),
             ([message(b"k", b"v", offset=50)], ErrorCode.BATCH_CORRUPT),
         ],
     )
     def test_content_that_lies(self, inner, code):
         problem(wrapper(inner, offset=42), code, 34)
 
-    def test_without_its_last_message_a_wrapper_does_not_tell_the_offsets(self):
-        inner = [message(b"k", b"v", offset=0), message(b"k", b"v", offset=1)[:-1]]
-        problem(wrapper(inner, offset=42), ErrorCode.LENGTH_OVERRUN, 34, before=0)
-        problem(wrapper(inner, offset=0), ErrorCode.LENGTH_OVERRUN, 34, before=1)
+    @pytest.mark.parametrize("magic", [0, 1])
+    @pytest.mark.parametrize("offset", [0, 42])
+    def test_a_partial_message_at_the_end_of_a_wrapper_ends_it_as_in_kafka(self, magic, offset):
+        """Kafka 3.9.2 and 4.4.0 read the same offsets, and say nothing of the rest."""
+        inner = [message(b"k", b"v", magic=magic, offset=at) for at in range(3)]
+        first = offset - 1 if magic == 1 and offset else 0
+        for cut in range(1, len(inner[2])):
+            data = wrapper([*inner[:2], inner[2][:-cut]], magic=magic, offset=offset)
+            found = read_both(data)
+            assert [r.offset for r in found.records] == [first, first + 1]
+            assert [p.error_code for p in found.problems] == [ErrorCode.BUFFER_UNDERFLOW]
+            assert f"{len(inner[2]) - cut} bytes of a partial message" in found.problems[0].error_detail
+
+    def test_a_message_that_lies_hides_the_offsets_of_a_wrapper(self):
+        inner = [message(b"k", b"v", offset=0), bytes(16) + b"\x01" + bytes(17)]
+        problem(wrapper(inner, offset=42), ErrorCode.BATCH_CORRUPT, 34, before=0)
+        problem(wrapper(inner, offset=0), ErrorCode.BATCH_CORRUPT, 34, before=1)
 
     def test_a_compressed_message_without_a_value(self):
         problem(message(b"k", None, attributes=1), ErrorCode.UNEXPECTED_NULL, 35)

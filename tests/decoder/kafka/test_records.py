@@ -173,6 +173,12 @@ class TestOldMessages:
         (summary,) = read(wrapper(inner, offset=42))
         assert (summary["recordsCount"], summary["baseOffset"], summary["lastOffset"]) == (None, None, 42)
 
+    @pytest.mark.parametrize(("magic", "offset", "first"), [(0, 42, 0), (1, 42, 41), (1, 0, 0)])
+    def test_a_partial_message_at_its_end_does_not_count(self, magic, offset, first):
+        inner = [message(b"k", b"v", magic=magic, offset=at) for at in range(3)]
+        (summary,) = read(wrapper([*inner[:2], inner[2][:-1]], magic=magic, offset=offset))
+        assert (summary["recordsCount"], summary["baseOffset"], summary["lastOffset"]) == (2, first, offset)
+
     def test_a_wrapper_that_fails_its_checksum_is_not_opened(self):
         (summary,) = read(damaged(wrapper([message(b"k", b"v")], offset=42)))
         assert (summary["recordsCount"], summary["baseOffset"], summary["crcValid"]) == (None, None, False)
