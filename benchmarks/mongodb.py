@@ -130,7 +130,7 @@ def _front(message: CorpusFrame) -> bool:
 
 
 def _fronts_read(given: Batch) -> Bools:
-    is_read: Bools = read_fronts(given.data, given.is_response).rows[:, kernel_fronts.READ] != 0
+    is_read: Bools = read_fronts(given.data, given.is_response, given.flags).rows[:, kernel_fronts.READ] != 0
     return is_read
 
 

@@ -103,11 +103,11 @@ def _explain_mongodb(codec: Codec, frame: bytes, direction: Direction, flags: in
         Line(
             part.start, part.end, part.depth, part.name, part.type, _short(part.text), _hex(frame, part.start, part.end)
         )
-        for part in explain_message(frame)
+        for part in explain_message(frame, flags)
     ]
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
-    plain = uncompressed_message(frame)
+    plain = uncompressed_message(frame, flags)
     inside = _explain_mongodb(codec, plain, direction, flags) if plain is not None else None
     return Explanation(message, tuple(lines), len(frame), inside, frame)
 

@@ -71,7 +71,7 @@ def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Read
         frames: whole messages as on the wire.
         is_response, flags: of each message, as for Codec.decode.
     """
-    count, messages = len(frames), _opened(frames)
+    count, messages = len(frames), _opened(frames, flags)
     sizes = np.diff(messages.texts.offsets)
     total = int(sizes[sizes <= kernel.MOST_BYTES].sum())
     room = (kernel.HEADER_ROOM * count, MOST_TIMES * total + ROOM * count, total + ROOM, total + ROOM)
@@ -87,13 +87,13 @@ def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Read
     return ReadBatch(outcomes, *texts)
 
 
-def read_fronts(frames: Sequence[bytes], is_response: Bools) -> Fronts:
+def read_fronts(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Fronts:
     """The fronts of messages, as decoder.mongodb.summary.summarise tells them; never raises on a frame's account.
 
     Args:
-        frames, is_response: as for :func:`read_batch`.
+        frames, is_response, flags: as for :func:`read_batch`.
     """
-    messages = _opened(frames)
+    messages = _opened(frames, flags)
     rows = np.empty((len(frames), kernel_fronts.COLUMNS), np.int64)
     kernel_fronts.read_fronts(
         messages.texts.data, messages.texts.offsets, is_response.view(np.uint8), messages.lengths,
@@ -110,22 +110,22 @@ def size_when_read(frame: bytes) -> int:
     return max(len(frame), compression.size) if _is_opened(compression) else len(frame)
 
 
-def _opened(frames: Sequence[bytes]) -> _Messages:
+def _opened(frames: Sequence[bytes], flags: Ints) -> _Messages:
     lengths = np.fromiter(map(len, frames), np.int64, len(frames))
     compressors = np.full(len(frames), NONE, np.int64)
     opened = list(frames)
     for number, frame in enumerate(frames):
         if frame.startswith(_COMPRESSED_OPCODE, _OPCODE_AT):
-            inside = _inside(frame)
+            inside = _inside(frame, int(flags[number]))
             if inside is not None:
                 opened[number], compressors[number] = inside
     return _Messages(joined(opened), lengths, compressors)
 
 
-def _inside(frame: bytes) -> tuple[bytes, int] | None:
+def _inside(frame: bytes, flags: int) -> tuple[bytes, int] | None:
     """The message inside an OP_COMPRESSED, and the compressor's id; None if it cannot be opened."""
     try:
-        compression = read_compression(frame, len(frame))
+        compression = read_compression(frame, len(frame), flags)
         if read_header(frame).length != len(frame) or not _is_opened(compression):
             return None
         return uncompressed(frame, len(frame), compression), compression.compressor_id & ~STORED

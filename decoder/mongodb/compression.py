@@ -17,14 +17,22 @@ import zstandard
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
+from decoder.model import FrameFlags
 from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, read_header, write_header
 
 NOOP, SNAPPY, ZLIB, ZSTD = range(4)
 COMPRESSORS = {NOOP: "noop", SNAPPY: "snappy", ZLIB: "zlib", ZSTD: "zstd"}
 
+CHANGED = (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED).value
+"""Flags of frames that are not as they were on the wire."""
+
 STORED = 0x80
 """Added to the compressor's id where the agent had to change the message: it stands there uncompressed. Compressed
-anew it would look as if a sender had chosen these bytes, and could have more of them than a bomb is allowed."""
+anew it would look as if a sender had chosen these bytes, and could have more of them than a bomb is allowed. Only in
+frames that the agent changed does it mean that; on the wire there are no such ids."""
+
+NO_COMPRESSOR = 0xFF
+"""What the agent puts in the place of an id from STORED on that came over the wire."""
 
 COMPRESSED_AT = HEADER_BYTES + 9
 """Behind opcode, size and compressor."""
@@ -40,21 +48,28 @@ class Compression(NamedTuple):
     Attributes:
         opcode: of the message inside.
         size: bytes of it, without a header.
-        compressor_id: as on the wire, STORED included.
+        compressor_id: as in the bytes, STORED included.
+        is_stored: the agent stored the message inside uncompressed.
     """
 
     opcode: int
     size: int
     compressor_id: int
+    is_stored: bool
 
     @property
     def compressor(self) -> str | None:
         """The compressor's name; None if it is not known."""
-        return COMPRESSORS.get(self.compressor_id & ~STORED)
+        return COMPRESSORS.get(self.compressor_id ^ STORED if self.is_stored else self.compressor_id)
 
 
-def read_compression(data: bytes, end: int) -> Compression:
+def read_compression(data: bytes, end: int, flags: int = 0) -> Compression:
     """The fields of an OP_COMPRESSED that ends at ``end``.
+
+    Args:
+        data: the frame.
+        end: where it ends.
+        flags: bits of FrameFlags.
 
     Raises:
         DecodeError: they are not all there.
@@ -62,7 +77,8 @@ def read_compression(data: bytes, end: int) -> Compression:
     if end < COMPRESSED_AT:
         detail = f"OP_COMPRESSED needs 9 bytes, {end - HEADER_BYTES} are left"
         raise DecodeError(ErrorCode.BUFFER_UNDERFLOW, HEADER_BYTES, detail)
-    return Compression(*_FIELDS.unpack_from(data, HEADER_BYTES))
+    opcode, size, compressor_id = _FIELDS.unpack_from(data, HEADER_BYTES)
+    return Compression(opcode, size, compressor_id, bool(compressor_id & STORED and flags & CHANGED))
 
 
 def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
@@ -97,7 +113,7 @@ def _check_size(compression: Compression, compressed: int) -> None:
     if compression.size < 0:
         raise DecodeError(ErrorCode.NEGATIVE_LENGTH, HEADER_BYTES + 4, f"uncompressedSize is {compression.size}")
     allowed = limits.MAX_MONGODB_MESSAGE_BYTES - HEADER_BYTES
-    if not compression.compressor_id & STORED:
+    if not compression.is_stored:
         allowed = min(allowed, max(limits.DECOMPRESSION_FLOOR, limits.MAX_DECOMPRESSION_RATIO * compressed))
     if compression.size > allowed:
         detail = f"{compressed} bytes claim to become {compression.size}; {allowed} are allowed"

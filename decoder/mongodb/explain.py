@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from decoder.errors import DecodeError
-from decoder.mongodb.compression import COMPRESSED_AT, COMPRESSORS, NOOP, STORED
+from decoder.mongodb.compression import COMPRESSED_AT, NOOP
 from decoder.mongodb.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.wire import HEADER_BYTES, OPCODES, Place
@@ -31,10 +31,10 @@ class Part(NamedTuple):
     text: str
 
 
-def uncompressed_message(data: bytes) -> bytes | None:
+def uncompressed_message(data: bytes, flags: int = 0) -> bytes | None:
     """The message inside a compressed one, as if it had been sent by itself; None if there is none, or it is broken."""
     try:
-        opened = open_message(data)
+        opened = open_message(data, flags)
     except DecodeError:
         return None
     is_inside = opened.compression is not None and opened.outline is not None and not _is_plain(opened)
@@ -43,17 +43,17 @@ def uncompressed_message(data: bytes) -> bytes | None:
 
 def _is_plain(opened: Opened) -> bool:
     """Whether the bytes inside an OP_COMPRESSED stand there as they are."""
-    plain = (NOOP, *(STORED | compressor for compressor in COMPRESSORS))
-    return opened.compression is not None and opened.compression.compressor_id in plain
+    one = opened.compression
+    return one is not None and (one.is_stored or one.compressor_id == NOOP)
 
 
-def explain_message(data: bytes) -> list[Part]:
+def explain_message(data: bytes, flags: int = 0) -> list[Part]:
     """All parts of a message that can be read, in the order of their bytes. Never raises.
 
-    What stands compressed in it is one part.
+    What stands compressed in it is one part. Arguments as for ``open_message``.
     """
     try:
-        opened = open_message(data)
+        opened = open_message(data, flags)
     except DecodeError:
         return []
     parts = list(_header(opened))

@@ -11,7 +11,7 @@ import crc32c
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.model import Direction, FrameFlags, Message, Status
-from decoder.mongodb.compression import COMPRESSED_AT, Compression, read_compression, uncompressed
+from decoder.mongodb.compression import CHANGED, COMPRESSED_AT, Compression, read_compression, uncompressed
 from decoder.mongodb.documents import Budget, as_json, document_end
 from decoder.mongodb.wire import (
     HEADER_BYTES,
@@ -36,8 +36,6 @@ _STILL_TOLD = (
 )
 """Errors that what is left of a message still shows."""
 
-CHANGED = (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED).value
-"""Flags of frames whose checksum is not that of the wire."""
 _TRUNCATED, _CRC_CHECKED, _CRC_MISMATCH, _BODY_REMOVED = (
     flag.value
     for flag in (FrameFlags.TRUNCATED, FrameFlags.CRC_CHECKED, FrameFlags.CRC_MISMATCH, FrameFlags.BODY_REMOVED)
@@ -66,8 +64,12 @@ class Opened:
     compression: Compression | None = None
 
 
-def open_message(data: bytes) -> Opened:
+def open_message(data: bytes, flags: int = 0) -> Opened:
     """Decompress a message and read its outline. ``error`` tells what does not fit; bytes may be missing.
+
+    Args:
+        data: the message from its header on.
+        flags: bits of FrameFlags; none for what comes from the wire.
 
     Raises:
         DecodeError: there are not even the bytes of a header.
@@ -79,7 +81,7 @@ def open_message(data: bytes) -> Opened:
     end = min(len(data), max(header.length, HEADER_BYTES))
     try:
         if header.opcode == OP_COMPRESSED:
-            opened.compression = read_compression(data, end)
+            opened.compression = read_compression(data, end, flags)
             opened.opcode = opened.compression.opcode
             opened.data = uncompressed(data, end, opened.compression)
             end = len(opened.data)
@@ -171,7 +173,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
         detail = f"the message is larger than {limits.MAX_MONGODB_MESSAGE_BYTES} bytes"
         return _failed(DecodeError(ErrorCode.FRAME_TOO_LARGE, 0, detail), 0)
     try:
-        opened = open_message(data)
+        opened = open_message(data, flags)
     except DecodeError as no_header:
         return _failed(no_header, flags)
     reading = _Reading(opened, flags)

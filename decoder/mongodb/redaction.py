@@ -9,9 +9,9 @@ import crc32c
 from decoder.errors import DecodeError
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, PayloadPolicy
-from decoder.mongodb.compression import COMPRESSED_AT, stored
+from decoder.mongodb.compression import CHANGED, COMPRESSED_AT, NO_COMPRESSOR, STORED, stored
 from decoder.mongodb.documents import Budget, document_end, fields, walk
-from decoder.mongodb.messages import CHANGED, Opened, open_message
+from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.payload import Masker
 from decoder.mongodb.peek import commands_of
 from decoder.mongodb.rules import (
@@ -72,7 +72,11 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 def _unopened(frame: Frame, opened: Opened) -> Frame:
     """A message of an opcode that is not known, or that cannot be decompressed."""
     if opened.compression is not None:
-        return _without_tail(frame, COMPRESSED_AT)
+        cut = _without_tail(frame, COMPRESSED_AT)
+        if cut is frame or not opened.compression.compressor_id & STORED:
+            return cut
+        at = COMPRESSED_AT - 1  # what is changed here would be taken for what the agent stored
+        return replace(cut, frame=cut.frame[:at] + bytes([NO_COMPRESSOR]) + cut.frame[at + 1 :])
     if frame.payload_policy == "full" and not frame.flags & FrameFlags.CREDENTIALS:
         return frame
     return _without_tail(frame, HEADER_BYTES, FrameFlags.PAYLOAD_REMOVED)

@@ -56,22 +56,22 @@ class Summary(NamedTuple):
     collection: str | None = None
 
 
-def summarise(data: bytes, direction: Direction) -> Summary | None:
+def summarise(data: bytes, direction: Direction, flags: int = 0) -> Summary | None:
     """The front of a message, by as few looks at its bytes as will do; None if there is not even a header.
 
     Never raises. Of a message that decodes (Codec.decode says ``ok``) it tells the same as header and body do, by
-    decoder.mongodb.facts.command_facts; of any other what can be read.
+    decoder.mongodb.facts.command_facts; of any other what can be read. Arguments as for Codec.decode.
     """
     if len(data) < HEADER_BYTES:
         return None
     place = command_place(data)
     if place is None:
-        return _opened(data, direction)
-    length, request_id, response_to, opcode, flags, _, _ = _FRONT.unpack_from(data)
+        return _opened(data, direction, flags)
+    length, request_id, response_to, opcode, bits, _, _ = _FRONT.unpack_from(data)
     header = Header(length, request_id, response_to, opcode)
     if direction == "response":
-        return Summary(header, opcode, None, flags)
-    return Summary(header, opcode, None, flags, *(_command(data, *place) or _NOTHING))
+        return Summary(header, opcode, None, bits)
+    return Summary(header, opcode, None, bits, *(_command(data, *place) or _NOTHING))
 
 
 def command_place(data: bytes) -> tuple[int, int] | None:
@@ -105,15 +105,15 @@ def flag_bits(data: bytes) -> int:
     return int(_UINT32.unpack_from(data, HEADER_BYTES)[0])
 
 
-def _opened(data: bytes, direction: Direction) -> Summary:
+def _opened(data: bytes, direction: Direction, flags: int) -> Summary:
     """Of a message that is compressed, or of a legacy opcode, or has something uncommon."""
-    opened = open_message(data)
+    opened = open_message(data, flags)
     compressor = opened.compression.compressor if opened.compression is not None else None
     if opened.outline is None:
         return Summary(opened.header, opened.opcode, compressor)
     read = opened.outline.fields
-    flags = next((read[name] for name in ("flagBits", "flags", "responseFlags") if name in read), None)
-    front = Summary(opened.header, opened.opcode, compressor, flags)
+    bits = next((read[name] for name in ("flagBits", "flags", "responseFlags") if name in read), None)
+    front = Summary(opened.header, opened.opcode, compressor, bits)
     if direction == "response":
         return front
     namespace = read.get("fullCollectionName", "")

@@ -163,7 +163,7 @@ def _is(frame: Frame, true: TrueFrame, stream: Stream) -> bool:
     if not frame.flags & (FrameFlags.REDACTED | FrameFlags.PAYLOAD_REMOVED):
         return given == there
     if frame.protocol == "mongodb":
-        given, there = (_uncompressed(one) for one in (given, there))
+        given, there = _uncompressed(given, frame.flags), _uncompressed(there)
     return len(given) == len(there) and _is_masked(given, there, _MASKS[frame.protocol])
 
 
@@ -172,11 +172,11 @@ def _captured(frame: Frame) -> int:
     return len(frame.frame) if frame.flags & FrameFlags.TRUNCATED else frame.size
 
 
-def _uncompressed(message: bytes) -> bytes:
+def _uncompressed(message: bytes, flags: int = 0) -> bytes:
     """A MongoDB message's ids with what is inside; one that is cut off in its header as it is."""
     if len(message) < HEADER_BYTES:
         return message
-    opened = open_message(message)
+    opened = open_message(message, flags)
     return message[4:12] + opened.data[12:]
 
 

@@ -55,10 +55,12 @@ def compare(given: Sequence[Given], messages: Sequence[Message] | None = None) -
 
 def compare_fronts(given: Sequence[Given]) -> list[bool]:
     """Which fronts the kernel reads; what it reads must be what ``summarise`` tells."""
-    fronts = read_fronts([one.data for one in given], _is_response(given))
+    flags = np.array([one.flags for one in given], np.int64)
+    fronts = read_fronts([one.data for one in given], _is_response(given), flags)
     is_read = (fronts.rows[:, kernel_fronts.READ] != 0).tolist()
     for index in np.flatnonzero(is_read).tolist():
-        assert _summary(fronts, index) == summarise(given[index].data, given[index].direction), given[index]
+        one = given[index]
+        assert _summary(fronts, index) == summarise(one.data, one.direction, one.flags), one
     return is_read
 
 

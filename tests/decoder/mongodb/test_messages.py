@@ -191,8 +191,10 @@ class TestCompressed:
         ("data", "code", "offset"),
         [
             (message(2012, struct.pack("<iiB", 2012, 20, 0) + bytes(20)), "nested_compression", 16),
-            (message(2012, struct.pack("<iiB", 2013, 20, 4) + bytes(20)), "unknown_codec", 24),
-            (message(2012, struct.pack("<iiB", 2013, 20, 255) + bytes(20)), "unknown_codec", 24),
+            *(
+                (message(2012, struct.pack("<iiB", 2013, 20, number) + bytes(20)), "unknown_codec", 24)
+                for number in (4, 127, 0x80, 0x81, 0x82, 0x83, 0x84, 255)
+            ),
             (message(2012, struct.pack("<iiB", 2013, -1, 2)), "negative_length", 20),
             (message(2012, struct.pack("<iiB", 2013, 2**31 - 1, 1)), "decompression_limit", 20),
             (message(2012, struct.pack("<ii", 2013, 20)), "buffer_underflow", 16),

@@ -39,6 +39,7 @@ from tests.decoder.mongodb.build import (
     sequence,
     text,
 )
+from tests.decoder.mongodb.kernel import Asked, compare
 
 CODEC = Codec()
 KEY = FieldHash(b"a key of this deployment")
@@ -238,7 +239,7 @@ def test_payload_is_not_stored(name, policy, how):
     message_found = decode(frame)
     assert message_found.status == "ok", message_found
     assert message_found.header.get("compressor") == (how or None)
-    inside = open_message(frame.frame).data
+    inside = open_message(frame.frame, frame.flags).data
     assert len(inside) == len(plain)
     if policy != "none":
         assert shape(inside) == shape(plain)
@@ -304,6 +305,21 @@ def test_lengths_leaves_what_a_diagnosis_needs():
         "cursor": {"id": 77, "ns": "shop.orders", "firstBatch": [{"_id": 0}]}, "n": 4, "nModified": 3,
         "writeErrors": [{"index": 1, "code": 11000, "errmsg": "*********"}], "ok": 1.0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("number", range(0x7F, 0x86))
+def test_what_a_peer_sends_is_not_taken_for_what_the_agent_stored(number, policy):
+    """Ids from 128 on are the agent's. Zeros behind one could read as a message: OP_KILL_CURSORS without cursors."""
+    for plain in (PAYLOAD["insert"][1], legacy()["OP_KILL_CURSORS"]):
+        data = bytearray(compressed(plain, "noop"))
+        data[24] = number
+        frame = landed(bytes(data), "request", policy)
+        assert seen_in(frame.frame, TRACES) == []
+        found = decode(frame)
+        assert (found.status, found.error_code, found.error_offset) == ("malformed", "unknown_codec", 24)
+        assert found.header.get("compressor") is None
+        assert compare([Asked(frame.frame, "request", frame.flags)]) == [False]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
