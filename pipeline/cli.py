@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 
 import typer
@@ -32,6 +33,9 @@ for command in (decode, explain, stream, check, findings, sql, backfill, maintai
     app.command()(command)
 
 
+_OUTPUT_CLOSED = 128 + signal.SIGPIPE
+"""As of the usual tools, which that signal ends; and not 0, since findings or failed checks may not have been told."""
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -42,9 +46,15 @@ def main() -> None:
     except UserError as error:
         _tell(str(error))
         raise SystemExit(2) from None
-    except BrokenPipeError:  # the reader of our output went away, e.g. `| head`
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # The reader of our output went away, e.g. `| head`; click and rich made an error of it.
         _discard_output()
-        raise SystemExit(0) from None
+        raise SystemExit(_OUTPUT_CLOSED) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise SystemExit(_OUTPUT_CLOSED) from None
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise

@@ -23,3 +23,19 @@ def test_no_room_for_the_output(options):
             check=False,
         )
     assert (done.returncode, done.stderr) == (2, "error: cannot write: No space left on device\n")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--records",), ("--records", "--json")])
+def test_a_reader_that_goes_away_ends_it_quietly(options):
+    """As `| head -n 1` does; the code is that of any tool that SIGPIPE ends."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "decode", *[str(HEALTHY)] * 4, *options],  # more than a pipe holds
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
