@@ -139,11 +139,13 @@ def capture_live(
 
         pipe = Pipe(program.output, on_wait)
         begin = pipe.read(1)
-        if not begin and not stop.asked():
-            raise _explained(tap, program.last_words())
+        if not begin:  # not even the header of a capture, which comes once the interface is open
+            said = program.last_words()
+            if program.has_failed or not stop.asked():
+                raise _explained(tap, said)
         on_start(command)
         try:
-            for packet in read_stream(Prefixed(begin or b"", pipe), tap.interface) if begin else ():
+            for packet in read_stream(Prefixed(begin, pipe), tap.interface) if begin else ():
                 run.take(packet)
         except DamagedCaptureError:
             pass  # killed inside a packet: it did not end in good order, which is told below
@@ -192,6 +194,11 @@ class _Program:
         """Tell it to end in good order; it writes what it still has."""
         if self._process.poll() is None:
             self._process.terminate()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended with an error of its own, not because it was told to."""
+        return (self._process.returncode or 0) > 0
 
     def last_words(self) -> str:
         """Wait for its end; what it wrote to standard error."""

@@ -92,6 +92,24 @@ def test_an_interface_that_does_not_exist(tmp_path, program):
         capture_live(Tap("nosuch0"), tmp_path / "landing")
 
 
+@pytest.mark.parametrize("duration", ["0", "0.2"])
+def test_a_stop_asked_for_early_does_not_hide_that_nothing_was_captured(tmp_path, program, duration):
+    process = wirelake("live", "--interface", "nosuch0", "--landing", tmp_path / "landing", "--duration", duration)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "there is no such interface; --interface can be one of: any, " in errors
+
+
+def test_a_stop_asked_for_early_is_no_error(tmp_path, program):
+    with Replay(SMALL) as replay:
+        process = wirelake(
+            "live", "--interface", "lo", "--port", str(replay.port), "--landing", tmp_path / "landing",
+            "--duration", "0",
+        )  # fmt: skip
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 def test_a_filter_that_is_none(tmp_path, program):
     with pytest.raises(CaptureError, match=f"{program} does not start: "):
         capture_live(Tap("lo", (123_456_789,)), tmp_path / "landing")
