@@ -50,10 +50,10 @@ def open_store(landing: str | Path) -> Store:
     """
     text = str(landing)
     if "://" not in text:
-        return LocalStore(text)
+        return _directory(text)
     url = urlsplit(text)
     if url.scheme == "file":
-        return LocalStore(unquote(url.path))
+        return _directory(unquote(url.path))
     if url.scheme not in ("s3", "s3a", *_BY_PYARROW):
         raise LandingError(
             f"--landing: {url.scheme}:// is not supported; give a directory, s3://bucket/prefix, gs://bucket/prefix "
@@ -71,6 +71,14 @@ def open_store(landing: str | Path) -> Store:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LandingError(f"landing zone {name} cannot be used: {_one_line(error)}") from error
     return ObjectStore(filesystem, root, name)
+
+
+def _directory(path: str) -> LocalStore:
+    if not path.strip():  # rather a variable that is not set than the current directory
+        raise LandingError(
+            "--landing is empty: give a directory ('.' is the current one) or a URL as s3://bucket/prefix"
+        )
+    return LocalStore(path)
 
 
 class ObjectStore:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import Frame, FrameFlags, Gap
+from decoder.mongodb.wire import OPCODES
 from pipeline.capture.tls import TlsPeers
 
 _TRUNCATED = int(FrameFlags.TRUNCATED)
@@ -125,7 +126,7 @@ class CaptureStats:
             self.kernel_dropped = (self.kernel_dropped or 0) + other.kernel_dropped
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: counters as sorted objects, api keys as ``key:version`` as in Kafka's own notation."""
+        """For JSON: counters as sorted objects, Kafka's apis as ``key:version``, MongoDB's opcodes by name."""
         result = asdict(self)
         for name in ("skipped", "connections", "not_recognised", "frames", "notices"):
             result[name] = dict(sorted(getattr(self, name).items()))
@@ -143,4 +144,8 @@ def order(api: tuple[int | None, int | None]) -> tuple[bool, bool, int, int]:
 
 
 def _api_name(api: tuple[int | None, int | None]) -> str:
-    return "unknown" if api[0] is None else f"{api[0]}:{api[1]}"
+    """Of a MongoDB opcode, which has no version, the name, or the number if nobody knows it."""
+    key, version = api
+    if key is None:
+        return "unknown"
+    return OPCODES.get(key, str(key)) if version is None else f"{key}:{version}"

@@ -42,7 +42,7 @@ def test_a_summary_of_kafka_and_mongodb_together(tmp_path, options):
     files = CAPTURES / "healthy.pcap", CAPTURES / "mongodb" / "plain.pcap"
     result = run(*files, "--landing", tmp_path / "landing", *options)
     assert result.exit_code == 0, result.exception
-    kafka, mongodb = ('"1:18"', '"2013:None"') if options else ("Fetch", "OP_MSG")
+    kafka, mongodb = ('"1:18"', '"OP_MSG"') if options else ("Fetch", "OP_MSG")
     assert result.stdout.index(kafka) < result.stdout.index(mongodb)
 
 
@@ -52,6 +52,15 @@ def test_a_summary_for_programs(pcap, tmp_path):
     assert summary["connections"] == {"kafka": 1}
     assert summary["requests"] == {"18:0": 19}
     assert len(summary["files"]) == 2
+
+
+@pytest.mark.parametrize("place", ["", " ", "file://"])
+def test_an_empty_landing_zone_is_not_the_current_directory(pcap, tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    result = run(pcap, "--landing", place)
+    assert isinstance(result.exception, UserError)  # exit code 2, see pipeline.cli
+    assert "--landing is empty" in str(result.exception)
+    assert list(tmp_path.iterdir()) == [pcap]
 
 
 def test_a_directory_and_standard_input(pcap, tmp_path):
