@@ -9,6 +9,8 @@ from dataclasses import dataclass
 _OFFSET_LINE = re.compile(r"^\s*(?:0x)?([0-9a-fA-F]{3,8})(:?)(\s+|$)(.*)$")
 _BYTE_GROUP = re.compile(r"\s*((?:[0-9a-fA-F]{2})+)(?![^\s|>])")
 _C_BYTES = re.compile(r"\b0x([0-9a-fA-F]{1,2})\b")
+_BETWEEN_DIGITS = re.compile(r"""0[xX]|[\s:,;'"`\u201c\u201d\u2018\u2019-]""")
+_PYTHON_BYTES = re.compile(r"""\s*b['"]""")
 _QUOTED = re.compile(r"""b?(['"])(.*)\1""", re.DOTALL)
 _TOKEN = re.compile(r"""\\x[0-9a-fA-F]{2}|\\[nrt0\\'"]|[ -\[\]-~]""")
 _ESCAPED = re.compile(f"(?:{_TOKEN.pattern})+")
@@ -140,8 +142,8 @@ def _is_ascii_column(rest: str, data: bytes) -> bool:
 
 
 def _plain(text: str) -> bytes | None:
-    digits = re.sub(r"0[xX]|[\s:,;-]", "", text)
-    if len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]+", digits):
+    digits = _BETWEEN_DIGITS.sub("", text)
+    if _PYTHON_BYTES.match(text) or len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]+", digits):
         return None
     return bytes.fromhex(digits)
 
@@ -177,7 +179,7 @@ def _base64(text: str) -> bytes | None:
 
 
 def _complaint(text: str) -> str:
-    digits = re.sub(r"0[xX]|[\s:,;-]", "", text)
+    digits = _BETWEEN_DIGITS.sub("", text)
     known = "plain hex, 0x…, or a dump of xxd, hexdump -C, tcpdump -X or Wireshark"
     odd = re.search(r"[^0-9a-fA-F]", digits)
     if odd is None:

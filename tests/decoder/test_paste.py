@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from decoder.paste import PasteError, packet_headers, read_paste
+from decoder.paste import Paste, PasteError, packet_headers, read_paste
 
 DATA = bytes.fromhex("0003000c0000002a0003617070000200000000000000000000000000000000076f726465727300010000")
 
@@ -83,11 +83,21 @@ def test_a_star_repeats_the_line_above():
         "0x" + DATA.hex(),
         ", ".join(f"0x{byte:02X}" for byte in DATA),
         DATA.hex(" ")[:47] + "\n" + DATA.hex(" ")[48:] + "\n",
+        f'"{DATA.hex()}"',
+        f"'{DATA.hex(' ')}'",
+        f"“0x{DATA.hex()}”\n",
+        f' "{DATA.hex(":")}" ',
+        "\n".join(f'"{row.hex(" ")}"' for _, row in rows(DATA)),
     ],
 )
 def test_plain_hex(text):
     assert read_paste(text).data == DATA
     assert read_paste(text).form == "hex"
+
+
+def test_hex_digits_may_be_the_text_of_bytes():
+    assert read_paste("b'0012ab'") == Paste(b"0012ab", "escaped text")
+    assert read_paste("'0012ab'") == Paste(b"\0\x12\xab", "hex")
 
 
 def test_other_forms():
