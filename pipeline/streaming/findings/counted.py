@@ -200,6 +200,8 @@ RULES = (
         "network), or whether the client's request.timeout.ms is shorter than what the broker takes.",
         lambda s: s.unanswered_times,
         lambda e: f"{e.server} left {e.times} requests of {clients(e)} without an answer ({names(e)}), {when(e)}.",
+        # A client that is killed leaves all that it had in flight at once; one that waits in vain asks again.
+        lambda e, s: e.span_us >= s.slow_seconds * 1_000_000,
     ),
     CountedRule(
         SLOW,
