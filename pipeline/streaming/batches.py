@@ -41,10 +41,9 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
     rows_in = frames.count()
     if rows_in == 0:
         return Counted(0, 0)
-    # Bodies are most of the memory: they are kept once, and what follows from them is computed where it is needed.
-    grouped = group_halves(frames, waiting).persist()
-    clocks = connection_clocks(frames, waiting).persist()
+    grouped, clocks = group_halves(frames, waiting), connection_clocks(frames, waiting)
     paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
+    paired.rows.persist()
     complete = paired.complete
     try:
         counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
@@ -58,8 +57,7 @@ def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: Strea
         if had_waiting or not paired.waiting.isEmpty():
             overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
     finally:
-        grouped.unpersist()
-        clocks.unpersist()
+        paired.rows.unpersist()
     return Counted(rows_in, counts.all)
 
 

@@ -32,10 +32,24 @@ _CONTEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Outcome of pairing: rows of ``silver.exchanges``, and the halves that still wait."""
+    """Outcome of pairing.
 
-    complete: DataFrame
-    waiting: DataFrame
+    Attributes:
+        rows: of ``silver.exchanges``, and beside them ``waiting``: where ``status`` is ``pending`` the half that still
+            waits. To be persisted where more than one of the properties is read.
+    """
+
+    rows: DataFrame
+
+    @property
+    def complete(self) -> DataFrame:
+        """Rows of ``silver.exchanges``."""
+        return self.rows.where("status <> 'pending'").select(*EXCHANGES.column_names)
+
+    @property
+    def waiting(self) -> DataFrame:
+        """The halves that still wait."""
+        return self.rows.where("status = 'pending'").select("waiting.*")
 
 
 def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
@@ -76,68 +90,62 @@ def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, aba
     """
     late = F.col("res.ts") > F.col("req.ts") + F.lit(answer_timeout)
     both = F.col("req").isNotNull() & F.col("res").isNotNull()
-    paired = grouped.where(both & ~late)
-    single = _with_deadline(grouped.where(~both | late), clocks, answer_timeout, abandon_timeout)
     nothing = F.lit(None).cast(grouped.schema["req"].dataType)
-    requests = single.where("req IS NOT NULL").withColumn("res", nothing).withColumn("status", _request_status())
-    responses = single.where("res IS NOT NULL").withColumn("req", nothing).withColumn("status", _response_status())
-    done = (
-        paired.select("exchange_id", "req", "res", F.lit("paired").alias("status"))
-        .unionByName(requests.where("status <> 'pending'").select("exchange_id", "req", "res", "status"))
-        .unionByName(responses.where("status <> 'pending'").select(_orphan_id(), "req", "res", "status"))
+    alone = (
+        F.when(F.col("req").isNotNull(), F.struct("req", nothing.alias("res"))),
+        F.when(F.col("res").isNotNull(), F.struct(nothing.alias("req"), "res")),
     )
-    rest = (
-        requests.where("status = 'pending'").select("req.*")
-        .unionByName(responses.where("status = 'pending'").select("res.*"))
-    )  # fmt: skip
-    return Paired(_exchange_rows(done), rest)
+    found = F.when(both & ~late, F.array(F.struct("req", "res"))).otherwise(F.array_compact(F.array(*alone)))
+    each = grouped.select("exchange_id", F.explode(found).alias("found")).select("exchange_id", "found.*")
+    timed = _with_deadline(each, clocks, answer_timeout, abandon_timeout)
+    return Paired(_exchange_rows(timed.withColumn("status", _status())))
 
 
 def _with_deadline(
-    single: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta
+    each: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta
 ) -> DataFrame:
     """Add ``expired_after``: halves older than this are given up."""
     newest = clocks.agg(F.max("connection_clock").alias("all_clock"))
     deadline = F.greatest(
         F.col("connection_clock") - F.lit(answer_timeout), F.col("all_clock") - F.lit(abandon_timeout)
     )
-    keyed = single.withColumn("connection_id", F.coalesce("req.connection_id", "res.connection_id"))
-    joined = keyed.join(F.broadcast(clocks), "connection_id").crossJoin(F.broadcast(newest))
-    return joined.withColumn("expired_after", deadline).drop("connection_id", "connection_clock", "all_clock")
+    deadlines = clocks.crossJoin(F.broadcast(newest)).select("connection_id", deadline.alias("expired_after"))
+    keyed = each.withColumn("connection_id", F.coalesce("req.connection_id", "res.connection_id"))
+    return keyed.join(F.broadcast(deadlines), "connection_id").drop("connection_id")
 
 
 def _has(half: str, flag: FrameFlags) -> Column:
     return F.col(f"{half}.flags").bitwiseAND(int(flag)) != 0
 
 
-def _request_status() -> Column:
-    return (
+def _status() -> Column:
+    of_request = (
         F.when(_has("req", FrameFlags.NO_RESPONSE_EXPECTED), "no_response_expected")
         .when(_has("req", FrameFlags.UNANSWERED), "unanswered")
         .when(F.col("req.ts") < F.col("expired_after"), "unanswered")
         .otherwise("pending")
     )
-
-
-def _response_status() -> Column:
     is_orphan = _has("res", FrameFlags.ORPHAN_RESPONSE) | (F.col("res.ts") < F.col("expired_after"))
-    follows = _has("res", FrameFlags.FOLLOWING_RESPONSE)
-    return F.when(follows, "following_response").when(is_orphan, "orphan_response").otherwise("pending")
+    of_response = (
+        F.when(_has("res", FrameFlags.FOLLOWING_RESPONSE), "following_response")
+        .when(is_orphan, "orphan_response")
+        .otherwise("pending")
+    )
+    return F.when(F.col("res").isNull(), of_request).when(F.col("req").isNull(), of_response).otherwise("paired")
 
 
-def _orphan_id() -> Column:
+def _id() -> Column:
     """A response that came too late for its request must not share the id of that request's row."""
     is_alone = _has("res", FrameFlags.ORPHAN_RESPONSE) | _has("res", FrameFlags.FOLLOWING_RESPONSE)
-    return (
-        F.when(is_alone, F.col("exchange_id")).otherwise(F.concat("exchange_id", F.lit("/late"))).alias("exchange_id")
-    )
+    is_late = F.col("req").isNull() & ~is_alone
+    return F.when(is_late, F.concat("exchange_id", F.lit("/late"))).otherwise(F.col("exchange_id"))
 
 
-def _exchange_rows(done: DataFrame) -> DataFrame:
+def _exchange_rows(found: DataFrame) -> DataFrame:
     gap = F.unix_micros("res.ts") - F.unix_micros("req.ts_end")
     ts = F.coalesce("req.ts", "res.ts")
-    rows = done.select(
-        "exchange_id",
+    rows = found.select(
+        _id().alias("exchange_id"),
         *(F.coalesce(f"req.{c}", f"res.{c}").alias(c) for c in _CONTEXT),
         F.coalesce("req.correlation_id", "res.correlation_id").alias("correlation_id"),
         F.col("req.client_id").alias("client_id"),
@@ -160,6 +168,7 @@ def _exchange_rows(done: DataFrame) -> DataFrame:
         F.col("res.flags").alias("response_flags"),
         F.when(F.col("req.protocol") == "mongodb", F.col("req.header")).alias("request_header"),
         F.when(F.col("res.protocol") == "mongodb", F.col("res.header")).alias("response_header"),
+        F.when(F.col("status") == "pending", F.coalesce("req", "res")).alias("waiting"),
     )
     paired = F.col("request_ts").isNotNull() & F.col("response_ts").isNotNull()
     return rows.withColumns(
@@ -168,4 +177,4 @@ def _exchange_rows(done: DataFrame) -> DataFrame:
             "error_codes": F.col("_errors.code"),
             "error_names": F.col("_errors.name"),
         }
-    ).select(*EXCHANGES.column_names)
+    ).select(*EXCHANGES.column_names, "waiting")
