@@ -10,14 +10,17 @@ import pytest
 
 from pipeline.tables import (
     ASSIGNMENTS,
+    CLIENTS,
     EXCHANGES,
     FETCH_SESSIONS,
+    FINDINGS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
     OPEN_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TABLES,
+    TRANSACTIONS,
 )
 from tests.pipeline.rows import T0, row, write
 
@@ -161,6 +164,54 @@ def _batches() -> list[dict[str, Any]]:
     return [batch(4, 1, transactional=True), batch(5, 4711, transactional=True), batch(6, 2, transactional=False)]
 
 
+HOSTILE = "**x** <b>y</b> [l](http://e.example) :red[z] `q` $a$"
+"""A name from the wire that would be markup where markup is read."""
+
+
+def _findings() -> list[dict[str, Any]]:
+    def found(rule: str, severity: str, seconds: tuple[float, float], state: str | None, **values: Any) -> Any:
+        told = {"subject": f"about {rule}", "summary": f"summary of {rule}", "advice": "Use `it` or **leave** it."}
+        return row(
+            FINDINGS, finding_id=f"id-{rule}", rule=rule, severity=severity, state=state, cluster="k",
+            first_ts=at(seconds[0]), last_ts=at(seconds[1]), **(told | {"evidence": [], "details": "{}"} | values),
+        )  # fmt: skip
+
+    where = {"topic": "orders", "partition": 0, "group_id": "g"}
+    return [
+        found("stopped", "warning", (1, 5), "open"),
+        found("stuck_commit", "critical", (2, 5), None, evidence=["c1", "f2"], **where),
+        found("commit_rejected", "critical", (1, 2), "closed", subject=HOSTILE, summary=HOSTILE),
+        found("mongo_cursor_leak", "info", (1, 2), "open"),
+    ]
+
+
+def _transactions() -> list[dict[str, Any]]:
+    def transaction(name: str, producer: int, state: str, began: float, ended: float | None) -> dict[str, Any]:
+        return row(
+            TRANSACTIONS, cluster="k", transactional_id=name, producer_id=producer, first_exchange_id=name,
+            client_id=f"{name}-client", state=state, partitions=["orders-0"], groups=[], first_ts=at(began),
+            last_ts=at(ended or began), end_ts=None if ended is None else at(ended),
+            duration_us=None if ended is None else int((ended - began) * 1e6),
+        )  # fmt: skip
+
+    return [
+        transaction("done", 1, "committed", 1, 2),
+        transaction("longer", 1, "aborted", 1, 3),
+        transaction("hangs", 4711, "ongoing", 2, None),
+    ]
+
+
+def _clients() -> list[dict[str, Any]]:
+    def client(name: str, removed: list[str], last: float, protocol: str = "kafka") -> dict[str, Any]:
+        return row(
+            CLIENTS, cluster="k", client_id=name, client_ip="10.0.0.1", software=["lib 1.0"], api_versions=["Fetch v2"],
+            oldest_versions=["Fetch v2"], breaks_on_kafka_4=bool(removed), removed_versions=removed, first_ts=at(0),
+            last_ts=at(last), protocol=protocol,
+        )  # fmt: skip
+
+    return [client("app", [], 100), client("old", ["Fetch v2"], 50), client("shop", [], 10, "mongodb")]
+
+
 @pytest.fixture(scope="session")
 def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("lake")
@@ -172,6 +223,9 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         STATE_EVENTS.full_name: _statements(),
         OFFSET_EVENTS.full_name: _offset_events(),
         RECORD_BATCHES.full_name: _batches(),
+        FINDINGS.full_name: _findings(),
+        TRANSACTIONS.full_name: _transactions(),
+        CLIENTS.full_name: _clients(),
         OPEN_EXCHANGES.full_name: [
             row(OPEN_EXCHANGES, exchange_id="waits", client_id="app", size=11, ts=at(200)),
             row(OPEN_EXCHANGES, exchange_id="f1", ts=at(1)),

@@ -1,0 +1,42 @@
+"""What is wrong? ``gold.findings``, what still holds first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from pipeline.dashboard.queries.scope import Scope, ask_rows
+
+SEVERITIES = ("critical", "warning", "info")
+MOST = 300
+"""Findings that are shown at once."""
+
+_FINDINGS = """
+SELECT finding_id, rule, severity, subject, coalesce(state, 'open') AS state, cluster, topic, partition, group_id,
+       first_ts, last_ts, summary, evidence, advice, details
+FROM gold.findings
+WHERE first_ts <= $end AND (coalesce(state, 'open') = 'open' OR last_ts >= $start)
+  AND ($protocol IS NULL OR starts_with(rule, 'mongo_') = ($protocol = 'mongodb') OR rule = 'capture_loss')
+ORDER BY coalesce(state, 'open') = 'closed', list_position(['critical', 'warning', 'info'], severity), rule,
+         last_ts DESC, subject
+LIMIT $most
+"""
+
+
+def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+    """Findings that are open at the end of the data, or were within the span; open ones first, then by severity.
+
+    Raises:
+        NotThereYetError: there is no table of findings.
+    """
+    return ask_rows(connection, _FINDINGS, scope, most=MOST)
+
+
+def counts(found: list[dict[str, Any]]) -> dict[str, int]:
+    """How many are open, by severity (all three are there), and how many are over (``closed``)."""
+    told = {
+        severity: sum(row["state"] == "open" and row["severity"] == severity for row in found)
+        for severity in SEVERITIES
+    }
+    return told | {"closed": sum(row["state"] == "closed" for row in found)}

@@ -1,0 +1,135 @@
+"""How quickly, and how well, were apis and commands answered? ``silver.exchanges``, counting each exchange once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.dashboard.queries.scope import BUCKETS, Scope, ask, ask_rows
+from pipeline.errors import UserError
+
+MOST_EXCHANGES = 30_000_000
+"""Exchanges whose percentiles are computed while somebody waits; of more a shorter span has to be chosen."""
+MOST_ROWS = 500
+
+# Percentiles do not add up, so they come from the exchanges and not from gold's minutes.
+_COUNTED = """
+  SELECT x.* FROM silver.exchanges AS x
+  WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
+    AND ($protocol IS NULL OR x.protocol = $protocol)
+    AND NOT EXISTS (
+      SELECT 1 FROM silver.copies AS c
+      WHERE c.connection_id = x.connection_id AND c.hour = date_trunc('hour', x.ts)
+    )
+"""
+
+_SUMS = """
+SELECT coalesce(sum(n), 0)::BIGINT AS exchanges FROM (
+  SELECT exchanges AS n FROM gold.api_latency
+  WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN $start AND $end
+  UNION ALL
+  SELECT commands FROM gold.mongo_commands
+  WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN $start AND $end
+)
+"""
+
+_APIS = f"""
+SELECT protocol, coalesce(api_name, 'not known') AS api_name, count(*) AS exchanges,
+  count(*) FILTER (len(coalesce(error_codes, [])) > 0) AS errors,
+  count(*) FILTER (status = 'unanswered') AS unanswered,
+  quantile_disc(latency_us, 0.5) AS p50_us, quantile_disc(latency_us, 0.95) AS p95_us,
+  quantile_disc(latency_us, 0.99) AS p99_us, max(latency_us) AS max_us,
+  sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes
+FROM ({_COUNTED})
+GROUP BY ALL
+ORDER BY exchanges DESC, api_name
+LIMIT $most
+"""  # noqa: S608 - our own text
+
+_SPAN = f"""
+SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED})
+WHERE protocol = $api_protocol AND coalesce(api_name, 'not known') = $api_name
+"""  # noqa: S608 - our own text
+
+_OVER_TIME = f"""
+WITH answered AS (
+  SELECT time_bucket(to_seconds($step), ts) AS ts, latency_us, len(coalesce(error_codes, [])) > 0 AS is_error
+  FROM ({_COUNTED})
+  WHERE protocol = $api_protocol AND coalesce(api_name, 'not known') = $api_name
+)
+SELECT ts, count(*) AS exchanges, count(*) FILTER (is_error) AS errors,
+  quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.95) AS p95, quantile_disc(latency_us, 0.99) AS p99
+FROM answered
+GROUP BY ts
+ORDER BY ts
+"""  # noqa: S608 - our own text
+
+_ERRORS = f"""
+WITH failed AS (
+  SELECT protocol, api_name, coalesce(client_id, client_ip) AS client_id, ts, unnest(error_names) AS error_name
+  FROM ({_COUNTED})
+  WHERE len(coalesce(error_names, [])) > 0
+)
+SELECT protocol, api_name, error_name, count(*) AS exchanges, count(DISTINCT client_id) AS clients,
+  list_sort(list_distinct(list(client_id)))[:5] AS some_clients, min(ts) AS first_ts, max(ts) AS last_ts
+FROM failed
+GROUP BY protocol, api_name, error_name
+ORDER BY exchanges DESC, api_name, error_name
+LIMIT $most
+"""  # noqa: S608 - our own text
+
+_STEPS = {
+    1: "second", 10: "10 seconds", 60: "minute", 300: "5 minutes", 900: "15 minutes", 3600: "hour", 21_600: "6 hours",
+    86_400: "day",
+}  # fmt: skip
+
+
+def step(scope: Scope) -> tuple[int, str]:
+    """Width of a point in :func:`over_time`, in seconds and in words: the least that gives no more than 300 of them."""
+    seconds = (scope.end - scope.start).total_seconds()
+    return next(((width, text) for width, text in _STEPS.items() if seconds / width <= BUCKETS), (86_400, "day"))
+
+
+def demand_few(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
+    """Refuse a span with so many exchanges that their percentiles would take minutes.
+
+    Raises:
+        UserError: it is too long.
+        NotThereYetError: a table is missing.
+    """
+    count = ask_rows(connection, _SUMS, scope)[0]["exchanges"]
+    if count > MOST_EXCHANGES:
+        raise UserError(f"Percentiles of {count:,} exchanges take too long: choose a shorter time range.")
+
+
+def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+    """Each Kafka api and MongoDB command: counts, bytes, and percentiles by nearest rank in microseconds."""
+    return ask_rows(connection, _APIS, scope, most=MOST_ROWS)
+
+
+def span(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api_name: str) -> Scope:
+    """The part of the span in which this api was used, in whole points of :func:`over_time`."""
+    told = ask_rows(connection, _SPAN, scope, api_protocol=protocol, api_name=api_name)[0]
+    if told["first_ts"] is None:
+        return scope
+    width = step(Scope(told["first_ts"], told["last_ts"]))[0]
+    first, last = (int(told[name].timestamp()) // width * width for name in ("first_ts", "last_ts"))
+    return Scope(
+        datetime.fromtimestamp(first, timezone.utc), datetime.fromtimestamp(last + width, timezone.utc), scope.protocol
+    )
+
+
+def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api_name: str) -> pa.Table:
+    """One api over time: ``ts``, ``exchanges``, ``errors``, and ``p50``, ``p95``, ``p99`` in microseconds."""
+    return ask(connection, _OVER_TIME, scope, step=step(scope)[0], api_protocol=protocol, api_name=api_name)
+
+
+def errors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+    """Which errors came how often from which api, to how many clients.
+
+    ``some_clients`` are up to five of them, by client id, or by address where there is none.
+    """
+    return ask_rows(connection, _ERRORS, scope, most=MOST_ROWS)

@@ -1,0 +1,210 @@
+"""Where do groups and partitions stand, and who committed what? ``gold.offset_timeline`` and the views on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
+
+MOST_ROWS = 500
+CLIENTS = 8
+"""Clients whose commits and fetches one plot tells apart; those who commit most."""
+POINTS = 1500
+"""Commits in one plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A partition, and the group that reads it; an empty group stands for the partition alone."""
+
+    cluster: str
+    topic: str
+    partition: int
+    group_id: str
+
+    def parameters(self) -> dict[str, Any]:
+        """Values of ``$cluster``, ``$topic``, ``$partition`` and ``$group_id``."""
+        return {
+            "cluster": self.cluster, "topic": self.topic, "partition": self.partition, "group_id": self.group_id,
+        }  # fmt: skip
+
+
+_LAG = f"""
+WITH lag_now AS ({as_of("consumer_lag")}),
+stuck AS (SELECT DISTINCT cluster, topic, partition, group_id FROM ({as_of("stuck_partitions")}))
+SELECT l.*, s.group_id IS NOT NULL AS is_stuck,
+       coalesce(l.last_stable_offset < l.high_watermark, false) AS is_lso_behind
+FROM lag_now AS l LEFT JOIN stuck AS s USING (cluster, topic, partition, group_id)
+ORDER BY is_stuck DESC, l.lag DESC NULLS LAST, l.group_id, l.topic, l.partition
+LIMIT $most
+"""  # noqa: S608 - our own views
+
+_PLACES = """
+SELECT cluster, topic, partition, group_id, count(*) AS events
+FROM gold.offset_timeline
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+GROUP BY ALL
+ORDER BY cluster, topic, partition, group_id
+"""
+
+_HERE = """
+  date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND cluster = $cluster AND topic = $topic AND partition = $partition
+"""
+
+_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline WHERE {_HERE}"  # noqa: S608
+
+_LINES = f"""
+WITH known AS (
+  SELECT ts, ordinal, incarnation, log_start_offset, last_stable_offset, high_watermark,
+         CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
+  FROM gold.offset_timeline WHERE {_HERE}
+),
+said AS (
+  UNPIVOT known ON log_start_offset, last_stable_offset, high_watermark, committed_offset
+  INTO NAME line VALUE value
+)
+SELECT line, coalesce(incarnation, 0) AS incarnation, max(ts) AS ts, arg_max(value, (ts, ordinal)) AS value
+FROM said
+GROUP BY line, coalesce(incarnation, 0), time_bucket($bucket, ts, $start)
+ORDER BY line, ts
+"""  # noqa: S608 - our own text
+
+_EVENTS = f"""
+WITH said AS (
+  SELECT coalesce(client_id, '') AS client_id, kind, ts, ordinal, member_id, generation, error_name, exchange_id,
+         event_offset, fetch_position, pending_offset
+  FROM gold.offset_timeline WHERE {_HERE} AND group_id = $group_id
+),
+busiest AS (
+  SELECT client_id FROM said GROUP BY client_id
+  ORDER BY count(*) FILTER (contains(kind, 'commit')) DESC, count(*) DESC, client_id LIMIT $clients
+),
+heard AS (SELECT * FROM said WHERE client_id IN (FROM busiest))
+"""  # noqa: S608 - our own text
+
+_POSITIONS = f"""
+{_EVENTS}
+SELECT client_id, max(ts) AS ts, arg_max(fetch_position, (ts, ordinal)) AS value
+FROM heard
+WHERE kind IN ('fetched', 'fetch_rejected') AND fetch_position IS NOT NULL
+GROUP BY client_id, time_bucket($bucket, ts, $start)
+ORDER BY client_id, ts
+"""  # noqa: S608 - our own text
+
+_OUTCOMES = """
+  CASE kind WHEN 'committed' THEN 'accepted' WHEN 'txn_applied' THEN 'accepted' WHEN 'txn_committed' THEN 'pending'
+    WHEN 'txn_discarded' THEN 'aborted' ELSE 'rejected' END
+"""
+_COMMIT_KINDS = (
+    "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied', 'txn_discarded')"
+)
+
+_COMMITS = f"""
+{_EVENTS},
+commits AS (
+  SELECT *, {_OUTCOMES} AS outcome FROM heard WHERE kind IN {_COMMIT_KINDS} AND event_offset IS NOT NULL
+),
+kept AS (
+  -- Of each moment, client and outcome the least and the greatest offset: what falls back is seen at any width.
+  SELECT *,
+    row_number() OVER (w ORDER BY event_offset, ts) AS from_least,
+    row_number() OVER (w ORDER BY event_offset DESC, ts DESC) AS from_greatest
+  FROM commits
+  WINDOW w AS (PARTITION BY client_id, outcome, time_bucket($bucket, ts, $start))
+)
+SELECT ts, client_id, member_id, generation, outcome, event_offset AS value, error_name, exchange_id
+FROM kept WHERE from_least = 1 OR from_greatest = 1
+ORDER BY ts, ordinal
+LIMIT $points
+"""  # noqa: S608 - our own text
+
+_OWNERS = """
+SELECT coalesce(client_id, '') AS client_id, member_id, generation, group_protocol,
+       greatest(owned_from, $start) AS owned_from, least(coalesce(owned_until, $end), $end) AS owned_until,
+       owned_until IS NULL AS is_owned_still
+FROM partition_owners
+WHERE cluster = $cluster AND topic = $topic AND partition = $partition AND group_id = $group_id
+  AND owned_from <= $end AND (owned_until IS NULL OR owned_until >= $start)
+ORDER BY owned_from, generation
+LIMIT $most
+"""
+
+_COMMITTERS = f"""
+WITH commits AS (
+  SELECT coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id, generation, ts, ordinal,
+         event_offset, error_name, {_OUTCOMES} AS outcome
+  FROM gold.offset_timeline
+  WHERE {_HERE} AND group_id = $group_id AND kind IN {_COMMIT_KINDS}
+)
+SELECT client_id, member_id, max(generation) AS generation,
+  count(*) FILTER (outcome = 'accepted') AS accepted, count(*) FILTER (outcome = 'rejected') AS rejected,
+  count(*) FILTER (outcome = 'pending') AS pending, arg_min(event_offset, (ts, ordinal)) AS first_offset,
+  arg_max(event_offset, (ts, ordinal)) AS last_offset, max(ts) AS last_ts,
+  list_sort(list_distinct(list(error_name) FILTER (error_name <> 'NONE'))) AS errors
+FROM commits
+GROUP BY client_id, member_id
+ORDER BY accepted + rejected + pending DESC, client_id
+LIMIT $most
+"""  # noqa: S608 - our own text
+
+
+def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+    """Where each group stood at the end of the span: the rows of ``consumer_lag``, stuck ones first, then by lag.
+
+    Beside its columns: ``is_stuck`` (``stuck_partitions`` has it) and ``is_lso_behind`` (a transaction is open).
+
+    Raises:
+        NotThereYetError: there is no timeline.
+    """
+    return ask_rows(connection, _LAG, scope, most=MOST_ROWS)
+
+
+def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
+    """Partitions and groups of which something was said in the span."""
+    return [
+        Place(row["cluster"], row["topic"], row["partition"], row["group_id"])
+        for row in ask_rows(connection, _PLACES, scope)
+    ]
+
+
+def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> Scope | None:
+    """The part of the span in which something was said of the partition, so that a plot is not mostly empty."""
+    told = ask_rows(connection, _SPAN, scope, **place.parameters())[0]
+    return None if told["first_ts"] is None else Scope(told["first_ts"], told["last_ts"], "kafka")
+
+
+def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
+    """Offsets of the log and the group over time: ``line``, ``incarnation``, ``ts``, ``value``; the last of a bucket.
+
+    ``line`` is log_start_offset, last_stable_offset, high_watermark or committed_offset.
+    """
+    return ask(connection, _LINES, scope, **place.parameters())
+
+
+def positions(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
+    """How far each client of the group has fetched: ``client_id``, ``ts``, ``value``; the last of a bucket."""
+    return ask(connection, _POSITIONS, scope, clients=CLIENTS, **place.parameters())
+
+
+def commits(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
+    """Commits as points: ``ts``, ``client_id``, ``member_id``, ``generation``, ``outcome``, ``value``, ``error_name``.
+
+    ``outcome`` is accepted, rejected, pending (in a transaction that has not ended) or aborted. Of many in a bucket
+    the least and greatest of a client stay; ``exchange_id`` is that of the point.
+    """
+    return ask(connection, _COMMITS, scope, clients=CLIENTS, points=POINTS, **place.parameters())
+
+
+def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
+    """Which member owned the partition from when until when, cut to the span; see the view ``partition_owners``."""
+    return ask_rows(connection, _OWNERS, scope, most=MOST_ROWS, **place.parameters())
+
+
+def committers(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
+    """Who committed how often, with which outcome: a row for each client and member."""
+    return ask_rows(connection, _COMMITTERS, scope, most=MOST_ROWS, **place.parameters())

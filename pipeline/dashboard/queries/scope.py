@@ -1,0 +1,145 @@
+"""Which part of the lake is looked at: a span of time and a protocol; and how a query is asked about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.dashboard.views import views
+from pipeline.errors import UserError
+from pipeline.tables import TABLES
+
+BUCKETS = 300
+"""Points of one line in a plot."""
+_NAMED = re.compile(r"\$(\w+)")
+_READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
+
+
+class NotThereYetError(UserError):
+    """Raised when a young lake lacks a table that the query reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is looked at.
+
+    Attributes:
+        start: first moment, UTC.
+        end: last moment, inclusive.
+        protocol: kafka or mongodb; None: both.
+    """
+
+    start: datetime
+    end: datetime
+    protocol: str | None = None
+
+    @property
+    def bucket(self) -> timedelta:
+        """Width of a bucket of a plot, whole milliseconds."""
+        return timedelta(milliseconds=max(1, -(-int((self.end - self.start).total_seconds() * 1000) // BUCKETS)))
+
+    def has(self, protocol: str) -> bool:
+        """Whether ``protocol`` is looked at."""
+        return self.protocol in (None, protocol)
+
+    def parameters(self) -> dict[str, Any]:
+        """Values of ``$start``, ``$end``, ``$first_day``, ``$last_day``, ``$protocol`` and ``$bucket``."""
+        return {
+            "start": self.start,
+            "end": self.end,
+            "first_day": self.start.date(),
+            "last_day": self.end.date(),
+            "protocol": self.protocol,
+            "bucket": self.bucket,
+        }
+
+
+def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = None, **values: Any) -> pa.Table:
+    """The answer to ``sql``, whose ``$names`` are those of :meth:`Scope.parameters` and ``values``.
+
+    Raises:
+        NotThereYetError: the lake has not got a table or view of these.
+    """
+    known = {**(scope.parameters() if scope else {}), **values}
+    used = {name: known[name] for name in _NAMED.findall(sql)}
+    try:
+        return connection.sql(sql, params=used).to_arrow_table()
+    except duckdb.CatalogException as error:
+        raise NotThereYetError(
+            "This lake lacks a table that is read here: let `wirelake stream` run on it. "
+            f"({str(error).splitlines()[0]})"
+        ) from error
+
+
+def ask_rows(
+    connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = None, **values: Any
+) -> list[dict[str, Any]]:
+    """The same as rows, a dictionary each; times have their zone, UTC."""
+    found: list[dict[str, Any]] = ask(connection, sql, scope, **values).to_pylist()
+    return found
+
+
+def as_of(view: str) -> str:
+    """The query of a view, in which each table with ``date`` and ``ts`` ends with ``$end`` and begins at ``$start``.
+
+    Args:
+        view: its name; it reads tables as ``FROM schema.table AS alias``.
+    """
+
+    def limited(match: re.Match[str]) -> str:
+        table = TABLES[match[2]]
+        if not {"date", "ts"} <= set(table.column_names):
+            return match[0]
+        kept = f"SELECT * FROM {match[2]} WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"  # noqa: S608 - names of the registry
+        return f"{match[1]} ({kept}) AS"
+
+    sql = next(found.sql for found in views() if found.name == view)
+    return _READ.sub(limited, sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """From when to when the lake has data: first and last moment of all, and of the last day (UTC) with data."""
+
+    first: datetime
+    last: datetime
+    last_day_first: datetime
+
+
+_DAYS = """
+SELECT min(d) AS first_day, max(d) AS last_day
+FROM (SELECT date AS d FROM gold.api_latency UNION ALL SELECT date FROM gold.mongo_commands)
+"""
+_ALL_DAYS = "SELECT min(date) AS first_day, max(date) AS last_day FROM silver.exchanges"
+_DAY = "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM silver.exchanges WHERE date = $day"
+
+
+def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
+    """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
+
+    Raises:
+        NotThereYetError: there is no table of exchanges.
+    """
+    days: Sequence[dict[str, Any]] = []
+    try:
+        days = ask_rows(connection, _DAYS)
+    except NotThereYetError:
+        days = []
+    if not days or days[0]["last_day"] is None:
+        days = ask_rows(connection, _ALL_DAYS)
+    first_day, last_day = days[0]["first_day"], days[0]["last_day"]
+    if last_day is None:
+        return None
+    told = ask_rows(connection, _DAY, day=last_day)[0]
+    if told["last_ts"] is None:
+        return None
+    first = (
+        told["first_ts"] if first_day == last_day else datetime.combine(first_day, datetime.min.time(), timezone.utc)
+    )
+    return Extent(first, told["last_ts"], told["first_ts"])

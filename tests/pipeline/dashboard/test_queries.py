@@ -1,0 +1,284 @@
+"""What the pages ask, answered by the hand-made lake: the numbers can be read off its rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline.dashboard.queries import clients, exchanges, findings, latency, partitions, transactions
+from pipeline.dashboard.queries.exchanges import ANY_ERROR, Search
+from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.queries.scope import BUCKETS, Extent, NotThereYetError, Scope, ask_rows, extent
+from pipeline.dashboard.sql import connect
+from pipeline.errors import UserError
+from pipeline.tables import API_LATENCY, COPIES, EXCHANGES, FINDINGS, MONGO_MINUTES, OFFSET_TIMELINE
+from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.rows import T0, row, write
+
+DAY = Scope(at(0), at(300))
+ORDERS = Place("k", "orders", 0, "g")
+
+
+@pytest.fixture(scope="module")
+def lake(hand_made_lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connect(hand_made_lake) as connection:
+        yield connection
+
+
+def test_the_extent_is_that_of_the_exchanges(lake: duckdb.DuckDBPyConnection) -> None:
+    assert extent(lake) == Extent(at(0), at(100), at(0))
+
+
+def test_the_extent_reads_days_from_gold_and_the_last_day_from_exchanges(tmp_path: Path) -> None:
+    first = T0.date() - timedelta(days=3)
+    write(tmp_path, API_LATENCY, [row(API_LATENCY, date=first), row(API_LATENCY)])
+    write(tmp_path, MONGO_MINUTES, [])
+    write(tmp_path, EXCHANGES, [row(EXCHANGES, ts=at(5)), row(EXCHANGES, ts=at(9))])
+    with connect(tmp_path) as connection:
+        found = extent(connection)
+    assert found == Extent(at(-3 * 86_400 - 12 * 3600), at(9), at(5))
+
+
+def test_an_empty_lake_has_no_extent(tmp_path: Path) -> None:
+    write(tmp_path, EXCHANGES, [])
+    with connect(tmp_path) as connection:
+        assert extent(connection) is None
+
+
+def test_a_missing_table_is_told(hand_made_lake: Path, tmp_path: Path) -> None:
+    shutil.copytree(hand_made_lake / EXCHANGES.path, tmp_path / EXCHANGES.path)
+    with connect(tmp_path) as connection, pytest.raises(NotThereYetError, match="lacks a table"):
+        findings.findings(connection, DAY)
+
+
+def test_a_bucket_is_a_part_of_the_span() -> None:
+    assert Scope(at(0), at(BUCKETS)).bucket == timedelta(seconds=1)
+    assert Scope(at(0), at(0)).bucket == timedelta(milliseconds=1)
+
+
+def test_values_are_bound_and_never_read_as_sql(lake: duckdb.DuckDBPyConnection) -> None:
+    name = "x' OR 1 = 1 --"
+    assert ask_rows(lake, "SELECT $name AS name", name=name) == [{"name": name}]
+    assert exchanges.search(lake, DAY, Search(client_id=name)) == ([], 0)
+
+
+def test_findings_that_are_open_come_first_by_severity(lake: duckdb.DuckDBPyConnection) -> None:
+    found = findings.findings(lake, DAY)
+    assert [row["rule"] for row in found] == ["stuck_commit", "stopped", "mongo_cursor_leak", "commit_rejected"]
+    assert findings.counts(found) == {"critical": 1, "warning": 1, "info": 1, "closed": 1}
+
+
+@pytest.mark.parametrize(
+    ("scope", "rules"),
+    [
+        (Scope(at(50), at(60)), ["stuck_commit", "stopped", "mongo_cursor_leak"]),  # open ones are older than the span
+        (Scope(at(-9), at(0)), []),  # nothing had begun
+        (Scope(at(0), at(300), "mongodb"), ["mongo_cursor_leak"]),
+        (Scope(at(0), at(300), "kafka"), ["stuck_commit", "stopped", "commit_rejected"]),
+    ],
+)
+def test_findings_of_a_span_and_a_protocol(lake: duckdb.DuckDBPyConnection, scope: Scope, rules: list[str]) -> None:
+    assert [row["rule"] for row in findings.findings(lake, scope)] == rules
+
+
+def test_groups_in_trouble_come_first(lake: duckdb.DuckDBPyConnection) -> None:
+    told = [(r["topic"], r["partition"], r["lag"], r["is_stuck"]) for r in partitions.lag(lake, DAY)]
+    assert told[0] == ("orders", 0, 57, True)
+    assert [stuck for *_, stuck in told[1:]] == [False] * (len(told) - 1)
+
+
+def test_lag_is_that_of_the_end_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:
+    then = {r["partition"]: r["lag"] for r in partitions.lag(lake, Scope(at(0), at(2))) if r["topic"] == "orders"}
+    assert then[0] == 20 - 3
+
+
+def test_places_are_those_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:
+    assert ORDERS in partitions.places(lake, DAY)
+    assert {place.topic for place in partitions.places(lake, Scope(at(9), at(10)))} == {"orders"}
+    assert partitions.span(lake, DAY, ORDERS) == Scope(at(1), at(9), "kafka")
+    assert partitions.span(lake, DAY, Place("k", "nowhere", 0, "g")) is None
+
+
+def test_lines_are_the_last_of_each_bucket(lake: duckdb.DuckDBPyConnection) -> None:
+    rows = partitions.lines(lake, Scope(at(0), at(9)), ORDERS).to_pylist()
+    committed = [(r["ts"], r["value"]) for r in rows if r["line"] == "committed_offset"]
+    assert committed == [(at(1), 2), (at(2), 3), (at(3), 3), (at(4), 40), (at(5), 3)]
+    wide = partitions.lines(lake, Scope(at(0), at(10 * BUCKETS)), ORDERS).to_pylist()
+    assert [(r["ts"], r["value"]) for r in wide if r["line"] == "committed_offset"] == [(at(5), 3)]
+
+
+def test_each_client_has_its_commits_and_what_falls_back_stays_at_any_width(lake: duckdb.DuckDBPyConnection) -> None:
+    def points(scope: Scope) -> set[tuple[str, int]]:
+        rows = partitions.commits(lake, scope, ORDERS).to_pylist()
+        assert {r["outcome"] for r in rows} == {"accepted"}
+        return {(r["client_id"], r["value"]) for r in rows}
+
+    assert points(DAY) == {("old", 2), ("old", 3), ("new", 40)}
+    assert points(Scope(at(0), at(10 * BUCKETS))) == {("old", 2), ("old", 3), ("new", 40)}
+
+
+def test_commits_are_told_by_their_outcome(tmp_path: Path) -> None:
+    kinds = ["committed", "commit_rejected", "txn_committed", "txn_commit_rejected", "txn_applied", "txn_discarded"]
+    write(
+        tmp_path,
+        OFFSET_TIMELINE,
+        [
+            row(
+                OFFSET_TIMELINE, cluster="k", topic="orders", partition=0, group_id="g", ts=at(n), kind=kind,
+                event_offset=n, client_id="c", error_name="NONE" if "rejected" not in kind else "ILLEGAL_GENERATION",
+            )
+            for n, kind in enumerate(kinds)
+        ],
+    )  # fmt: skip
+    with connect(tmp_path) as connection:
+        told = partitions.commits(connection, DAY, ORDERS).column("outcome").to_pylist()
+        (who,) = partitions.committers(connection, DAY, ORDERS)
+    assert told == ["accepted", "rejected", "pending", "rejected", "accepted", "aborted"]
+    assert (who["accepted"], who["rejected"], who["pending"]) == (2, 2, 1)
+    assert (who["first_offset"], who["last_offset"], who["errors"]) == (0, 5, ["ILLEGAL_GENERATION"])
+
+
+def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
+    said = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "g", "client_id": "c"}
+    write(
+        tmp_path,
+        OFFSET_TIMELINE,
+        [
+            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", fetch_position=7, **said),
+            row(OFFSET_TIMELINE, ts=at(2), kind="committed", fetch_position=9, **said),
+        ],
+    )
+    with connect(tmp_path) as connection:
+        assert partitions.positions(connection, DAY, ORDERS).to_pylist() == [
+            {"client_id": "c", "ts": at(1), "value": 7}
+        ]
+
+
+def test_owners_are_cut_to_the_span(lake: duckdb.DuckDBPyConnection) -> None:
+    place = Place("k", "orders", 0, "classic")
+    told = partitions.owners(lake, Scope(at(15), at(30)), place)
+    assert [(r["member_id"], r["owned_from"], r["owned_until"]) for r in told] == [
+        ("a", at(15), at(20)),
+        ("b", at(20), at(30)),
+    ]
+    assert [r["is_owned_still"] for r in told] == [False, True]
+
+
+def test_committers_are_counted(lake: duckdb.DuckDBPyConnection) -> None:
+    told = [(r["client_id"], r["accepted"], r["last_offset"]) for r in partitions.committers(lake, DAY, ORDERS)]
+    assert told == [("old", 4, 3), ("new", 1, 40)]
+
+
+def test_a_held_partition_names_the_transaction(lake: duckdb.DuckDBPyConnection) -> None:
+    (held,) = transactions.held_partitions(lake, DAY)
+    assert (held["topic"], held["partition"], held["transactional_id"]) == ("orders", 0, "hangs")
+    assert (held["held_seconds"], held["records_held_back"]) == (1.0, 15)
+
+
+def test_transactions_are_open_until_the_end_of_what_was_heard(lake: duckdb.DuckDBPyConnection) -> None:
+    (still,) = transactions.open_transactions(lake, Scope(at(0), at(10)))
+    assert (still["transactional_id"], still["open_seconds"]) == ("hangs", 7.0)
+    before = transactions.open_transactions(lake, Scope(at(0), at(1.5)))
+    assert [(r["transactional_id"], r["open_seconds"], r["state"]) for r in before] == [
+        ("done", 0.5, "ongoing"),
+        ("longer", 0.5, "ongoing"),
+    ]
+
+
+def test_ended_transactions_begin_with_the_longest(lake: duckdb.DuckDBPyConnection) -> None:
+    assert [(r["transactional_id"], r["seconds"]) for r in transactions.ended_transactions(lake, DAY)] == [
+        ("longer", 2.0),
+        ("done", 1.0),
+    ]
+
+
+def test_clients_that_break_come_first(lake: duckdb.DuckDBPyConnection) -> None:
+    assert [r["client_id"] for r in clients.clients(lake, DAY)] == ["old", "app", "shop"]
+    assert [r["client_id"] for r in clients.clients(lake, Scope(at(60), at(99), "kafka"))] == ["app"]
+
+
+def test_percentiles_are_by_nearest_rank(lake: duckdb.DuckDBPyConnection) -> None:
+    told = {r["api_name"]: r for r in latency.apis(lake, DAY)}
+    fetch = told["Fetch"]
+    assert (fetch["exchanges"], fetch["unanswered"], fetch["errors"]) == (101, 1, 0)
+    assert (fetch["p50_us"], fetch["p95_us"], fetch["p99_us"], fetch["max_us"]) == (50, 95, 99, 100)
+    assert told["OffsetCommit"]["errors"] == 3
+
+
+def test_an_api_over_time(lake: duckdb.DuckDBPyConnection) -> None:
+    span = latency.span(lake, DAY, "kafka", "OffsetCommit")
+    assert (span, latency.step(span)) == (Scope(at(0), at(3)), (1, "second"))
+    told = latency.over_time(lake, span, "kafka", "OffsetCommit").to_pylist()
+    assert [(r["ts"], r["exchanges"], r["errors"], r["p50"]) for r in told] == [(at(n), 1, 1, 700) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(300, "second"), (301, "10 seconds"), (86_400, "5 minutes"), (400 * 86_400, "day")]
+)
+def test_points_over_time_are_no_more_than_a_plot_shows(seconds: int, words: str) -> None:
+    assert latency.step(Scope(at(0), at(seconds)))[1] == words
+
+
+def test_errors_are_counted_by_api_and_name(lake: duckdb.DuckDBPyConnection) -> None:
+    told = [(r["error_name"], r["exchanges"], r["some_clients"]) for r in latency.errors(lake, DAY)]
+    assert told == [("ILLEGAL_GENERATION", 3, ["=cmd()"]), ("UNKNOWN_MEMBER_ID", 1, ["=cmd()"])]
+
+
+def test_an_exchange_that_two_agents_saw_counts_once(tmp_path: Path) -> None:
+    seen = [row(EXCHANGES, exchange_id=name, connection_id=name, ts=at(1), latency_us=5) for name in ("a", "b")]
+    write(tmp_path, EXCHANGES, seen)
+    write(tmp_path, COPIES, [row(COPIES, hour=T0, connection_id="b")])
+    with connect(tmp_path) as connection:
+        assert [r["exchanges"] for r in latency.apis(connection, DAY)] == [1]
+
+
+def test_too_many_exchanges_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, API_LATENCY, [row(API_LATENCY, minute=at(0), exchanges=latency.MOST_EXCHANGES)])
+    write(tmp_path, MONGO_MINUTES, [row(MONGO_MINUTES, minute=at(60), commands=1)])
+    with connect(tmp_path) as connection:
+        latency.demand_few(connection, Scope(at(0), at(59)))
+        with pytest.raises(UserError, match="30,000,001 exchanges take too long"):
+            latency.demand_few(connection, DAY)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "total"),
+    [
+        (Search(), 104),
+        (Search(api_name="OffsetCommit"), 3),
+        (Search(client_id="CMD"), 3),
+        (Search(error="UNKNOWN_MEMBER_ID"), 1),
+        (Search(error=ANY_ERROR), 3),
+        (Search(status="unanswered"), 1),
+        (Search(connection_id="nobody"), 0),
+    ],
+)
+def test_exchanges_are_searched(lake: duckdb.DuckDBPyConnection, wanted: Search, total: int) -> None:
+    rows, count = exchanges.search(lake, DAY, wanted)
+    assert (len(rows), count) == (total, total)
+    assert [r["ts"] for r in rows] == sorted((r["ts"] for r in rows), reverse=True)
+
+
+def test_exchanges_are_found_by_id_and_one_by_one(lake: duckdb.DuckDBPyConnection) -> None:
+    assert [r["exchange_id"] for r in exchanges.by_ids(lake, ["f2", "c1", "gone"])] == ["c1", "f2"]
+    found = exchanges.one(lake, "c1")
+    assert found is not None
+    assert found["error_codes"] == [22, 25]
+    assert exchanges.frames(lake, found) == []
+    assert exchanges.one(lake, "gone") is None
+
+
+def test_names_to_choose_from_are_those_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:
+    assert exchanges.names(lake, DAY) == (["Fetch", "OffsetCommit"], ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"])
+    assert exchanges.names(lake, Scope(at(50), at(60))) == (["Fetch"], [])
+
+
+def test_no_finding_is_no_row(tmp_path: Path) -> None:
+    write(tmp_path, FINDINGS, [])
+    with connect(tmp_path) as connection:
+        assert findings.findings(connection, DAY) == []
