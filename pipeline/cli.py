@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.capture.cli import capture_app
+from pipeline.commands.dashboard import dashboard
 from pipeline.commands.decode import decode
 from pipeline.commands.demo import demo
 from pipeline.commands.doctor import doctor
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(capture_app, name="capture")
-for command in (decode, explain, stream, check, findings, sql, backfill, maintain, demo, doctor):
+for command in (decode, explain, stream, check, findings, dashboard, sql, backfill, maintain, demo, doctor):
     app.command()(command)
 
 

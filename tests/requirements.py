@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -75,6 +76,18 @@ def require_openssl() -> None:
     """The command that makes certificates."""
     if shutil.which("openssl") is None:
         _lack("openssl", "install it with your system's package manager")
+
+
+def require_streamlit() -> None:
+    """Streamlit, which needs Python 3.11."""
+    if find_spec("streamlit") is None:
+        _lack("Streamlit", "make setup, with Python 3.11 or newer")
+
+
+def require_browser() -> None:
+    """Chromium, and what drives it."""
+    _require_tool("chromium")
+    _require_tool("chromedriver")
 
 
 def require_airflow() -> None:

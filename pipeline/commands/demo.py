@@ -145,6 +145,7 @@ def _say_what_next(lake: Path, console: Console) -> None:
     console.print(Rule(align="left"))
     console.print(f"The lake is in {lake}. Try next:", soft_wrap=True)
     hints = [
+        f"wirelake dashboard --lake {lake}",
         f'wirelake sql "FROM consumer_lag" --lake {lake}',
         f'wirelake sql "FROM open_transactions" --lake {lake}',
         f'wirelake sql "FROM silver.mongo_commands WHERE latency_us > 1000000" --lake {lake}',

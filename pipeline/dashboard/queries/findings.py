@@ -33,6 +33,12 @@ def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[s
     return ask_rows(connection, _FINDINGS, scope, most=MOST)
 
 
+def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str, Any] | None:
+    """One finding, of any time; None if there is none of this id."""
+    found = ask_rows(connection, "SELECT * FROM gold.findings WHERE finding_id = $finding_id", finding_id=finding_id)
+    return found[0] if found else None
+
+
 def counts(found: list[dict[str, Any]]) -> dict[str, int]:
     """How many are open, by severity (all three are there), and how many are over (``closed``)."""
     told = {

@@ -1,0 +1,25 @@
+"""The script that Streamlit runs: which pages there are, and what they share. ``wirelake dashboard`` starts it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from pipeline.dashboard.web.here import sidebar
+
+st.set_page_config(page_title="Wirelake", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
+page = st.navigation(
+    [
+        st.Page("page/findings.py", title="Findings", icon=":material/warning:", default=True),
+        st.Page("page/partitions.py", title="Groups & partitions", icon=":material/stacked_line_chart:"),
+        st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
+        st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
+        st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
+        st.Page("page/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
+        st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
+    ]
+)
+sidebar()
+st.title(page.title, anchor=False)
+page.run()

@@ -1,0 +1,94 @@
+"""How is a table of rows drawn? One column a :class:`Column`; what comes from the wire is text and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+import streamlit as st
+
+from pipeline.commands.printable import printable
+from pipeline.dashboard.web.words import duration, size
+
+Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]
+"""``ms``: microseconds, shown as milliseconds; ``duration``: seconds; ``size``: bytes; ``yes``: a mark where true."""
+_NOTHING = "-"
+_ROW = 35
+_SCROLL_BAR = 14
+"""Pixels of a row, and of what lies below the last one where the table is wider than the page."""
+_ROWS = 12
+"""Rows that are seen without scrolling."""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return printable(", ".join("" if one is None else str(one) for one in value))
+    return printable(str(value))
+
+
+_WRITTEN: dict[Kind, Callable[[Any], Any]] = {
+    "text": _text,
+    "time": lambda value: value,
+    "number": int,
+    "ms": lambda value: value / 1000,
+    "duration": duration,
+    "size": size,
+    "yes": lambda value: "yes" if value else "",
+}
+_TYPES = {"time": pa.timestamp("us", "UTC"), "number": pa.int64(), "ms": pa.float64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: which field it shows, its title, how, and what a pointer over the title explains."""
+
+    field: str
+    title: str
+    kind: Kind = "text"
+    help: str | None = None
+    width: Literal["small", "medium", "large"] | None = None
+
+
+def grid(
+    rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str, selectable: bool = False
+) -> int | None:
+    """Draw rows as a table.
+
+    Returns:
+        The index of the row that is selected; None if none is, or if they are not selectable.
+    """
+    data = pa.table({column.title: _values(rows, column) for column in columns})
+    shown = {column.title: _config(column) for column in columns}
+    height = _ROW * (min(len(rows), _ROWS) + 1) + _SCROLL_BAR
+    if not selectable:
+        st.dataframe(data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height)
+        return None
+    event = st.dataframe(
+        data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height,
+        on_select="rerun", selection_mode="single-row",
+    )  # fmt: skip
+    chosen = cast("dict[str, Any]", event)["selection"]["rows"]
+    return chosen[0] if chosen and chosen[0] < len(rows) else None
+
+
+def _values(rows: Sequence[dict[str, Any]], column: Column) -> pa.Array:
+    written = _WRITTEN[column.kind]
+    values = (row[column.field] for row in rows)
+    return pa.array(
+        [None if value is None else written(value) for value in values], _TYPES.get(column.kind, pa.string())
+    )
+
+
+def _config(column: Column) -> Any:
+    configs = st.column_config
+    match column.kind:
+        case "time":
+            return configs.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss.SSS", timezone="UTC", help=column.help)
+        case "number":
+            return configs.NumberColumn(format="localized", help=column.help)
+        case "ms":
+            return configs.NumberColumn(format="%.1f", help=column.help)
+        case _:
+            return configs.TextColumn(help=column.help, width=column.width)

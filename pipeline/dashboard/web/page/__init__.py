@@ -1,0 +1,1 @@
+"""The pages: Streamlit runs each file as a script."""

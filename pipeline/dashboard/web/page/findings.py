@@ -1,0 +1,98 @@
+"""What is wrong? Each finding in plain words, what to do, and the way to its evidence."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries.findings import MOST, counts, findings
+from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.rules import rule_page
+from pipeline.dashboard.web.words import clock, code, many, prose, seen
+
+_COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
+_ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
+_OPENED = 3
+"""Findings that stand open when the page is drawn: the first, if they are critical."""
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    found = findings(here.connection, here.scope)
+    if not found:
+        st.success(
+            f"No findings: nothing is wrong in what was seen from {clock(here.scope.start)} to "
+            f"{clock(here.scope.end)} UTC.",
+            icon=":material/check_circle:",
+        )
+        return
+    told = counts(found)
+    _metrics(told)
+    if len(found) == MOST:
+        st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
+    holds = [row for row in found if row["state"] == "open"]
+    over = [row for row in found if row["state"] != "open"]
+    if not holds:
+        st.success("Nothing is wrong any more at the end of this data.", icon=":material/check_circle:")
+    for index, (rule, rows) in enumerate(groupby(holds, key=lambda row: (row["severity"], row["rule"]))):
+        _rule(*rule, list(rows), opened=index < _OPENED and rule[0] == "critical")
+    if over:
+        st.subheader("Over", anchor=False, help="What held in this time range, and no more at the end of the data.")
+        for rule, rows in groupby(over, key=lambda row: (row["severity"], row["rule"])):
+            _rule(*rule, list(rows), opened=False)
+
+
+def _metrics(told: dict[str, int]) -> None:
+    columns = st.columns(4)
+    labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "closed": "Over"}
+    for column, (name, label) in zip(columns, labels.items(), strict=True):
+        column.metric(label, told[name], border=True)
+
+
+def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool) -> None:
+    """All findings of one rule: the name of the rule once, a line each that opens."""
+    with st.container(border=True):
+        head = st.container(horizontal=True, vertical_alignment="center")
+        head.badge(severity, color=_COLOURS.get(severity, "gray"), icon=_ICONS.get(severity))  # type: ignore[arg-type]
+        head.markdown(f"**{rule}**", width="content")
+        if len(rows) > 1:
+            head.caption(many(len(rows), "finding"), width="content")
+        if page := rule_page(rule):
+            with head.popover("What does it mean?", type="tertiary"):
+                st.markdown(page)
+        for row in rows:
+            since = (
+                f"since {clock(row['first_ts'])}" if row["state"] == "open" else seen(row["first_ts"], row["last_ts"])
+            )
+            with st.expander(f"{code(row['subject'])} {since}", expanded=opened and len(rows) <= _OPENED):
+                _finding(row)
+
+
+def _finding(row: dict[str, Any]) -> None:
+    st.text(row["summary"])
+    st.markdown("**What to do**")
+    st.markdown(prose(row["advice"]))
+    st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
+    links = st.container(horizontal=True)
+    with links:
+        if row["evidence"]:
+            link(
+                "exchanges",
+                f"Evidence: {many(len(row['evidence']), 'exchange')}",
+                "swap_horiz",
+                finding=row["finding_id"],
+            )
+        if row["topic"] is not None and row["partition"] is not None:
+            link(
+                "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
+                topic=row["topic"], partition=row["partition"],
+            )  # fmt: skip
+        if row["rule"] in ("lso_stalled", "read_committed_starved"):
+            link("transactions", "Transactions", "lock_clock")
+        if row["rule"] in ("kip896_incompatible_client", "unsupported_version"):
+            link("clients", "Clients", "devices")
+
+
+run(draw)

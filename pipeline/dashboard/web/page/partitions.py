@@ -1,0 +1,155 @@
+"""Where does a group stand, and who committed what? The picture of one partition, and where all groups stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries import partitions
+from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.here import Here, choose, fixed, link, run, tell
+from pipeline.dashboard.web.offsets_picture import offsets
+from pipeline.dashboard.web.words import code, many, number, seen
+
+NO_GROUP = "(no group)"
+_KEYS = ("group", "topic", "partition", "cluster")
+
+_LAG = (
+    Column("group_id", "group"),
+    Column("topic", "topic"),
+    Column("partition", "partition", "number"),
+    Column("trouble", "trouble", width="medium"),
+    Column("lag", "lag", "number", "Records between the committed offset and the high watermark."),
+    Column("lag_seconds", "behind", "duration", "Age of the oldest record that is not committed."),
+    Column("committed_offset", "committed", "number"),
+    Column("last_stable_offset", "last stable offset", "number"),
+    Column("high_watermark", "high watermark", "number"),
+    Column("lag_read_committed", "lag, read_committed", "number", "Records up to the last stable offset."),
+    Column("group_seen", "group seen", "time"),
+    Column("cluster", "cluster"),
+)
+_COMMITTERS = (
+    Column("client_id", "client"),
+    Column("member_id", "member"),
+    Column("generation", "generation", "number"),
+    Column("accepted", "accepted", "number"),
+    Column("rejected", "rejected", "number"),
+    Column("pending", "in transactions", "number"),
+    Column("first_offset", "first offset", "number"),
+    Column("last_offset", "last offset", "number"),
+    Column("last_ts", "last commit", "time"),
+    Column("errors", "errors"),
+)
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    if not here.scope.has("kafka"):
+        st.info("MongoDB has no groups and partitions: choose Kafka, or no protocol.")
+        return
+    standing = partitions.lag(here.connection, here.scope)
+    places = partitions.places(here.connection, here.scope)
+    if not places:
+        st.info("No partition was produced to, fetched from or committed in this time range.")
+        return
+    place = _choose(standing, places)
+    if place is not None:
+        _picture(here, place)
+    st.subheader("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
+    if not standing:
+        st.info("No consumer group committed in this time range.")
+        return
+    rows = [{**row, "trouble": _trouble(row)} for row in standing]
+    chosen = grid(rows, _LAG, key="standing", selectable=True)
+    if chosen is None:
+        st.caption("Select a row to see its picture.")
+    else:
+        st.button("Show this partition", type="primary", on_click=_show, args=(rows[chosen],))
+
+
+def _trouble(row: dict[str, Any]) -> str:
+    told = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_lso_behind"])
+    return ", ".join(text for text, holds in told if holds)
+
+
+def _show(row: dict[str, Any]) -> None:
+    chosen = {"group": row["group_id"], **{key: str(row[key]) for key in ("topic", "partition", "cluster")}}
+    st.session_state.update(chosen)
+    tell(_KEYS)
+
+
+def _choose(standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
+    """Selection from left to right, each of what the one before leaves; at first the partition in most trouble."""
+    columns = st.columns([2, 3, 1, 3])
+    groups = sorted({_group(place.group_id) for place in places})
+    group = choose(columns[0], "Group", "group", groups, _worst_group(standing, places), _KEYS)
+    places = [place for place in places if _group(place.group_id) == group]
+    mine = [row for row in standing if row["group_id"] == group]
+    topics = sorted({place.topic for place in places})
+    topic = choose(columns[1], "Topic", "topic", topics, mine[0]["topic"] if mine else None, _KEYS)
+    places = [place for place in places if place.topic == topic]
+    mine = [row for row in mine if row["topic"] == topic]
+    numbers = [str(number) for number in sorted({place.partition for place in places})]
+    partition = choose(
+        columns[2], "Partition", "partition", numbers, str(mine[0]["partition"]) if mine else None, _KEYS
+    )
+    places = [place for place in places if str(place.partition) == partition]
+    cluster = choose(columns[3], "Cluster", "cluster", sorted(place.cluster for place in places), None, _KEYS)
+    return next((place for place in places if place.cluster == cluster), None)
+
+
+def _group(group_id: str) -> str:
+    return group_id or NO_GROUP
+
+
+def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | None:
+    """Of the groups on what the address names, e.g. a partition without a group, the one in most trouble."""
+    asked = {key: value for key in ("topic", "partition", "cluster") if (value := st.query_params.get(key))}
+    fitting = [row for row in standing if all(str(row[key]) == value for key, value in asked.items())]
+    if fitting:
+        return str(fitting[0]["group_id"])
+    there = [place for place in places if all(str(getattr(place, key)) == value for key, value in asked.items())]
+    return _group(there[0].group_id) if there else None
+
+
+def _picture(here: Here, place: Place) -> None:
+    span = partitions.span(here.connection, here.scope, place)
+    if span is None:
+        st.info("Nothing was said of this partition in this time range.")
+        return
+    lines = partitions.lines(here.connection, span, place)
+    positions = partitions.positions(here.connection, span, place)
+    commits = partitions.commits(here.connection, span, place)
+    owners = partitions.owners(here.connection, span, place) if place.group_id else []
+    st.caption(
+        f"Offsets over time. What was said of this partition: {seen(span.start, span.end)}. "
+        "Points are commits; dashed, how far a client has fetched."
+    )
+    above, below = offsets(span, lines, positions, commits, owners)
+    st.altair_chart(above, key="offsets")
+    if below is not None:
+        st.caption("Who owned the partition, by generation of the group")
+        st.altair_chart(below, key="owners")
+    link(
+        "partitions", "Link to this picture, with these times", "link", group=_group(place.group_id), topic=place.topic,
+        partition=place.partition, cluster=place.cluster, **fixed(span),
+    )  # fmt: skip
+    if place.group_id:
+        _committers(here, place)
+
+
+def _committers(here: Here, place: Place) -> None:
+    who = partitions.committers(here.connection, here.scope, place)
+    st.subheader("Who committed what", anchor=False)
+    if not who:
+        st.info(f"Nobody committed this partition in the name of {code(place.group_id)} in this time range.")
+        return
+    total = sum(row["accepted"] for row in who)
+    rejected = sum(row["rejected"] for row in who)
+    st.caption(f"{many(total, 'commit')} accepted, {number(rejected)} rejected, by {many(len(who), 'member')}.")
+    grid([{**row, "errors": row["errors"] or ""} for row in who], _COMMITTERS, key="committers")
+
+
+run(draw)

@@ -1,0 +1,106 @@
+"""Which transactions are open, how long, and which partitions' last stable offset do they hold?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries import transactions
+from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.words import clock, code, duration, many, number
+
+_OPEN = (
+    Column("transactional_id", "transactional id"),
+    Column("open_seconds", "open for", "duration", "Up to the last word of its cluster in the time range."),
+    Column("partitions", "partitions"),
+    Column("groups", "groups", help="Groups whose offsets it commits."),
+    Column("records", "records", "number"),
+    Column("client_id", "client"),
+    Column("client", "address"),
+    Column("producer_id", "producer id", "number"),
+    Column("producer_epoch", "epoch", "number"),
+    Column("first_ts", "began", "time"),
+    Column("last_ts", "last request", "time"),
+    Column("state", "state"),
+    Column("cluster", "cluster"),
+)
+_ENDED = (
+    Column("transactional_id", "transactional id"),
+    Column("seconds", "was open for", "duration"),
+    Column("state", "state"),
+    Column("partitions", "partitions"),
+    Column("groups", "groups"),
+    Column("records", "records", "number"),
+    Column("client_id", "client"),
+    Column("first_ts", "began", "time"),
+    Column("end_ts", "ended", "time"),
+    Column("producer_id", "producer id", "number"),
+    Column("producer_epoch", "epoch", "number"),
+    Column("cluster", "cluster"),
+)
+_CARDS = 20
+"""Held partitions that are told in words."""
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    if not here.scope.has("kafka"):
+        st.info("These are Kafka's transactions: choose Kafka, or no protocol.")
+        return
+    _held(here)
+    st.subheader("Open", anchor=False)
+    still_open = transactions.open_transactions(here.connection, here.scope)
+    if still_open:
+        grid(still_open, _OPEN, key="open")
+    else:
+        st.info(f"No transaction was open at {clock(here.scope.end)} UTC.")
+    st.subheader("Ended", anchor=False)
+    ended = transactions.ended_transactions(here.connection, here.scope)
+    if not ended:
+        st.info("No transaction ended in this time range.")
+        return
+    aborted = sum(row["state"] in ("aborted", "aborting") for row in ended)
+    most = (
+        f"The {number(transactions.MOST)} longest"
+        if len(ended) == transactions.MOST
+        else many(len(ended), "transaction")
+    )
+    st.caption(f"{most}, {number(aborted)} of them aborted; the longest first.")
+    grid(ended, _ENDED, key="ended")
+
+
+def _held(here: Here) -> None:
+    """Each partition whose readers of committed records wait, in words."""
+    held = transactions.held_partitions(here.connection, here.scope)
+    st.subheader("Partitions that are held back", anchor=False)
+    if not held:
+        st.success("No last stable offset is held back: readers of committed records see all that was written.")
+        return
+    for row in held[:_CARDS]:
+        with st.container(border=True):
+            partition = code(f"{row['topic']}-{row['partition']}")
+            st.markdown(
+                f"{partition} stands at {number(row['last_stable_offset'])} for **{duration(row['held_seconds'])}**: "
+                f"{_culprit(row)} is open. **{many(row['records_held_back'], 'record')}** up to "
+                f"{number(row['high_watermark'])} wait for readers with `isolation.level=read_committed`."
+            )
+            st.caption(f"Since {clock(row['since'])}, last seen {clock(row['last_seen'])} UTC")
+            link(
+                "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], topic=row["topic"],
+                partition=row["partition"],
+            )  # fmt: skip
+    if len(held) > _CARDS:
+        st.caption(f"and {many(len(held) - _CARDS, 'more partition')}")
+
+
+def _culprit(row: dict[str, Any]) -> str:
+    if row["transactional_id"] is not None:
+        return f"the transaction {code(row['transactional_id'])} of {code(row['client_id'] or '')}"
+    if row["producer_id"] is not None:
+        return f"a transaction of producer {row['producer_id']}, whose transactional id was not seen,"
+    return "a transaction whose producer was not seen"
+
+
+run(draw)

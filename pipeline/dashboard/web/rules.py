@@ -1,0 +1,24 @@
+"""What does a rule mean? Its page of the documentation, where it is at hand: in a checkout, and in the package."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_PLACES = (Path(__file__).parents[3] / "docs" / "rules", Path(__file__).parent / "rules")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_NAME = re.compile(r"[a-z0-9_]+")
+
+
+@cache
+def rule_page(rule: str) -> str | None:
+    """The text of a rule's page in Markdown, without its title, its links as names; None if there is none."""
+    if not _NAME.fullmatch(rule):
+        return None
+    for place in _PLACES:
+        page = place / f"{rule}.md"
+        if page.is_file():
+            _, _, text = page.read_text(encoding="utf-8").partition("\n")
+            return _LINK.sub(r"**\1**", text).strip()
+    return None

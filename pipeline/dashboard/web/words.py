@@ -1,0 +1,81 @@
+"""How are times, durations, counts and names of the wire written on the page? Text only: nothing here draws."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from pipeline.commands.printable import printable
+
+_MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+_SPAN = re.compile(r"(`[^`\n]+`)")
+_SPAN_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+_BYTES = 1024
+
+
+def plain(text: str) -> str:
+    """``text`` from the wire for a place that reads Markdown: as it is, with nothing that formats or links."""
+    return _MARKDOWN.sub(r"\\\1", printable(text))
+
+
+def prose(text: str) -> str:
+    """A text of ours, maybe with names of the wire in it, for Markdown: its code spans are read, and nothing else."""
+    return "".join(part if index % 2 else plain(part) for index, part in enumerate(_SPAN.split(text)))
+
+
+def code(text: str) -> str:
+    """``text`` from the wire as a code span of Markdown, in which nothing is read."""
+    shown = printable(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{fence}{pad}{shown}{pad}{fence}" if shown else "(empty)"
+
+
+def clock(ts: datetime) -> str:
+    """Date and time to the second; UTC, as all times of the lake."""
+    return ts.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def seen(first: datetime, last: datetime) -> str:
+    """A span of time, the date once if it is one day."""
+    end = last.strftime("%H:%M:%S") if first.date() == last.date() else clock(last)
+    return f"{clock(first)} to {end} UTC, {duration((last - first).total_seconds())}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the two largest units that matter, e.g. 38 s, 2 min 5 s, 3 d 4 h; below one second in ms or µs."""
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{seconds * 1e6:.0f} µs" if 0 < seconds < 1e-3 else f"{seconds * 1e3:.0f} ms" if seconds else "0 s"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    rest = round(seconds)
+    parts: list[tuple[int, str]] = []
+    for unit, size in _SPAN_UNITS:
+        if rest >= size or parts:
+            parts.append((rest // size, unit))
+            rest %= size
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
+
+
+def number(count: int | None) -> str:
+    """A count with its thousands set apart; empty for None."""
+    return "" if count is None else f"{count:,}"
+
+
+def size(count: int | None) -> str:
+    """Bytes in the unit that fits, e.g. 1.5 KiB."""
+    if count is None:
+        return ""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < _BYTES:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= _BYTES
+    return f"{value:.1f} TiB"
+
+
+def many(count: int, one: str, more: str | None = None) -> str:
+    """A count with its noun: 1 finding, 2 findings."""
+    return f"{number(count)} {one if count == 1 else more or one + 's'}"

@@ -1,0 +1,234 @@
+"""Each page on the hand-made lake, as Streamlit runs it, without a browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from pipeline.tables import COPIES, EXCHANGES, TABLES
+from tests.pipeline.dashboard.conftest import HOSTILE
+from tests.pipeline.rows import write
+from tests.requirements import ROOT, require_streamlit
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+_SCRIPT = ROOT / "pipeline" / "dashboard" / "web" / "app.py"
+PAGES = ("findings", "partitions", "transactions", "clients", "latency", "exchanges", "query")
+
+
+@pytest.fixture(autouse=True)
+def _streamlit() -> None:
+    require_streamlit()
+
+
+@pytest.fixture
+def empty_lake(tmp_path: Path) -> Path:
+    for table in TABLES.values():
+        write(tmp_path, table, [])
+    return tmp_path
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Open a page of a lake; whatever it raises fails the test."""
+
+    def opened(lake: Path, page: str, **parameters: str) -> AppTest:
+        from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
+
+        monkeypatch.setenv("WIRELAKE_LAKE", str(lake))
+        app = AppTest.from_file(str(_SCRIPT), default_timeout=60)
+        app.query_params.update({name: [value] for name, value in parameters.items()})
+        if page != "findings":
+            app.switch_page(f"page/{page}.py")
+        app.run()
+        assert [error.message for error in app.exception] == []
+        return app
+
+    return opened
+
+
+def told(app: AppTest) -> str:
+    """All texts of the page, a line each."""
+    kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
+    lines = [element.value for kind in kinds for element in app.get(kind)]
+    lines += [element.label for kind in ("expander", "metric") for element in app.get(kind)]
+    return "\n".join(map(str, lines))
+
+
+def frames(app: AppTest) -> list[list[dict[str, Any]]]:
+    return [table.value.to_dict("records") for table in app.dataframe]
+
+
+def test_findings_say_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Path) -> None:
+    text = told(use(hand_made_lake, "findings"))
+    assert "summary of stuck_commit" in text
+    assert "`about stuck_commit` since 2026-03-01 12:00:02" in text
+    assert r"Use `it` or \*\*leave\*\* it\." in text
+    assert "**What it rests on.**" in text  # the rule's page
+    assert "Over" in text
+
+
+def test_names_of_the_wire_are_shown_as_text(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "findings")
+    read = [element.value for kind in ("markdown", "caption") for element in app.get(kind)]
+    assert HOSTILE in [element.value for element in app.text]
+    assert not any("<b>y</b>" in value for value in read)
+    assert f"``{HOSTILE}`` 2026-03-01 12:00:01 to 12:00:02 UTC, 1.0 s" in [expander.label for expander in app.expander]
+
+
+def test_the_partition_in_most_trouble_is_shown_first(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "partitions")
+    chosen = {box.key: box.value for box in app.selectbox}
+    assert (chosen["group"], chosen["topic"], chosen["partition"], chosen["cluster"]) == ("g", "orders", "0", "k")
+    committers, standing = frames(app)
+    assert [(row["client"], row["accepted"]) for row in committers] == [("old", 4), ("new", 1)]
+    assert (standing[0]["trouble"], standing[0]["lag"], standing[0]["behind"]) == (
+        "stuck commits, open transaction",
+        57,
+        "5.5 s",
+    )
+    assert len(app.get("vega_lite_chart")) == 1
+
+
+def test_a_partition_of_the_address_is_shown_until_another_topic_lacks_it(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "partitions", group="g", topic="orders", partition="4", cluster="k")
+    assert {box.key: box.value for box in app.selectbox}["partition"] == "4"
+    assert "1 commit accepted, 0 rejected, by 1 member." in told(app)
+    app.selectbox(key="topic").set_value("filled").run()
+    assert "filled" in app.query_params["topic"]
+    assert {box.key: box.value for box in app.selectbox}["partition"] == "0"
+
+
+def test_a_link_keeps_the_times_of_a_picture(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "partitions")
+    (query,) = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
+    assert (query["from"], query["to"]) == (["2026-03-01 12:00:01.000000"], ["2026-03-01 12:00:09.000000"])
+    again = use(hand_made_lake, "partitions", **{name: values[0] for name, values in query.items()})
+    assert [box.value for box in again.selectbox if box.key == "range"] == ["from … to"]
+    assert "2026-03-01 12:00:01 to 12:00:09 UTC, 8.0 s" in told(again)
+
+
+def test_a_partition_without_a_group_is_shown_with_the_group_in_most_trouble(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "partitions", topic="filled", partition="1", cluster="k")
+    assert [box.value for box in app.selectbox if box.key in ("group", "topic", "partition")] == ["g", "filled", "1"]
+
+
+def test_transactions_name_who_holds_which_partition(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "transactions")
+    assert (
+        "`orders-0` stands at 5 for **1.0 s**: the transaction `hangs` of `hangs-client` is open. **15 records** up to "
+        "20 wait for readers with `isolation.level=read_committed`."
+    ) in told(app)
+    assert [[row["transactional id"] for row in rows] for rows in frames(app)] == [["hangs"], ["longer", "done"]]
+    assert "2 transactions, 1 of them aborted" in told(app)
+
+
+def test_clients_that_break_are_listed_apart(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "clients")
+    assert {metric.label: metric.value for metric in app.metric} == {
+        "Break on Kafka 4": "1",
+        "Kafka clients": "2",
+        "MongoDB clients": "1",
+    }
+    assert [[row["client"] for row in rows] for rows in frames(app)] == [["old"], ["old", "app", "shop"]]
+
+
+def test_latencies_are_in_milliseconds(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "latency")
+    apis, errors = frames(app)
+    assert (apis[0]["api or command"], apis[0]["p99, ms"]) == ("Fetch", 0.099)
+    assert [row["error"] for row in errors] == ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"]
+    assert len(app.get("vega_lite_chart")) == 2
+
+
+def test_exchanges_are_searched_and_one_is_shown(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "exchanges", client="cmd", exchange="c1")
+    assert "3 exchanges, the newest first." in told(app)
+    assert "ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID" in told(app)
+    app.text_input(key="client").set_value("nobody").run()
+    assert "No exchange matches in this time range." in told(app)
+
+
+def test_a_finding_leads_to_its_exchanges(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "exchanges", finding="id-stuck_commit")
+    assert [row["exchange"] for row in frames(app)[0]] == ["c1", "f2"]
+    assert "Evidence of **stuck_commit**" in told(app)
+    assert "There is no such finding" in told(use(hand_made_lake, "exchanges", finding="gone"))
+
+
+def test_a_query_is_answered_and_a_wrong_one_explained(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "query", sql="SELECT count(*) AS n, 1 AS n FROM silver.exchanges")
+    assert frames(app) == [[{"n": 104, "n (2)": 1}]]
+    for wrong in ("DELETE FROM silver.exchanges", "FROM nowhere", "SELECT 'a'::INT", "FROM read_text('/etc/hostname')"):
+        refused = use(hand_made_lake, "query", sql=wrong)
+        assert [error.value for error in refused.error] == ["The query does not run."]
+    assert "The first 1,000 rows" in told(use(hand_made_lake, "query", sql="FROM range(5000)"))
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("partitions", "MongoDB has no groups and partitions"),
+        ("transactions", "These are Kafka's transactions"),
+        ("latency", "Nothing was asked"),
+    ],
+)
+def test_what_mongodb_has_not(use: Any, hand_made_lake: Path, page: str, words: str) -> None:
+    assert words in told(use(hand_made_lake, page, protocol="MongoDB"))
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("partitions", "No partition was produced to"),
+        ("transactions", "No last stable offset is held back"),
+        ("clients", "No client was seen"),
+        ("latency", "Nothing was asked"),
+        ("exchanges", "No exchange matches"),
+    ],
+)
+def test_a_quiet_time_is_told_in_plain_words(use: Any, hand_made_lake: Path, page: str, words: str) -> None:
+    span = {"range": "from … to", "from": "2020-01-01 00:00:00", "to": "2020-01-02T00:00:00Z"}
+    assert words in told(use(hand_made_lake, page, **span))
+
+
+def test_no_finding_is_good_news(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "2020-01-01", "to": "2020-01-02"})
+    assert [e.value for e in app.success] == [
+        "No findings: nothing is wrong in what was seen from 2020-01-01 00:00:00 to 2020-01-02 00:00:00 UTC."
+    ]
+
+
+def test_times_that_make_no_sense_are_told(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "yesterday"})
+    assert [e.value for e in app.warning] == ["Not a time: yesterday. Write it as 2026-03-01 12:00:00."]
+    app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "2027-01-01", "to": "2026-01-01"})
+    assert [e.value for e in app.warning] == ["The time range ends before it begins."]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_lake_without_exchanges(use: Any, empty_lake: Path, page: str) -> None:
+    assert "This lake has no exchanges yet." in told(use(empty_lake, page))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("exchanges", "query")])
+def test_a_young_lake_lacks_tables(use: Any, hand_made_lake: Path, tmp_path: Path, page: str) -> None:
+    for table in (EXCHANGES, COPIES):
+        shutil.copytree(hand_made_lake / table.path, tmp_path / table.path)
+    assert "This lake lacks a table" in told(use(tmp_path, page)).replace("\\", "")
+
+
+def test_a_lake_that_went_away_is_told(use: Any, tmp_path: Path) -> None:
+    assert "there is no lake at" in told(use(tmp_path, "findings"))
+
+
+@pytest.mark.parametrize(("chosen", "first"), [("last hour", "12:00:00"), ("all", "12:00:00")])
+def test_a_range_ends_with_the_data(use: Any, hand_made_lake: Path, chosen: str, first: str) -> None:
+    app = use(hand_made_lake, "findings", range=chosen, refresh="every minute")
+    assert f"2026-03-01 {first} to  \n2026-03-01 12:01:40" in told(app)
