@@ -32,6 +32,8 @@ _PACKAGES = {
     "duckdb": (None, "pip install 'wirelake[sql]'"),
 }
 """Packages beyond the core, the version that belongs with the others (None: any), and what installs them."""
+_DASHBOARD = ("streamlit", "pip install 'wirelake[dashboard]'")
+_DASHBOARD_PYTHON = (3, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ def examine() -> Iterator[Check]:
     yield _java()
     for package, (expected, mend) in _PACKAGES.items():
         yield _package(package, expected, mend)
+    yield _dashboard()
     yield _jars()
     for tool in OPTIONAL_TOOLS:
         path = shutil.which(tool.command)
@@ -111,6 +114,17 @@ def _package(name: str, expected: str | None, mend: str) -> Check:
             name, False, True, f"{found}; the others belong with {expected}", f"pip install {name}=={expected}"
         )
     return Check(name, True, True, found)
+
+
+def _dashboard() -> Check:
+    """Only the web page needs it, and it needs a newer Python than all the rest."""
+    package, mend = _DASHBOARD
+    try:
+        return Check(package, True, False, version(package))
+    except PackageNotFoundError:
+        wanted = ".".join(map(str, _DASHBOARD_PYTHON))
+        old = f", with Python {wanted} or newer" if sys.version_info < _DASHBOARD_PYTHON else ""
+        return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend + old)
 
 
 def _jars() -> Check:

@@ -46,6 +46,14 @@ OPTIONAL_TOOLS = (
         "openjdk@17",
     ),
     Tool("mvn", "downloading the Kafka brokers of the tests", ("maven",), "maven", "maven"),
+    Tool("chromium", "opening the dashboard in the tests", ("chromium", "chromium-browser"), "chromium", "chromium"),
+    Tool(
+        "chromedriver",
+        "driving the browser of the tests",
+        ("chromium-driver", "chromium-chromedriver"),
+        "chromedriver",
+        "chromedriver",
+    ),
 )
 
 

@@ -79,6 +79,21 @@ def test_missing_test_tools_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatc
     assert (checks["tshark"]["ok"], checks["tshark"]["mend"]) == (False, "get tshark")
 
 
+def test_without_the_web_page_the_rest_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = doctor.version
+
+    def version(name: str) -> str:
+        if name == "streamlit":
+            raise doctor.PackageNotFoundError
+        return found(name)
+
+    monkeypatch.setattr(doctor, "version", version)
+    code, checks = run()
+    assert code == 0
+    assert (checks["streamlit"]["ok"], checks["streamlit"]["required"]) == (False, False)
+    assert checks["streamlit"]["mend"].startswith("pip install 'wirelake[dashboard]'")
+
+
 def test_a_person_reads_a_table() -> None:
     done = CliRunner().invoke(app, [], env={"COLUMNS": "160"})
     assert done.exit_code == 0
