@@ -71,8 +71,13 @@ def _attach(connection: duckdb.DuckDBPyConnection, lake: str, name: str) -> bool
     return True
 
 
-def open_query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchReader:
+def open_query(connection: duckdb.DuckDBPyConnection, sql: str, most: int | None = None) -> pa.RecordBatchReader:
     """Run one query and return its rows as they come.
+
+    Args:
+        connection: to the lake, see :func:`connect`.
+        sql: one query.
+        most: rows after which it ends; None: all.
 
     Raises:
         UserError: it is not one query, or it does not run; says which tables and views there are.
@@ -81,7 +86,8 @@ def open_query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatc
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type.name not in _QUERIES:
             raise UserError("give one query: the lake is read-only, so it begins with SELECT, WITH, FROM or DESCRIBE")
-        return connection.sql(sql).to_arrow_reader()
+        relation = connection.sql(sql)
+        return (relation if most is None else relation.limit(most)).to_arrow_reader()
     except duckdb.Error as error:
         raise UserError(f"{error}\n\n{_names(connection)}") from error
 

@@ -35,10 +35,14 @@ class Place:
 
 _LAG = f"""
 WITH lag_now AS ({as_of("consumer_lag")}),
-stuck AS (SELECT DISTINCT cluster, topic, partition, group_id FROM ({as_of("stuck_partitions")}))
-SELECT l.*, s.group_id IS NOT NULL AS is_stuck,
-       coalesce(l.last_stable_offset < l.high_watermark, false) AS is_lso_behind
-FROM lag_now AS l LEFT JOIN stuck AS s USING (cluster, topic, partition, group_id)
+stuck AS (SELECT DISTINCT cluster, topic, partition, group_id FROM ({as_of("stuck_partitions")})),
+-- Not what the lag knows of both offsets: one of them may have been told later than the other.
+held AS (SELECT cluster, topic, partition FROM ({as_of("open_transactions")}))
+SELECT l.*, s.group_id IS NOT NULL AS is_stuck, h.topic IS NOT NULL AS is_held
+FROM lag_now AS l
+LEFT JOIN stuck AS s
+  ON s.cluster = l.cluster AND s.topic = l.topic AND s.partition = l.partition AND s.group_id = l.group_id
+LEFT JOIN held AS h ON h.cluster = l.cluster AND h.topic = l.topic AND h.partition = l.partition
 ORDER BY is_stuck DESC, l.lag DESC NULLS LAST, l.group_id, l.topic, l.partition
 LIMIT $most
 """  # noqa: S608 - our own views
@@ -60,7 +64,9 @@ _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeli
 
 _LINES = f"""
 WITH known AS (
-  SELECT ts, ordinal, incarnation, log_start_offset, last_stable_offset, high_watermark,
+  SELECT ts, ordinal, incarnation, log_start_offset, high_watermark,
+         -- Only where it was told: carried on, it would look as if a transaction held it.
+         CASE WHEN kind = 'fetched' THEN last_stable_offset END AS last_stable_offset,
          CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
   FROM gold.offset_timeline WHERE {_HERE}
 ),
@@ -156,7 +162,7 @@ LIMIT $most
 def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
     """Where each group stood at the end of the span: the rows of ``consumer_lag``, stuck ones first, then by lag.
 
-    Beside its columns: ``is_stuck`` (``stuck_partitions`` has it) and ``is_lso_behind`` (a transaction is open).
+    Beside its columns: ``is_stuck`` (``stuck_partitions`` has it) and ``is_held`` (``open_transactions``).
 
     Raises:
         NotThereYetError: there is no timeline.
@@ -181,7 +187,7 @@ def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> S
 def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
     """Offsets of the log and the group over time: ``line``, ``incarnation``, ``ts``, ``value``; the last of a bucket.
 
-    ``line`` is log_start_offset, last_stable_offset, high_watermark or committed_offset.
+    ``line`` is log_start_offset, last_stable_offset (as far as somebody fetched), high_watermark or committed_offset.
     """
     return ask(connection, _LINES, scope, **place.parameters())
 

@@ -22,6 +22,8 @@ _CLIENTS = ("#059669", "#dc2626", "#0891b2", "#db2777", "#65a30d", "#92400e", "#
 _SHAPES = {"accepted": "circle", "rejected": "cross", "pending": "diamond", "aborted": "triangle-down"}
 _BAR = 32
 """Height of an owner's bar, in pixels."""
+_BELOW = alt.Legend(orient="bottom", columns=4)
+"""Of clients, whose names may be long."""
 
 
 def offsets(
@@ -84,7 +86,7 @@ def _positions(positions: pa.Table, clients: alt.Scale, *, legend: bool) -> alt.
         .encode(
             x="ts:T",
             y="value:Q",
-            color=alt.Color("client_id:N", scale=clients, title="clients", legend=alt.Legend() if legend else None),
+            color=alt.Color("client_id:N", scale=clients, title="clients", legend=_BELOW if legend else None),
             tooltip=[
                 alt.Tooltip("client_id:N", title="client"),
                 alt.Tooltip("value:Q", title="fetched up to", format=",d"),
@@ -103,7 +105,7 @@ def _commits(commits: pa.Table, clients: alt.Scale) -> alt.Chart:
         .encode(
             x="ts:T",
             y="value:Q",
-            color=alt.Color("client_id:N", scale=clients, title="clients"),
+            color=alt.Color("client_id:N", scale=clients, title="clients", legend=_BELOW),
             shape=alt.Shape(
                 "outcome:N", title="commits", scale=alt.Scale(domain=there, range=[_SHAPES[name] for name in there])
             ),
@@ -122,7 +124,7 @@ def _commits(commits: pa.Table, clients: alt.Scale) -> alt.Chart:
 
 
 def _owners(scope: Scope, owners: Sequence[dict[str, Any]], clients: alt.Scale) -> alt.LayerChart:
-    rows = [{**owner, "label": f"generation {owner['generation']}"} for owner in owners]
+    rows = [{**owner, "label": str(owner["generation"])} for owner in owners]
     bars = alt.Chart(data(rows)).encode(
         x=time_axis(scope, "owned_from", axis=False),
         y=alt.Y("client_id:N", title=None, axis=label_axis(), sort=None),

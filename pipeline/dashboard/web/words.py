@@ -8,14 +8,19 @@ from datetime import datetime
 from pipeline.commands.printable import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+_LINKED = re.compile(r"((?:https?://|www\.)\S+|\S+@\S+)", re.IGNORECASE)
 _SPAN = re.compile(r"(`[^`\n]+`)")
 _SPAN_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 _BYTES = 1024
 
 
 def plain(text: str) -> str:
-    """``text`` from the wire for a place that reads Markdown: as it is, with nothing that formats or links."""
-    return _MARKDOWN.sub(r"\\\1", printable(text))
+    """``text`` from the wire for a place that reads Markdown: as it is, with nothing that formats or links.
+
+    What would become a link even so, as addresses do, stands in a code span.
+    """
+    parts = enumerate(_LINKED.split(printable(text)))
+    return "".join(code(part) if index % 2 else _MARKDOWN.sub(r"\\\1", part) for index, part in parts)
 
 
 def prose(text: str) -> str:

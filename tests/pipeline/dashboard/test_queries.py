@@ -92,6 +92,30 @@ def test_groups_in_trouble_come_first(lake: duckdb.DuckDBPyConnection) -> None:
     assert [stuck for *_, stuck in told[1:]] == [False] * (len(told) - 1)
 
 
+def test_a_transaction_is_open_where_one_response_says_so(lake: duckdb.DuckDBPyConnection) -> None:
+    told = {r["partition"]: r["is_held"] for r in partitions.lag(lake, DAY) if r["topic"] == "orders"}
+    assert told == {0: True, 1: False, 2: False, 4: False}
+
+
+def test_the_last_stable_offset_ends_with_the_last_fetch(tmp_path: Path) -> None:
+    said = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "", "last_stable_offset": 5}
+    write(
+        tmp_path,
+        OFFSET_TIMELINE,
+        [
+            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", high_watermark=5, **said),
+            row(OFFSET_TIMELINE, ts=at(2), kind="produced", high_watermark=9, **said),
+        ],
+    )
+    with connect(tmp_path) as connection:
+        rows = partitions.lines(connection, DAY, ORDERS).to_pylist()
+    assert [(r["line"], r["ts"], r["value"]) for r in rows] == [
+        ("high_watermark", at(1), 5),
+        ("high_watermark", at(2), 9),
+        ("last_stable_offset", at(1), 5),
+    ]
+
+
 def test_lag_is_that_of_the_end_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:
     then = {r["partition"]: r["lag"] for r in partitions.lag(lake, Scope(at(0), at(2))) if r["topic"] == "orders"}
     assert then[0] == 20 - 3

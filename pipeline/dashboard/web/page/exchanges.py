@@ -20,7 +20,7 @@ _EXCHANGES = (
     Column("api_version", "version", "number"),
     Column("client_id", "client"),
     Column("latency_us", "latency, ms", "ms"),
-    Column("error_names", "errors"),
+    Column("error_names", "errors", width="medium"),
     Column("status", "status"),
     Column("request_size", "request", "size"),
     Column("response_size", "response", "size"),

@@ -70,7 +70,7 @@ def draw(here: Here) -> None:
 
 
 def _trouble(row: dict[str, Any]) -> str:
-    told = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_lso_behind"])
+    told = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_held"])
     return ", ".join(text for text, holds in told if holds)
 
 

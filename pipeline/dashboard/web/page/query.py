@@ -19,6 +19,8 @@ from pipeline.tables import TABLES
 
 _MOST = 1000
 _SECONDS = 30
+_CELL = 2000
+"""Characters of a value that are shown."""
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
@@ -62,7 +64,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     st.caption(f"The first {number(data.num_rows)} rows" if more else f"{number(data.num_rows)} rows")
     grid(
         _rows(data),
-        [Column(str(index), name, _kind(data, index)) for index, name in enumerate(_titles(data))],
+        [Column(str(index), name, _kind(data, index)) for index, name in enumerate(data.schema.names)],
         key="answer",
     )
 
@@ -73,28 +75,22 @@ def first_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[pa.Tabl
     Raises:
         UserError: it is not one query, or it does not run.
     """
-    reader = open_query(connection, sql)
-    batches: list[pa.RecordBatch] = []
-    count = 0
-    for batch in reader:
-        batches.append(batch)
-        count += batch.num_rows
-        if count > _MOST:
-            break
-    return pa.Table.from_batches(batches, reader.schema).slice(0, _MOST), count > _MOST
-
-
-def _titles(data: pa.Table) -> list[str]:
-    """Names of columns, made unique."""
-    names: list[str] = []
-    for name in data.schema.names:
-        names.append(name if name not in names else f"{name} ({len(names) + 1})")
-    return names
+    data = open_query(connection, sql, _MOST + 1).read_all()
+    return data.slice(0, _MOST), data.num_rows > _MOST
 
 
 def _rows(data: pa.Table) -> list[dict[str, Any]]:
     columns = [column.to_pylist() for column in data.columns]
-    return [{str(index): value for index, value in enumerate(row)} for row in zip(*columns, strict=True)]
+    return [{str(index): _cut(value) for index, value in enumerate(row)} for row in zip(*columns, strict=True)]
+
+
+def _cut(value: Any) -> Any:
+    """A value that a browser can be given a thousand times: bodies and frames are long."""
+    if isinstance(value, bytes):
+        value = value.hex()
+    if isinstance(value, (str, list, dict)) and len(text := str(value)) > _CELL:
+        return f"{text[:_CELL]} … ({number(len(text))} characters)"
+    return value
 
 
 def _kind(data: pa.Table, index: int) -> Kind:

@@ -164,11 +164,13 @@ def test_a_finding_leads_to_its_exchanges(use: Any, hand_made_lake: Path) -> Non
 
 def test_a_query_is_answered_and_a_wrong_one_explained(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "query", sql="SELECT count(*) AS n, 1 AS n FROM silver.exchanges")
-    assert frames(app) == [[{"n": 104, "n (2)": 1}]]
+    assert frames(app) == [[{"n": 104, "n_1": 1}]]
     for wrong in ("DELETE FROM silver.exchanges", "FROM nowhere", "SELECT 'a'::INT", "FROM read_text('/etc/hostname')"):
         refused = use(hand_made_lake, "query", sql=wrong)
         assert [error.value for error in refused.error] == ["The query does not run."]
     assert "The first 1,000 rows" in told(use(hand_made_lake, "query", sql="FROM range(5000)"))
+    ((long,),) = frames(use(hand_made_lake, "query", sql="SELECT repeat('x', 3000) AS body"))
+    assert long["body"].endswith("xx … (3,000 characters)")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def test_counts_have_their_noun() -> None:
     ("text", "escaped"),
     [
         ("a*b", r"a\*b"),
-        ("[x](http://e)", r"\[x\]\(http\:\/\/e\)"),
+        ("[x](y)", r"\[x\]\(y\)"),
+        ("see http://e.example/*, www.e.example", r"see `http://e.example/*,` `www.e.example`"),
+        ("mail me@e.example", "mail `me@e.example`"),
         ("<b>&amp;", r"\<b\>\&amp\;"),
         (":red[x] $y$ `z`", r"\:red\[x\] \$y\$ \`z\`"),
         ("\x1b[2J\n", r"\\x1b\[2J\\n"),
