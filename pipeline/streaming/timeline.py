@@ -6,7 +6,7 @@ from all its events, the group's committed offset from the group's, the fetch po
 
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
 ``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Log positions follow
-the last statement, also downwards: a truncated log shows. Only the late answer to a producer sets no high watermark back.
+the last statement, also downwards: a truncated log shows. A late answer to a producer sets no high watermark back.
 """
 
 from __future__ import annotations
