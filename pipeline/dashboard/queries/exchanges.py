@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -10,6 +11,8 @@ import duckdb
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 500
+MOST_NAMES = 300
+"""Apis, and errors, to choose from."""
 ANY_ERROR = "any error"
 
 _WHERE = """
@@ -35,20 +38,30 @@ SELECT {_LIST_COLUMNS} FROM silver.exchanges {_WHERE} ORDER BY ts DESC, exchange
 """  # noqa: S608 - our own text
 
 _EVIDENCE = f"""
-SELECT {_LIST_COLUMNS} FROM silver.exchanges WHERE exchange_id IN (SELECT unnest($ids::VARCHAR[]))
+SELECT {_LIST_COLUMNS} FROM silver.exchanges
+WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY
+  AND list_contains($ids::VARCHAR[], exchange_id)
 ORDER BY ts, exchange_id LIMIT $most
 """  # noqa: S608 - our own text
 
-_NAMES = """
-SELECT list_sort(list_distinct(list(api_name))) AS apis, list_sort(list_distinct(flatten(list(error_names)))) AS errors
-FROM (
-  SELECT DISTINCT api_name, error_names FROM silver.exchanges
-  WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-    AND ($protocol IS NULL OR protocol = $protocol)
-)
+_IN_SPAN = """
+FROM silver.exchanges
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND ($protocol IS NULL OR protocol = $protocol)
 """
 
-_ONE = "SELECT * FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
+# The name of a MongoDB command is what a client sends: any number of them, of any length.
+_NAMES = """
+SELECT name FROM (SELECT {name} AS name {span})
+WHERE name IS NOT NULL AND length(name) <= 100
+GROUP BY name ORDER BY count(*) DESC, name LIMIT $most
+"""
+_APIS = _NAMES.format(name="api_name", span=_IN_SPAN)
+_ERRORS = _NAMES.format(name="unnest(error_names)", span=_IN_SPAN)
+
+# An id does not tell its day: looking for it in all of them must not read their bodies.
+_DAY = "SELECT date FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
+_ONE = "SELECT * FROM silver.exchanges WHERE date = $day AND exchange_id = $exchange_id LIMIT 1"
 
 _FRAMES = """
 SELECT direction, ts, api_key, api_version, flags, protocol, size, decode_status, error_code, error_offset, frame
@@ -93,20 +106,41 @@ def search(connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search) 
     return ask_rows(connection, _LIST, scope, most=MOST, **wanted.parameters()), int(total)
 
 
-def by_ids(connection: duckdb.DuckDBPyConnection, ids: list[str]) -> list[dict[str, Any]]:
-    """The exchanges of these ids, whenever they were, in the order of time; the columns of :func:`search`."""
-    return ask_rows(connection, _EVIDENCE, ids=ids[:MOST], most=MOST)
+def by_ids(
+    connection: duckdb.DuckDBPyConnection, ids: list[str], first: datetime, last: datetime
+) -> list[dict[str, Any]]:
+    """The exchanges of these ids in the order of time; the columns of :func:`search`.
+
+    Args:
+        connection: to the lake.
+        ids: of exchanges.
+        first, last: when they were, to a day.
+    """
+    return ask_rows(connection, _EVIDENCE, ids=ids[:MOST], most=MOST, first_day=first.date(), last_day=last.date())
 
 
 def names(connection: duckdb.DuckDBPyConnection, scope: Scope) -> tuple[list[str], list[str]]:
-    """The apis (or commands) and the errors that came in the span."""
-    told = ask_rows(connection, _NAMES, scope)[0]
-    return [name for name in told["apis"] or [] if name], [name for name in told["errors"] or [] if name]
+    """The apis (or commands) and the errors that came in the span; of very many the most frequent."""
+    apis, errors = (
+        sorted(row["name"] for row in ask_rows(connection, sql, scope, most=MOST_NAMES)) for sql in (_APIS, _ERRORS)
+    )
+    return apis, errors
 
 
-def one(connection: duckdb.DuckDBPyConnection, exchange_id: str) -> dict[str, Any] | None:
-    """All of one exchange, with both bodies; None if there is none of this id."""
-    found = ask_rows(connection, _ONE, exchange_id=exchange_id)
+def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None = None) -> dict[str, Any] | None:
+    """All of one exchange, with both bodies; None if there is none of this id.
+
+    Args:
+        connection: to the lake.
+        exchange_id: its id.
+        ts: its time, if that is known.
+    """
+    if ts is None:
+        days = ask_rows(connection, _DAY, exchange_id=exchange_id)
+        day = days[0]["date"] if days else None
+    else:
+        day = ts.date()
+    found = [] if day is None else ask_rows(connection, _ONE, exchange_id=exchange_id, day=day)
     return found[0] if found else None
 
 

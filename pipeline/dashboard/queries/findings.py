@@ -12,16 +12,24 @@ SEVERITIES = ("critical", "warning", "info")
 MOST = 300
 """Findings that are shown at once."""
 
-_FINDINGS = """
+_HELD = """
+WHERE first_ts <= $end AND (coalesce(state, 'open') = 'open' OR last_ts >= $start)
+  AND ($protocol IS NULL OR starts_with(rule, 'mongo_') = ($protocol = 'mongodb') OR rule = 'capture_loss')
+"""
+
+_COUNTS = f"""
+SELECT coalesce(state, 'open') AS state, severity, count(*) AS n FROM gold.findings {_HELD} GROUP BY ALL
+"""  # noqa: S608 - our own text
+
+_FINDINGS = f"""
 SELECT finding_id, rule, severity, subject, coalesce(state, 'open') AS state, cluster, topic, partition, group_id,
        first_ts, last_ts, summary, evidence, advice, details
 FROM gold.findings
-WHERE first_ts <= $end AND (coalesce(state, 'open') = 'open' OR last_ts >= $start)
-  AND ($protocol IS NULL OR starts_with(rule, 'mongo_') = ($protocol = 'mongodb') OR rule = 'capture_loss')
+{_HELD}
 ORDER BY coalesce(state, 'open') = 'closed', list_position(['critical', 'warning', 'info'], severity), rule,
          last_ts DESC, subject
 LIMIT $most
-"""
+"""  # noqa: S608 - our own text
 
 
 def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
@@ -39,10 +47,9 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
     return found[0] if found else None
 
 
-def counts(found: list[dict[str, Any]]) -> dict[str, int]:
-    """How many are open, by severity (all three are there), and how many are over (``closed``)."""
-    told = {
-        severity: sum(row["state"] == "open" and row["severity"] == severity for row in found)
-        for severity in SEVERITIES
-    }
-    return told | {"closed": sum(row["state"] == "closed" for row in found)}
+def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
+    """How many of :func:`findings` are open, by severity (all three are there), and how many are over (``closed``)."""
+    told = dict.fromkeys((*SEVERITIES, "closed"), 0)
+    for row in ask_rows(connection, _COUNTS, scope):
+        told[row["severity"] if row["state"] == "open" else "closed"] += row["n"]
+    return told

@@ -8,11 +8,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
+from pipeline.dashboard.queries.scope import BUCKETS, Scope, as_of, ask, ask_rows
 
 MOST_ROWS = 500
 CLIENTS = 8
 """Clients whose commits and fetches one plot tells apart; those who commit most."""
+MOST_PLACES = 10_000
+"""Partitions and groups to choose from."""
 POINTS = 1500
 """Commits in one plot."""
 
@@ -52,7 +54,8 @@ SELECT cluster, topic, partition, group_id, count(*) AS events
 FROM gold.offset_timeline
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 GROUP BY ALL
-ORDER BY cluster, topic, partition, group_id
+ORDER BY events DESC, cluster, topic, partition, group_id
+LIMIT $most
 """
 
 _HERE = """
@@ -110,11 +113,17 @@ _COMMIT_KINDS = (
     "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied', 'txn_discarded')"
 )
 
-_COMMITS = f"""
+_HEARD_COMMITS = f"""
 {_EVENTS},
 commits AS (
   SELECT *, {_OUTCOMES} AS outcome FROM heard WHERE kind IN {_COMMIT_KINDS} AND event_offset IS NOT NULL
-),
+)
+"""  # noqa: S608 - our own text
+
+_SERIES = f"{_HEARD_COMMITS} SELECT count(DISTINCT (client_id, outcome)) AS n FROM commits"  # noqa: S608
+
+_COMMITS = f"""
+{_HEARD_COMMITS},
 kept AS (
   -- Of each moment, client and outcome the least and the greatest offset: what falls back is seen at any width.
   SELECT *,
@@ -126,7 +135,6 @@ kept AS (
 SELECT ts, client_id, member_id, generation, outcome, event_offset AS value, error_name, exchange_id
 FROM kept WHERE from_least = 1 OR from_greatest = 1
 ORDER BY ts, ordinal
-LIMIT $points
 """  # noqa: S608 - our own text
 
 _OWNERS = """
@@ -171,10 +179,10 @@ def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, A
 
 
 def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
-    """Partitions and groups of which something was said in the span."""
+    """Partitions and groups of which something was said in the span; of very many those of which most was said."""
     return [
         Place(row["cluster"], row["topic"], row["partition"], row["group_id"])
-        for row in ask_rows(connection, _PLACES, scope)
+        for row in ask_rows(connection, _PLACES, scope, most=MOST_PLACES)
     ]
 
 
@@ -203,7 +211,10 @@ def commits(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -
     ``outcome`` is accepted, rejected, pending (in a transaction that has not ended) or aborted. Of many in a bucket
     the least and greatest of a client stay; ``exchange_id`` is that of the point.
     """
-    return ask(connection, _COMMITS, scope, clients=CLIENTS, points=POINTS, **place.parameters())
+    series = ask_rows(connection, _SERIES, scope, clients=CLIENTS, **place.parameters())[0]["n"]
+    wider = max(1, -(-2 * BUCKETS * series // POINTS))  # else the picture would have to be cut somewhere
+    bucket = wider * scope.bucket
+    return ask(connection, _COMMITS, scope, clients=CLIENTS, bucket=bucket, **place.parameters())
 
 
 def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:

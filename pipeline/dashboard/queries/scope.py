@@ -17,6 +17,9 @@ from pipeline.tables import TABLES
 
 BUCKETS = 300
 """Points of one line in a plot."""
+LOOK_BACK = timedelta(days=1)
+"""How far before a span is read to tell how things stood at its end."""
+_EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
 _READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
 
@@ -49,8 +52,14 @@ class Scope:
         return self.protocol in (None, protocol)
 
     def parameters(self) -> dict[str, Any]:
-        """Values of ``$start``, ``$end``, ``$first_day``, ``$last_day``, ``$protocol`` and ``$bucket``."""
+        """Values of ``$start``, ``$end``, ``$first_day``, ``$last_day``, ``$protocol`` and ``$bucket``.
+
+        And of ``$since`` and ``$since_day``, which lie ``LOOK_BACK`` before the start.
+        """
+        since = self.start - min(LOOK_BACK, self.start - _EARLIEST)
         return {
+            "since": since,
+            "since_day": since.date(),
             "start": self.start,
             "end": self.end,
             "first_day": self.start.date(),
@@ -86,7 +95,9 @@ def ask_rows(
 
 
 def as_of(view: str) -> str:
-    """The query of a view, in which each table with ``date`` and ``ts`` ends with ``$end`` and begins at ``$start``.
+    """The query of a view, in which each table with ``date`` and ``ts`` ends with ``$end``: how things stood then.
+
+    It begins ``LOOK_BACK`` before ``$start``: what hangs has often begun to hang earlier.
 
     Args:
         view: its name; it reads tables as ``FROM schema.table AS alias``.
@@ -96,7 +107,7 @@ def as_of(view: str) -> str:
         table = TABLES[match[2]]
         if not {"date", "ts"} <= set(table.column_names):
             return match[0]
-        kept = f"SELECT * FROM {match[2]} WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"  # noqa: S608 - names of the registry
+        kept = f"SELECT * FROM {match[2]} WHERE date BETWEEN $since_day AND $last_day AND ts BETWEEN $since AND $end"  # noqa: S608 - names of the registry
         return f"{match[1]} ({kept}) AS"
 
     sql = next(found.sql for found in views() if found.name == view)

@@ -39,7 +39,7 @@ SELECT t.transactional_id, t.producer_id, t.producer_epoch, t.client_id, t.clien
        (epoch_us(least(greatest(t.last_ts, coalesce(h.last_heard, t.last_ts)), $end)) - epoch_us(t.first_ts)) / 1e6
          AS open_seconds
 FROM silver.transactions AS t LEFT JOIN heard AS h ON h.cluster = t.cluster
-WHERE t.first_ts <= $end AND (t.end_ts IS NULL OR t.end_ts > $end)
+WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
 ORDER BY open_seconds DESC, t.transactional_id
 LIMIT $most
 """
@@ -66,6 +66,7 @@ def held_partitions(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list
 def open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
     """Transactions that had not ended at the end of the span, the longest first.
 
+    Those whose end was not seen (``unknown``) are none of them: most have long been followed by another one.
     ``open_seconds`` is from its first request to the last word of its cluster within the span.
     """
     return ask_rows(connection, _OPEN, scope, most=MOST)

@@ -121,10 +121,10 @@ def _moment(label: str, key: str, default: datetime) -> datetime:
         return default
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
+        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         st.warning(f"Not a time: {plain(text)}. Write it as {clock(default)}.")
         return default
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
 
 def run(draw: Callable[[Here], None]) -> None:

@@ -28,6 +28,8 @@ _OPTIONS = {
     "client.showErrorDetails": "type",
     "client.showErrorLinks": False,
     "runner.magicEnabled": False,
+    # A click waits for the query that runs: DuckDB refuses a second thread on a session's connection.
+    "runner.fastReruns": False,
     "logger.hideWelcomeMessage": True,
     "logger.level": "warning",
     "theme.paddingTop": "1rem",

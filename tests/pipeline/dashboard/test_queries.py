@@ -16,7 +16,7 @@ from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.queries.scope import BUCKETS, Extent, NotThereYetError, Scope, ask_rows, extent
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
-from pipeline.tables import API_LATENCY, COPIES, EXCHANGES, FINDINGS, MONGO_MINUTES, OFFSET_TIMELINE
+from pipeline.tables import API_LATENCY, COPIES, EXCHANGES, FINDINGS, MONGO_MINUTES, OFFSET_TIMELINE, TRANSACTIONS
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.rows import T0, row, write
 
@@ -70,7 +70,7 @@ def test_values_are_bound_and_never_read_as_sql(lake: duckdb.DuckDBPyConnection)
 def test_findings_that_are_open_come_first_by_severity(lake: duckdb.DuckDBPyConnection) -> None:
     found = findings.findings(lake, DAY)
     assert [row["rule"] for row in found] == ["stuck_commit", "stopped", "mongo_cursor_leak", "commit_rejected"]
-    assert findings.counts(found) == {"critical": 1, "warning": 1, "info": 1, "closed": 1}
+    assert findings.counts(lake, DAY) == {"critical": 1, "warning": 1, "info": 1, "closed": 1}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,21 @@ def test_each_client_has_its_commits_and_what_falls_back_stays_at_any_width(lake
     assert points(Scope(at(0), at(10 * BUCKETS))) == {("old", 2), ("old", 3), ("new", 40)}
 
 
+def test_the_last_of_very_many_commits_is_drawn(tmp_path: Path) -> None:
+    commits = [
+        row(
+            OFFSET_TIMELINE, cluster="k", topic="orders", partition=0, group_id="g", ts=at(n), kind="committed",
+            event_offset=n, client_id=f"c{n % 5}", error_name="NONE",
+        )
+        for n in range(4000)
+    ]  # fmt: skip
+    write(tmp_path, OFFSET_TIMELINE, commits)
+    with connect(tmp_path) as connection:
+        drawn = partitions.commits(connection, Scope(at(0), at(3999)), ORDERS).to_pylist()
+    assert (drawn[0]["value"], drawn[-1]["value"]) == (0, 3999)
+    assert 0.9 * partitions.POINTS < len(drawn) <= 1.1 * partitions.POINTS
+
+
 def test_commits_are_told_by_their_outcome(tmp_path: Path) -> None:
     kinds = ["committed", "commit_rejected", "txn_committed", "txn_commit_rejected", "txn_applied", "txn_discarded"]
     write(
@@ -202,6 +217,27 @@ def test_a_held_partition_names_the_transaction(lake: duckdb.DuckDBPyConnection)
     (held,) = transactions.held_partitions(lake, DAY)
     assert (held["topic"], held["partition"], held["transactional_id"]) == ("orders", 0, "hangs")
     assert (held["held_seconds"], held["records_held_back"]) == (1.0, 15)
+
+
+def test_what_began_to_hang_before_the_span_is_told(lake: duckdb.DuckDBPyConnection) -> None:
+    later = Scope(at(3600), at(7200))
+    (held,) = transactions.held_partitions(lake, later)
+    assert held == transactions.held_partitions(lake, DAY)[0]
+    standing = {(r["group_id"], r["topic"], r["partition"]): r["is_stuck"] for r in partitions.lag(lake, later)}
+    assert standing["g", "orders", 0]
+
+
+def test_a_transaction_whose_end_was_lost_does_not_stay_open(tmp_path: Path) -> None:
+    of = {"cluster": "k", "producer_id": 1, "first_ts": at(0), "last_ts": at(1), "end_ts": None}
+    write(tmp_path, OFFSET_TIMELINE, [row(OFFSET_TIMELINE, cluster="k", ts=at(9))])
+    write(
+        tmp_path,
+        TRANSACTIONS,
+        [row(TRANSACTIONS, transactional_id=state, state=state, **of) for state in ("unknown", "ongoing", "aborting")],
+    )
+    with connect(tmp_path) as connection:
+        still = transactions.open_transactions(connection, DAY)
+    assert [r["transactional_id"] for r in still] == ["aborting", "ongoing"]
 
 
 def test_transactions_are_open_until_the_end_of_what_was_heard(lake: duckdb.DuckDBPyConnection) -> None:
@@ -289,12 +325,24 @@ def test_exchanges_are_searched(lake: duckdb.DuckDBPyConnection, wanted: Search,
 
 
 def test_exchanges_are_found_by_id_and_one_by_one(lake: duckdb.DuckDBPyConnection) -> None:
-    assert [r["exchange_id"] for r in exchanges.by_ids(lake, ["f2", "c1", "gone"])] == ["c1", "f2"]
+    assert [r["exchange_id"] for r in exchanges.by_ids(lake, ["f2", "c1", "gone"], at(0), at(2))] == ["c1", "f2"]
+    assert exchanges.by_ids(lake, ["f2"], at(5 * 86_400), at(5 * 86_400)) == []
     found = exchanges.one(lake, "c1")
+    assert found == exchanges.one(lake, "c1", at(1))
     assert found is not None
     assert found["error_codes"] == [22, 25]
     assert exchanges.frames(lake, found) == []
     assert exchanges.one(lake, "gone") is None
+
+
+def test_of_very_many_names_the_most_frequent_are_there_to_choose_from(tmp_path: Path) -> None:
+    many = [row(EXCHANGES, exchange_id=f"e{n}", api_name=f"made up {n}") for n in range(exchanges.MOST_NAMES + 5)]
+    often = [row(EXCHANGES, exchange_id=f"o{n}", api_name="find") for n in range(2)]
+    long = [row(EXCHANGES, exchange_id=f"l{n}", api_name="x" * 5000) for n in range(3)]
+    write(tmp_path, EXCHANGES, [*many, *often, *long])
+    with connect(tmp_path) as connection:
+        apis, errors = exchanges.names(connection, DAY)
+    assert (len(apis), apis[0], errors) == (exchanges.MOST_NAMES, "find", [])
 
 
 def test_names_to_choose_from_are_those_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:

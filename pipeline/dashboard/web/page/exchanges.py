@@ -40,13 +40,14 @@ def draw(here: Here) -> None:
     exchange_id = rows[chosen]["exchange_id"] if chosen is not None else st.query_params.get("exchange")
     if exchange_id is None and finding_id and rows:
         exchange_id = rows[0]["exchange_id"]
+    times = {row["exchange_id"]: row["ts"] for row in rows}
     if exchange_id is None:
         if rows:
             st.caption("Select a row to see its request and response.")
         return
     if chosen is not None:
         st.query_params["exchange"] = exchange_id
-    exchange = exchanges.one(here.connection, exchange_id)
+    exchange = exchanges.one(here.connection, exchange_id, times.get(exchange_id))
     if exchange is None:
         st.info(f"There is no exchange {code(exchange_id)} in this lake; it may be older than the lake keeps.")
         return
@@ -63,7 +64,7 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
         return []
     st.markdown(f"Evidence of **{told['rule']}** {code(told['subject'])}")
     st.text(told["summary"])
-    rows = exchanges.by_ids(here.connection, told["evidence"])
+    rows = exchanges.by_ids(here.connection, told["evidence"], told["first_ts"], told["last_ts"])
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
     return rows

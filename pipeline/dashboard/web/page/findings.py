@@ -28,7 +28,7 @@ def draw(here: Here) -> None:
             icon=":material/check_circle:",
         )
         return
-    told = counts(found)
+    told = counts(here.connection, here.scope)
     _metrics(told)
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")

@@ -210,6 +210,9 @@ def test_no_finding_is_good_news(use: Any, hand_made_lake: Path) -> None:
 def test_times_that_make_no_sense_are_told(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "yesterday"})
     assert [e.value for e in app.warning] == ["Not a time: yesterday. Write it as 2026-03-01 12:00:00."]
+    app = use(hand_made_lake, "findings", **{"range": "from … to", "to": "9999-12-31T23:59:59-05:00"})
+    assert len(app.warning) == 1
+    assert "Not a time" in app.warning[0].value
     app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "2027-01-01", "to": "2026-01-01"})
     assert [e.value for e in app.warning] == ["The time range ends before it begins."]
 
