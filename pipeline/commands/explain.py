@@ -21,12 +21,11 @@ from decoder.guess import guess_response
 from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
 from decoder.prefix import SIZE, split_length_prefix
-from decoder.repair import path_text
 from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.printable import printable
-from pipeline.commands.tree import say, show, show_bytes
+from pipeline.commands.tree import say, show_message, terminal
 from pipeline.errors import UserError
 
 _GUESSES = 5
@@ -189,15 +188,12 @@ def _captured(path: str, number: int, tls_keylog: str | None) -> _Subject:
 
 
 def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:
-    console = Console()
+    console = terminal()
     _head(explanation, subject, console)
     for remark in subject.remarks:
         say(f"note: {remark}", "yellow", console)
-    show(explanation, console)
-    _show_error(explanation, subject.frame, subject.base, console)
+    show_message(explanation, subject.frame, subject.base, console)
     if subject.protocol == "mongodb":
-        if explanation.inside is not None:
-            _show_inside(explanation.inside, console)
         return
     for advice in advise(
         explanation,
@@ -227,25 +223,3 @@ def _head(explanation: Explanation, subject: _Subject, console: Console) -> None
 def _opcode_name(message: Message) -> str:
     """Of a MongoDB message that does not tell its command."""
     return message.header.get("originalOpName") or message.header.get("opName") or "MongoDB"
-
-
-def _show_error(explanation: Explanation, frame: bytes, base: int, console: Console) -> None:
-    """Where decoding stopped, with the bytes around it; ``base``: where the message begins in what was pasted."""
-    message = explanation.message
-    if message.error_offset is None or message.status in ("ok", "redacted"):
-        return
-    at = message.error_offset
-    pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
-    field = f" in {path_text(message.error_path)}" if message.error_path else ""
-    console.print()
-    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
-    show_bytes(frame, at, base, console)
-
-
-def _show_inside(inside: Explanation, console: Console) -> None:
-    """A message that came compressed, whose bytes count anew."""
-    console.print()
-    title = f"Uncompressed, as if sent by itself, {inside.size} bytes: {inside.message.status}"
-    console.print(Text(title, "bold"), soft_wrap=True)
-    show(inside, console)
-    _show_error(inside, inside.frame, 0, console)

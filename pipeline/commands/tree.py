@@ -1,4 +1,4 @@
-"""How does an explained message look in a terminal? One line a field, never wrapped, and the bytes around an error."""
+"""How does an explained message look? One line a field, never wrapped, and the bytes around an error."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from decoder.explain import BATCH, MESSAGE, Explanation, Line
+from decoder.repair import path_text
 from pipeline.commands.printable import printable
 
 _NO_TERMINAL = 140
@@ -19,14 +20,41 @@ _GAP = "  "
 _ROW = 16
 
 
-def show(explanation: Explanation, console: Console) -> None:
-    """Print the fields: byte range, hex, name (indented), type, value."""
-    width = shutil.get_terminal_size((_NO_TERMINAL, 0)).columns
-    rows = [
-        _cells(line, 16 if width >= 120 else 8 if width >= 100 else 4)
-        for line in explanation.lines
-        if not _is_final_error(line)
-    ]
+def terminal() -> Console:
+    """Standard output; its sentences are broken only where it has a width to break them to."""
+    width = shutil.get_terminal_size((0, 0)).columns
+    return Console(width=width or _NO_TERMINAL, soft_wrap=not width)
+
+
+def show_message(explanation: Explanation, frame: bytes, base: int, console: Console, most: int | None = None) -> None:
+    """Print the fields of a message, where its decoding stopped, and the message that came compressed in it.
+
+    Args:
+        explanation: of ``frame``.
+        frame: the message's bytes.
+        base: where it begins in what was pasted.
+        console: where to; fields are cut to its width, and sentences broken unless it wraps softly.
+        most: fields that are printed of each message, the first and the last ones; None: all.
+    """
+    _show_fields(explanation, console, most)
+    _show_error(explanation, frame, base, console)
+    inside = explanation.inside
+    if inside is not None:
+        console.print()
+        title = f"Uncompressed, as if sent by itself, {inside.size} bytes: {inside.message.status}"
+        console.print(Text(title, "bold"), soft_wrap=True)
+        _show_fields(inside, console, most)
+        _show_error(inside, inside.frame, 0, console)
+
+
+def _show_fields(explanation: Explanation, console: Console, most: int | None) -> None:
+    """Byte range, hex, name (indented), type, value."""
+    width = console.width
+    lines = [line for line in explanation.lines if not _is_final_error(line)]
+    left_out = len(lines) - most if most is not None and len(lines) > most else 0
+    kept = (len(lines) - left_out) // 2
+    shown = [*lines[:kept], *lines[kept + left_out :]] if left_out else lines
+    rows = [_cells(line, 16 if width >= 120 else 8 if width >= 100 else 4) for line in shown]
     titles = ("bytes", "hex", "field", "type", "value")
     columns = list(zip(titles, *rows, strict=True))
     sizes = [max(map(len, column)) for column in columns]
@@ -34,11 +62,26 @@ def show(explanation: Explanation, console: Console) -> None:
     others = sizes[0] + sizes[1] + sizes[3] + 4 * len(_GAP)
     sizes[2] = min(sizes[2], max(12, width - others - _VALUE))
     for index, row in enumerate((titles, *rows)):
+        if left_out and index == kept + 1:
+            console.print(Text(f"… {left_out:,} more fields …", "dim"), soft_wrap=True)
         style = "dim" if index == 0 else "bold red" if row[2].lstrip().startswith("✗") else ""
         console.print(_row(row, sizes, width, style), soft_wrap=True)
 
 
-def show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
+def _show_error(explanation: Explanation, frame: bytes, base: int, console: Console) -> None:
+    """Where decoding stopped, with the bytes around it; ``base``: where the message begins in what was pasted."""
+    message = explanation.message
+    if message.error_offset is None or message.status in ("ok", "redacted"):
+        return
+    at = message.error_offset
+    pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
+    field = f" in {path_text(message.error_path)}" if message.error_path else ""
+    console.print()
+    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
+    _show_bytes(frame, at, base, console)
+
+
+def _show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
     """Print the bytes around ``offset`` of a frame, as a dump with a mark below it; ``base`` is added to offsets."""
     row = (offset + base) // _ROW * _ROW - base
     for start in range(max(row - _ROW, -base), row + 2 * _ROW, _ROW):
@@ -60,10 +103,10 @@ def show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
 
 
 def say(text: str, style: str, console: Console) -> None:
-    """Print a sentence, broken between words to the terminal's width; not broken if there is no terminal."""
-    width = shutil.get_terminal_size((0, 0)).columns
+    """Print a sentence, broken between words to the console's width unless it wraps softly."""
     text = printable(text)
-    shown = textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False) if width else text
+    whole = console.soft_wrap
+    shown = text if whole else textwrap.fill(text, console.width, subsequent_indent="  ", break_on_hyphens=False)
     console.print(Text(shown, style), soft_wrap=True)
 
 

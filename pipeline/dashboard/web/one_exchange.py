@@ -12,8 +12,9 @@ from rich.console import Console
 
 from decoder import Codec
 from decoder.explain import explain
+from decoder.mongodb.explain import uncompressed_message
 from pipeline.commands.printable import printable
-from pipeline.commands.tree import show
+from pipeline.commands.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
 from pipeline.dashboard.web.words import clock, code, duration, size
 
@@ -22,7 +23,10 @@ _MOST_TEXT = 200_000
 _LINES, _HEIGHT = 18, 420
 """A longer text is scrolled, in a box of so many pixels."""
 _MOST_FRAME = 256 * 1024
-"""Bytes of a frame that is explained."""
+"""Bytes of a frame that is explained, and of what stands compressed in it."""
+_MOST_FIELDS = 1000
+_WIDTH = 140
+"""Fields that are shown of a frame, and characters of a line."""
 
 
 def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> None:
@@ -95,18 +99,26 @@ def _explain(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) ->
         )
     for frame in found:
         st.markdown(f"**{frame['direction'].capitalize()}**, {size(frame['size'])}")
-        if len(frame["frame"]) > _MOST_FRAME:
+        if is_long(frame):
             st.caption(f"Longer than {size(_MOST_FRAME)}: use `wirelake explain`.")
             continue
         _text(explained(frame), None)
 
 
+def is_long(frame: dict[str, Any]) -> bool:
+    """Whether a frame, or what stands compressed in it, has more bytes than a page can explain."""
+    if len(frame["frame"]) > _MOST_FRAME:
+        return True
+    inside = uncompressed_message(frame["frame"], frame["flags"]) if frame["protocol"] == "mongodb" else None
+    return inside is not None and len(inside) > _MOST_FRAME
+
+
 def explained(frame: dict[str, Any]) -> str:
-    """What each byte of a frame means, as the lines of ``wirelake explain``."""
+    """What each byte of a frame means, as the lines of ``wirelake explain``; of many fields the first and the last."""
     told = explain(
         frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
         protocol=frame["protocol"],
     )  # fmt: skip
     text = io.StringIO()
-    show(told, Console(file=text, width=140, color_system=None))
+    show_message(told, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), _MOST_FIELDS)
     return text.getvalue()
