@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -56,6 +57,8 @@ def grid(
 ) -> int | None:
     """Draw rows as a table.
 
+    A selection ends when the rows change: it is an index, under which another row would stand then.
+
     Returns:
         The index of the row that is selected; None if none is, or if they are not selectable.
     """
@@ -66,11 +69,15 @@ def grid(
         st.dataframe(data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height)
         return None
     event = st.dataframe(
-        data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height,
+        data, hide_index=True, column_config=shown, key=f"{key} {_digest(rows)}", placeholder=_NOTHING, height=height,
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     chosen = cast("dict[str, Any]", event)["selection"]["rows"]
     return chosen[0] if chosen and chosen[0] < len(rows) else None
+
+
+def _digest(rows: Sequence[dict[str, Any]]) -> str:
+    return hashlib.sha256(repr(rows).encode(errors="backslashreplace")).hexdigest()
 
 
 def _values(rows: Sequence[dict[str, Any]], column: Column) -> pa.Array:
