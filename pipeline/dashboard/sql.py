@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
+from threading import Event, Timer
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +26,15 @@ _SPARK_NAMES = (
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
 )
+_MEMORY = "50%"
+"""DuckDB's share of the machine's memory, with room beside it for what reads the tables and holds the answer."""
+_BATCH = 16
+"""Rows that are read at once where an answer may be left before its end: frames may have a MiB each."""
 _QUERIES = ("SELECT", "EXPLAIN")
+
+
+class TooSlowError(UserError):
+    """A query was stopped, for it took longer than it may."""
 
 
 def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
@@ -38,6 +48,7 @@ def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
     """
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET memory_limit = '{_MEMORY}'")
     for macro in _SPARK_NAMES:
         connection.execute(f"CREATE MACRO {macro}")
     found = [name for name in TABLES if _attach(connection, str(lake).rstrip("/"), name)]
@@ -71,13 +82,16 @@ def _attach(connection: duckdb.DuckDBPyConnection, lake: str, name: str) -> bool
     return True
 
 
-def open_query(connection: duckdb.DuckDBPyConnection, sql: str, most: int | None = None) -> pa.RecordBatchReader:
+def open_query(
+    connection: duckdb.DuckDBPyConnection, sql: str, most: int | None = None, batch: int = 1_000_000
+) -> pa.RecordBatchReader:
     """Run one query and return its rows as they come.
 
     Args:
         connection: to the lake, see :func:`connect`.
         sql: one query.
         most: rows after which it ends; None: all.
+        batch: rows that come at once.
 
     Raises:
         UserError: it is not one query, or it does not run; says which tables and views there are.
@@ -87,9 +101,46 @@ def open_query(connection: duckdb.DuckDBPyConnection, sql: str, most: int | None
         if len(statements) != 1 or statements[0].type.name not in _QUERIES:
             raise UserError("give one query: the lake is read-only, so it begins with SELECT, WITH, FROM or DESCRIBE")
         relation = connection.sql(sql)
-        return (relation if most is None else relation.limit(most)).to_arrow_reader()
+        return (relation if most is None else relation.limit(most)).to_arrow_reader(batch)
     except duckdb.Error as error:
         raise UserError(f"{error}\n\n{_names(connection)}") from error
+
+
+def first_rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int, seconds: float) -> Generator[pa.RecordBatch]:
+    """Run one query and yield its first rows, a few at a time: whoever has seen enough closes the iterator.
+
+    Args:
+        connection: to the lake, see :func:`connect`.
+        sql: one query.
+        most: rows after which it ends.
+        seconds: after which the query is stopped.
+
+    Raises:
+        TooSlowError: it was stopped.
+        UserError: it is not one query, or it does not run.
+    """
+    is_late = Event()
+
+    def stop() -> None:
+        is_late.set()
+        connection.interrupt()
+
+    timer = Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        with open_query(connection, sql, most, _BATCH) as reader:
+            for batch in reader:
+                if is_late.is_set():  # too late to be interrupted, or between two batches
+                    raise TooSlowError(f"stopped after {seconds} seconds")
+                yield batch
+    except (UserError, duckdb.Error, pa.ArrowException, OSError) as error:
+        # The reader has one error for all that can go wrong while rows come: OSError.
+        if is_late.is_set():
+            raise TooSlowError(f"stopped after {seconds} seconds") from error
+        raise UserError(str(error)) from error
+    finally:
+        timer.cancel()
 
 
 def query(lake: Path | str, sql: str) -> pa.Table:

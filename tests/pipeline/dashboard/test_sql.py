@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
+import duckdb
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from pipeline.commands.sql import sql
-from pipeline.dashboard.sql import query
+from pipeline.dashboard.sql import TooSlowError, connect, first_rows, query
 from pipeline.errors import UserError
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES
 
@@ -95,6 +97,38 @@ def test_only_one_query_is_taken(hand_made_lake: Path, statement: str) -> None:
 def test_a_query_reads_the_lake_only(hand_made_lake: Path) -> None:
     with pytest.raises(UserError, match="disabled"):
         query(hand_made_lake, "FROM read_text('/etc/hostname')")
+
+
+def test_the_first_rows_come_a_few_at_a_time(hand_made_lake: Path) -> None:
+    with connect(hand_made_lake) as connection:
+        batches = first_rows(connection, "SELECT repeat('x', 100000) FROM range(1000)", 100, 30)
+        assert next(batches).num_rows == 16
+        batches.close()
+        assert sum(batch.num_rows for batch in first_rows(connection, "FROM range(1000)", 100, 30)) == 100
+
+
+def test_rows_stop_coming_when_the_time_is_over(hand_made_lake: Path) -> None:
+    with connect(hand_made_lake) as connection:
+        batches = first_rows(connection, "FROM range(100000000)", 100000000, 0.3)
+        with pytest.raises(TooSlowError):  # noqa: PT012 - it comes with one of the batches
+            for _ in batches:
+                time.sleep(0.1)
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_an_error_while_rows_come_is_told(hand_made_lake: Path) -> None:
+    sql = "SELECT CASE WHEN range < 900000 THEN 1 ELSE error('no more') END FROM range(1000000)"
+    with connect(hand_made_lake) as connection, pytest.raises(UserError, match="no more"):
+        list(first_rows(connection, sql, 1000000, 30))
+
+
+def test_a_query_does_not_take_the_whole_memory(hand_made_lake: Path) -> None:
+    with connect(hand_made_lake) as connection, duckdb.connect() as usual:
+        limits = [
+            one.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchone()
+            for one in (connection, usual)
+        ]
+    assert limits[0] < limits[1]
 
 
 def test_an_error_names_tables_and_views(hand_made_lake: Path) -> None:
