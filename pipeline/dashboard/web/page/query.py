@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from threading import Timer
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import streamlit as st
 
-from pipeline.dashboard.sql import open_query
+from pipeline.dashboard.sql import TooSlowError, first_rows
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.grid import Column, Kind, grid
 from pipeline.dashboard.web.here import Here, run
-from pipeline.dashboard.web.words import number
+from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
 from pipeline.tables import TABLES
 
 _MOST = 1000
+_MOST_TEXT = 16 * 1024 * 1024
+"""Rows, and characters of all of them, that are shown."""
 _SECONDS = 30
 _CELL = 2000
 """Characters of a value that are shown."""
+_MOST_NESTED = 256 * 1024
+"""Bytes of a list or struct that is shown: as Python's objects it has many times as many."""
+_ENDLESS = {2**63 - 1: "infinity", 1 - 2**63: "-infinity", 2**31 - 1: "infinity", 1 - 2**31: "-infinity"}
+"""How DuckDB writes the times and days that are none."""
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
@@ -44,60 +53,126 @@ def draw(here: Here) -> None:
             )
 
 
+@dataclass(slots=True)
+class _Answer:
+    """The first rows of an answer, as they are shown.
+
+    Attributes:
+        names, kinds: of the columns.
+        columns: their values.
+        count: rows.
+        is_cut: more rows would have been read, but for the length of these.
+    """
+
+    names: list[str]
+    kinds: list[Kind]
+    columns: list[list[Any]]
+    count: int = 0
+    is_cut: bool = False
+
+
 def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    stop = Timer(_SECONDS, connection.interrupt)
-    stop.start()
     try:
-        data, more = first_rows(connection, sql)
-    except duckdb.InterruptException:
+        with closing(first_rows(connection, sql, _MOST + 1, _SECONDS)) as batches:
+            answer = _read(batches)
+    except TooSlowError:
         st.warning(f"Stopped after {_SECONDS} seconds. Ask for less: a day (`WHERE date = …`), fewer columns.")
         return
-    except (duckdb.Error, pa.ArrowException, UserError) as error:
+    except UserError as error:
         st.error("The query does not run.")
         st.code(str(error), language=None)
         return
-    finally:
-        stop.cancel()
-    if not data.num_rows:
+    if not answer.count:
         st.info("No rows.")
         return
-    st.caption(f"The first {number(data.num_rows)} rows" if more else f"{number(data.num_rows)} rows")
+    count = min(answer.count, _MOST)
+    if answer.is_cut:
+        st.caption(f"The first {number(count)} rows; with more, the answer would be too long. Ask for fewer columns.")
+    else:
+        st.caption(f"The first {number(count)} rows" if answer.count > _MOST else f"{number(count)} rows")
+    rows = zip(*answer.columns, strict=True)
     grid(
-        _rows(data),
-        [Column(str(index), name, _kind(data, index)) for index, name in enumerate(data.schema.names)],
+        [{str(index): value for index, value in enumerate(row)} for row, _ in zip(rows, range(_MOST), strict=False)],
+        [
+            Column(str(index), name, kind)
+            for index, (name, kind) in enumerate(zip(answer.names, answer.kinds, strict=True))
+        ],
         key="answer",
     )
 
 
-def first_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[pa.Table, bool]:
-    """The first rows of an answer, and whether there are more.
+def _read(batches: Iterable[pa.RecordBatch]) -> _Answer:
+    answer, length = _Answer([], [], []), 0
+    for batch in batches:
+        if length > _MOST_TEXT:
+            answer.is_cut = True
+            break
+        if not answer.count:
+            answer = _Answer(batch.schema.names, [_kind(kind) for kind in batch.schema.types], [[] for _ in batch])
+        for index, column in enumerate(batch.columns):
+            values = _values(column)
+            if not all(_fits(value, answer.kinds[index]) for value in values):
+                answer.kinds[index] = "text"
+            answer.columns[index] += values
+            length += sum(len(value if isinstance(value, str) else str(value)) for value in values)
+        answer.count += batch.num_rows
+    return answer
 
-    Raises:
-        UserError: it is not one query, or it does not run.
+
+def _values(column: pa.Array) -> list[Any]:
+    """Values that a browser can be given a thousand times: bodies and frames are long, and cut before they are copied.
+
+    None of them is longer in Python than it is shown.
     """
-    data = open_query(connection, sql, _MOST + 1).read_all()
-    return data.slice(0, _MOST), data.num_rows > _MOST
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        first = [None if value is None else value.hex() for value in pc.binary_slice(column, 0, _CELL // 2).to_pylist()]
+        return list(map(_ended, first, pc.binary_length(column).to_pylist(), ["bytes"] * len(column)))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        first = pc.utf8_slice_codeunits(column, 0, _CELL).to_pylist()
+        return list(map(_ended, first, pc.utf8_length(column).to_pylist(), ["characters"] * len(column)))
+    if pa.types.is_nested(kind):
+        sizes = [column.slice(index, 1).nbytes for index in range(len(column))]
+        return [
+            f"… ({size(length)})" if length > _MOST_NESTED else _value(value)
+            for value, length in zip(column, sizes, strict=True)
+        ]
+    return [_value(value) for value in column]
 
 
-def _rows(data: pa.Table) -> list[dict[str, Any]]:
-    columns = [column.to_pylist() for column in data.columns]
-    return [{str(index): _cut(value) for index, value in enumerate(row)} for row in zip(*columns, strict=True)]
+def _ended(first: str | None, length: int | None, unit: str) -> str | None:
+    """The beginning of a value, with its length if that is not all."""
+    if first is None or length is None or length <= (_CELL // 2 if unit == "bytes" else _CELL):
+        return first
+    return f"{first} … ({number(length)} {unit})"
 
 
-def _cut(value: Any) -> Any:
-    """A value that a browser can be given a thousand times: bodies and frames are long."""
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        value = scalar.as_py()
+    except (OverflowError, ValueError):  # Python has no year 10000, and nothing that is infinitely late
+        number_of_units: Any = getattr(scalar, "value", None)
+        return _ENDLESS.get(number_of_units, "out of range: cast it to VARCHAR")
     if isinstance(value, bytes):
         value = value.hex()
-    if isinstance(value, (str, list, dict)) and len(text := str(value)) > _CELL:
-        return f"{text[:_CELL]} … ({number(len(text))} characters)"
-    return value
+    text = str(value)
+    return _ended(text[:_CELL], len(text), "characters") if len(text) > _CELL else value
 
 
-def _kind(data: pa.Table, index: int) -> Kind:
-    kind = data.schema.types[index]
+def _kind(kind: pa.DataType) -> Kind:
     if pa.types.is_timestamp(kind) and kind.tz:
         return "time"
     return "number" if pa.types.is_integer(kind) else "text"
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    match kind:
+        case "number":
+            return value is None or -(2**63) <= value < 2**63
+        case "time":
+            return not isinstance(value, str)
+        case _:
+            return True
 
 
 run(draw)

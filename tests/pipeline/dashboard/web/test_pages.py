@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from pipeline.dashboard.sql import first_rows
 from pipeline.tables import COPIES, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
 from tests.pipeline.rows import write
@@ -171,6 +172,66 @@ def test_a_query_is_answered_and_a_wrong_one_explained(use: Any, hand_made_lake:
     assert "The first 1,000 rows" in told(use(hand_made_lake, "query", sql="FROM range(5000)"))
     ((long,),) = frames(use(hand_made_lake, "query", sql="SELECT repeat('x', 3000) AS body"))
     assert long["body"].endswith("xx … (3,000 characters)")
+
+
+def test_values_that_python_has_not_are_shown_as_text(use: Any, hand_made_lake: Path) -> None:
+    sql = (
+        "SELECT TIMESTAMPTZ '-infinity' AS never, DATE 'infinity' AS day, TIMESTAMP '200000-01-01' AS late, "
+        "{'a': TIMESTAMPTZ 'infinity'} AS inside, 18446744073709551615::UBIGINT AS many "
+        "UNION ALL SELECT TIMESTAMPTZ '2026-03-01 12:00:00+00', NULL, NULL, NULL, 1 ORDER BY many DESC"
+    )
+    first, second = frames(use(hand_made_lake, "query", sql=sql))[0]
+    assert first == {
+        "never": "-infinity",
+        "day": "infinity",
+        "late": "out of range: cast it to VARCHAR",
+        "inside": "out of range: cast it to VARCHAR",
+        "many": "18446744073709551615",
+    }
+    assert (second["never"], second["many"]) == ("2026-03-01 12:00:00+00:00", "1")
+
+
+def test_long_values_are_cut(use: Any, hand_made_lake: Path) -> None:
+    sql = "SELECT repeat('ä', 2001) AS text, repeat('a', 1001)::BLOB AS bytes, range(900) AS few, range(90000) AS many"
+    ((row,),) = frames(use(hand_made_lake, "query", sql=sql))
+    assert row["text"] == "ä" * 2000 + " … (2,001 characters)"
+    assert row["bytes"] == "61" * 1000 + " … (1,001 bytes)"
+    assert row["few"].startswith("[0, 1, 2")
+    assert row["few"].endswith(" … (4,390 characters)")
+    assert row["many"].startswith("… (7")
+    assert row["many"].endswith(" KiB)")
+
+
+def test_an_answer_ends_where_a_browser_has_enough(use: Any, hand_made_lake: Path) -> None:
+    columns = ", ".join(["repeat('x', 2000)"] * 40)
+    text = told(use(hand_made_lake, "query", sql=f"SELECT {columns} FROM range(1000)"))
+    assert "The first 224 rows; with more, the answer would be too long." in text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range + b.range = 1",
+        "FROM range(1000000000000) WHERE range < 500",  # which come at once
+    ],
+)
+def test_a_query_that_takes_too_long_is_stopped(
+    use: Any, hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    def soon(connection: Any, sql: str, most: int, _: float) -> Any:
+        return first_rows(connection, sql, most, 1)
+
+    monkeypatch.setattr("pipeline.dashboard.sql.first_rows", soon)
+    app = use(hand_made_lake, "query", sql=sql)
+    assert [warning.value[:25] for warning in app.warning] == ["Stopped after 30 seconds."]
+    assert not app.error
+
+
+def test_an_error_of_a_late_row_is_told(use: Any, hand_made_lake: Path) -> None:
+    sql = "SELECT CASE WHEN range < 900 THEN 1 ELSE error('no ' || range) END FROM range(1000)"
+    app = use(hand_made_lake, "query", sql=sql)
+    assert [error.value for error in app.error] == ["The query does not run."]
+    assert "no 900" in told(app)
 
 
 @pytest.mark.parametrize(
