@@ -71,8 +71,10 @@ def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
     try:
         for batch in reader:
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    except (duckdb.Error, pa.ArrowException) as error:  # e.g. a cast that fails on the millionth row
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # e.g. a cast that fails on the millionth row
         raise UserError(str(error)) from error
+    except (OverflowError, ValueError) as error:
+        raise UserError(f"a time that is out of Python's range ({error}): cast it to VARCHAR") from error
 
 
 def _distinct(names: list[str]) -> list[str]:

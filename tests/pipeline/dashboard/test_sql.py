@@ -122,6 +122,18 @@ def test_an_error_while_rows_come_is_told(hand_made_lake: Path) -> None:
         list(first_rows(connection, sql, 1000000, 30))
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT CASE WHEN range < 900000 THEN 1 ELSE error('no more') END FROM range(1000000)", "no more"),
+        ("SELECT TIMESTAMPTZ 'infinity'", "cast it to VARCHAR"),
+    ],
+)
+def test_the_command_tells_an_error_while_rows_come(hand_made_lake: Path, sql: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        run(sql, "--lake", str(hand_made_lake), "--csv")
+
+
 def test_a_query_does_not_take_the_whole_memory(hand_made_lake: Path) -> None:
     with connect(hand_made_lake) as connection, duckdb.connect() as usual:
         limits = [
