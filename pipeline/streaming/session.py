@@ -44,6 +44,9 @@ _DEFAULTS = {
     # VACUUM of a tiny table would otherwise plan 10,000 tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # Not by TCP: Linux 6.17 and 6.18 drop acknowledgements that come while a receive buffer is full. A worker and the
+    # JVM that both send much then wait for each other for good.
+    "spark.python.unix.domain.socket.enabled": "true",
     # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.sql.streaming.minBatchesToRetain": "20",
@@ -55,6 +58,7 @@ _DEFAULTS = {
 }
 
 
+_WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 _LOOPBACK = "127.0.0.1"
 _ONE_MACHINE = {
     # Defaults without a cluster: no look-up of the machine's name, no port that others can reach.
@@ -100,9 +104,11 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
     defaults = dict(_DEFAULTS)
     if _is_local(extra.get("spark.master") or given.get("spark.master") or defaults["spark.master"]):
         defaults |= _ONE_MACHINE
-        if _SOURCES.is_dir():  # run from a checkout: Python workers find the same packages. A cluster has no checkout
+        if _SOURCES.is_dir() and _WORKERS_PATH not in {**given, **extra}:
+            # Run from a checkout: Python workers find the same packages. A cluster has no checkout.
             known = os.environ.get("PYTHONPATH")
-            defaults["spark.executorEnv.PYTHONPATH"] = f"{_SOURCES}{os.pathsep + known if known else ''}"
+            defaults[_WORKERS_PATH] = f"{_SOURCES}{os.pathsep + known if known else ''}"
+            defaults["spark.python.daemon.module"] = "pipeline.streaming.worker_daemon"
     return {**{key: value for key, value in defaults.items() if key not in given}, **extra, **_FIXED}
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +19,7 @@ from tests.requirements import ROOT
 
 CHECKOUT = "spark.executorEnv.PYTHONPATH"
 HOST = "spark.driver.host"
+DAEMON = "spark.python.daemon.module"
 
 
 @pytest.mark.parametrize("given", [{}, {"spark.master": "local[*]"}])
@@ -23,6 +29,7 @@ def test_on_one_machine_workers_find_the_checkout_and_nothing_listens_outside(
     monkeypatch.setenv("PYTHONPATH", "/more")
     settings = _settings(given, {})
     assert (settings[CHECKOUT], settings[HOST]) == (f"{ROOT}:/more", "127.0.0.1")
+    assert settings[DAEMON] == "pipeline.streaming.worker_daemon"
     environment = _environment(settings.get("spark.master", "local[*]"))
     assert (environment["PYSPARK_PYTHON"], environment["SPARK_LOCAL_IP"]) == (sys.executable, "127.0.0.1")
 
@@ -31,7 +38,7 @@ def test_on_one_machine_workers_find_the_checkout_and_nothing_listens_outside(
 def test_on_a_cluster_nothing_of_this_machine_is_set(by_submit: bool) -> None:
     master = {"spark.master": "spark://far-away:7077"}
     settings = _settings(*((master, {}) if by_submit else ({}, master)))
-    assert not {CHECKOUT, HOST, "spark.driver.bindAddress"} & set(settings)
+    assert not {CHECKOUT, HOST, DAEMON, "spark.driver.bindAddress"} & set(settings)
     environment = _environment(master["spark.master"])
     assert environment["PYSPARK_PYTHON"] == f"python{sys.version_info[0]}.{sys.version_info[1]}"
     assert "SPARK_LOCAL_IP" not in environment
@@ -44,6 +51,27 @@ def test_what_is_chosen_wins_the_settings_over_spark_submit_but_not_what_delta_n
     assert settings["spark.sql.shuffle.partitions"] == "7"
     assert settings["spark.sql.session.timeZone"] == "UTC"
     assert settings["spark.sql.ansi.enabled"] == "true"
+
+
+def test_a_path_of_the_users_own_for_workers_leaves_their_daemon_alone() -> None:
+    settings = _settings({"spark.master": "local[2]"}, {CHECKOUT: "deps"})
+    assert settings[CHECKOUT] == "deps"
+    assert DAEMON not in settings
+
+
+def _families(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The address families of a worker's open sockets."""
+    list(batches)
+    found = set()
+    for opened in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), socket.socket(fileno=os.dup(int(opened.name))) as one:
+            found.add(one.family.name)
+    yield pa.RecordBatch.from_pylist([{"family": family} for family in sorted(found)])
+
+
+def test_workers_and_the_jvm_do_not_talk_by_tcp(spark: SparkSession) -> None:
+    families = spark.range(1, numPartitions=1).mapInArrow(_families, "family string").collect()
+    assert [row.family for row in families] == ["AF_UNIX"]
 
 
 def test_no_dictionary_is_begun_for_what_differs_from_row_to_row(spark: SparkSession, tmp_path: Path) -> None:
