@@ -15,11 +15,10 @@ _ID_LENGTH = 16
 """Characters of a connection's id; an exchange's begins with them."""
 
 
-def rows_of(landing: Path, limit: int | None = None) -> pa.Table:
-    """The frames of a landing zone in the order in which they landed, at most ``limit``."""
+def rows_of(landing: Path) -> pa.Table:
+    """The frames of a landing zone in the order in which they landed."""
     files = sorted(landing.glob("date=*/*.parquet"))
-    rows = pa.concat_tables(pq.ParquetFile(file).read() for file in files)
-    return rows if limit is None else rows.slice(0, limit)
+    return pa.concat_tables(pq.ParquetFile(file).read() for file in files)
 
 
 def another(rows: pa.Table, agent_id: str, later: timedelta) -> pa.Table:

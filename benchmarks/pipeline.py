@@ -31,6 +31,8 @@ from pipeline.streaming.sinks import append
 from pipeline.tables import TABLES
 
 ROUNDS = 3
+AGENTS = 4
+"""So many land the same minute of load, each on connections of its own."""
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -42,16 +44,19 @@ _GOALS = {"frames": 1.5, "all": 3.0}
 
 
 def main() -> None:
-    """A minute of load in turn with the floor; then one more batch on a small, a larger and a large lake."""
+    """A minute of several agents' load in turn with the floor; then a batch more on a small, a larger, a large lake."""
     with tempfile.TemporaryDirectory() as folder, _session() as spark:
         root = Path(folder)
         watch = Watch()
         spark.streams.addListener(watch)
-        landing = root / "load"
-        read_capture([traffic.capture()], landing)
+        captured, landing = root / "captured", root / "load"
+        read_capture([traffic.capture()], captured)
+        load = rows_of(captured)
+        for number in range(AGENTS):
+            land(another(load, f"agent-{number}", timedelta(0)), landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
-        as_lake_grows(spark, watch, rows_of(landing, UNIT), root, HISTORIES, ROUNDS)
+        as_lake_grows(spark, watch, load.slice(0, UNIT), root, HISTORIES, ROUNDS)
 
 
 @contextmanager

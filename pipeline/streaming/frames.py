@@ -7,19 +7,18 @@ so that Delta's file statistics keep its cost that of the batch, not of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.lake import Lake, frames_kept_from, read_table
-from pipeline.streaming.landing import FILE_COLUMN
-from pipeline.streaming.sinks import Batch, append
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table, struct_type
+from pipeline.streaming.new_files import NewFile
+from pipeline.streaming.sinks import Batch, append, day_of, note
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES, Table
 
 
@@ -37,7 +36,6 @@ class _Extent:
     keys: int
     first_us: int
     last_us: int
-    dates: tuple[date, ...]
 
 
 def write_frames(
@@ -80,20 +78,12 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
     return Counted(extent.rows, new)
 
 
-def record_files(landed: DataFrame, lake: Lake, query: str, batch: Batch) -> None:
+def record_files(files: Sequence[NewFile], spark: SparkSession, lake: Lake, query: str, batch: Batch) -> None:
     """Note in ``ops.landing_files`` which files of the landing zone a batch has read."""
-    file = F.col(FILE_COLUMN)
-    counted = landed.groupBy(file.alias("file")).agg(F.count("*").alias("rows"))
-    rows = counted.select(
-        F.lit(query).alias("query"),
-        F.col("file.file_path").alias("file"),
-        "rows",
-        F.col("file.file_size").alias("bytes"),
-        F.col("file.file_modification_time").alias("modified_at"),
-        F.lit(batch.number).alias("batch_id"),
-        F.lit(batch.checkpoint_id).alias("checkpoint"),
-    )
-    append(rows.coalesce(1), lake, LANDING_FILES, batch)
+    rows = [
+        (query, file.uri, file.rows, file.size, file.modified_at, batch.number, batch.checkpoint_id) for file in files
+    ]
+    note(spark.createDataFrame(rows, struct_type(LANDING_FILES.columns)).coalesce(1), lake, LANDING_FILES, batch)
 
 
 def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame, _Extent, int] | None:
@@ -108,7 +98,8 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
         rows = rows.withColumn("_n", F.row_number().over(window)).where("_n = 1").drop("_n")
     held = (
         read_table(landed.sparkSession, lake, table)
-        .where(F.col("date").isin(*extent.dates) & F.col("ts").between(_at(extent.first_us), _at(extent.last_us)))
+        .where(F.col("date").between(day_of(extent.first_us), day_of(extent.last_us)))
+        .where(F.col("ts").between(_at(extent.first_us), _at(extent.last_us)))
         .select(*table.key)
     )
     if held.isEmpty():
@@ -120,24 +111,21 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
 
 
 def _extent(landed: DataFrame, table: Table) -> _Extent | None:
-    # Hashes are smaller than keys to group. If there are as many of them as rows, no two rows share a key.
-    found = _grouped(landed, F.xxhash64(*table.key))
-    return found if found is None or found.keys == found.rows else _grouped(landed, F.struct(*table.key))
-
-
-def _grouped(landed: DataFrame, key: Column) -> _Extent | None:
-    # Rows of each key are counted first: that is half the work of count_distinct(), which spreads every row out.
-    each = landed.groupBy(key).agg(F.count("*").alias("rows"), F.min("ts").alias("first"), F.max("ts").alias("last"))
-    row = each.agg(
+    # A bit for each seq, in blocks of as many as a bigint holds: exact, and fewer groups than keys by far.
+    *way, seq = table.key
+    block, bit = F.expr(f"{seq} div 64"), F.expr(f"shiftleft(1L, int({seq} % 64))")
+    blocks = landed.groupBy(*way, block.alias("block")).agg(
+        F.count("*").alias("rows"), F.bit_or(bit).alias("bits"), F.min("ts").alias("first"), F.max("ts").alias("last")
+    )
+    row = blocks.agg(
         F.sum("rows").alias("rows"),
-        F.count("*").alias("keys"),
+        F.sum(F.bit_count("bits")).alias("keys"),
         F.unix_micros(F.min("first")).alias("first"),
         F.unix_micros(F.max("last")).alias("last"),
-        F.array_union(F.collect_set(F.to_date("first")), F.collect_set(F.to_date("last"))).alias("dates"),
     ).head()
-    if row is None or row["keys"] == 0:
+    if row is None or not row["rows"]:
         return None
-    return _Extent(row["rows"], row["keys"], row["first"], row["last"], tuple(sorted(row["dates"])))
+    return _Extent(row["rows"], row["keys"], row["first"], row["last"])
 
 
 def _at(micros: int) -> Column:

@@ -1,4 +1,4 @@
-"""How is the landing zone read? As a stream or as a table of its Parquet files, with the registry's schema."""
+"""How is the landing zone read? As a stream of the Parquet files that are new in it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.errors import UserError
 from pipeline.streaming.lake import struct_type
+from pipeline.streaming.new_files import literally, with_metadata
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
-
-FILE_COLUMN = "_file"
-"""A column beside those of the landing zone: the file that a row comes from."""
-_OF_FILE = ("file_path", "file_size", "file_modification_time")
 
 
 class LandingError(UserError):
@@ -46,11 +42,11 @@ class Landing:
         return cls(str(path))
 
     def frames(self, spark: SparkSession, max_files: int) -> DataFrame:
-        """A stream of landed frames. Files still being written start with a dot, and Spark skips those."""
+        """A stream of :mod:`new_files` with landed frames. Files under way start with a dot: Spark skips them."""
         return self._stream(spark, "date=*", struct_type(LANDING_COLUMNS).simpleString()[7:-1], max_files)
 
     def gaps(self, spark: SparkSession, max_files: int) -> DataFrame:
-        """A stream of the losses in the capture."""
+        """A stream of :mod:`new_files` with losses in the capture."""
         return self._stream(spark, "gap*", struct_type(GAP_LANDING_COLUMNS).simpleString()[7:-1], max_files)
 
     def _stream(self, spark: SparkSession, folder: str, schema: str, max_files: int) -> DataFrame:
@@ -62,6 +58,6 @@ class Landing:
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", max_files)
             .option("maxFileAge", "36500d")  # by default Spark skips, silently, files a week older than the newest
-            .parquet(f"{self.root}/{folder}")
-            .select("*", F.struct(*(f"_metadata.{name}" for name in _OF_FILE)).alias(FILE_COLUMN))
+            .parquet(f"{literally(self.root)}/{folder}")
+            .select(*with_metadata())
         )

@@ -14,6 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
@@ -24,9 +25,10 @@ from pipeline.streaming.frames import Counted, record_files, write_frames, write
 from pipeline.streaming.gold import gold_news, write_gold
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.landing import Landing
+from pipeline.streaming.new_files import names_alone, new_files, read_files
 from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import Batch
-from pipeline.tables import FRAMES
+from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
 Progress = Callable[[str], None]
 Step = Callable[[DataFrame, Batch], Counted]
@@ -102,10 +104,12 @@ class Queries:
 
     def _start(self, name: str, source: DataFrame, step: Step, every: float | None = None) -> StreamingQuery:
         """Start the query ``name``: ``step`` for each batch of ``source``, a batch ``every`` so many seconds."""
+        begun: list[int] = []
 
         def run(frame: DataFrame, number: int) -> None:
             with self.gate.batch():
-                batch = Batch.current(self.spark, number)
+                batch = Batch.current(self.spark, number, may_repeat=not begun)
+                begun.append(number)
                 counted = step(frame, batch)
                 record_progress(frame.sparkSession, self.lake, name, batch, counted)
             self.summary.add(name, counted)
@@ -123,28 +127,32 @@ class Queries:
 
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
-        source = landing.frames(self.spark, self.settings.max_files_per_trigger)
 
         def write(rows: DataFrame, batch: Batch) -> Counted:
             return write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
 
-        return self._start("frames", source, self._noting_files("frames", write))
+        source = landing.frames(self.spark, self.settings.max_files_per_trigger)
+        return self._start("frames", source, self._noting_files("frames", LANDING_COLUMNS, write))
 
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
-        source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
 
         def write(rows: DataFrame, batch: Batch) -> Counted:
             return write_gaps(rows, self.lake, batch)
 
-        return self._start("gaps", source, self._noting_files("gaps", write))
+        source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
+        return self._start("gaps", source, self._noting_files("gaps", GAP_LANDING_COLUMNS, write))
 
-    def _noting_files(self, query: str, write: Step) -> Step:
+    def _noting_files(self, query: str, columns: Sequence[Column], write: Step) -> Step:
         """A step that writes, and notes in ``ops.landing_files`` what was read."""
 
-        def step(rows: DataFrame, batch: Batch) -> Counted:
+        def step(news: DataFrame, batch: Batch) -> Counted:
+            spark, files = news.sparkSession, new_files(news)
+            if not files:
+                return Counted(0, 0)
             found: list[Any] = side_by_side(
-                partial(write, rows, batch), partial(record_files, rows, self.lake, query, batch)
+                partial(write, read_files(spark, files, columns), batch),
+                partial(record_files, files, spark, self.lake, query, batch),
             )
             counted: Counted = found[0]
             return counted
@@ -153,16 +161,25 @@ class Queries:
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""
+
+        def step(news: DataFrame, batch: Batch) -> Counted:
+            files = new_files(news)
+            if not files:
+                return Counted(0, 0)
+            rows = read_files(
+                news.sparkSession, files, [c for c in FRAMES.columns if c.name not in FRAMES.partition_by]
+            )
+            frames = rows.withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
+            return write_exchanges(frames, self.lake, batch, self.settings)
+
         source = (
             self.spark.readStream.format("delta")
             .option("skipChangeCommits", "true")  # days decoded anew and days expired are no news
             .option("maxFilesPerTrigger", self.settings.max_frames_files_per_trigger)
             .load(self.lake.path(FRAMES))
-            .select(*HALF_COLUMNS)
+            .select(*names_alone())
         )
-        return self._start(
-            "exchanges", source, lambda rows, batch: write_exchanges(rows, self.lake, batch, self.settings)
-        )
+        return self._start("exchanges", source, step)
 
     def gold(self) -> StreamingQuery:
         """Silver → gold."""

@@ -1,4 +1,4 @@
-"""How is a table written so that a replayed batch changes nothing? By Delta transaction ids.
+"""How is a table written so that a replayed batch changes nothing? By Delta transaction ids, or by looking first.
 
 A batch that is replayed after a crash carries the same (app id, version) again, and Delta skips the write. The app id
 holds the id of the checkpoint, because a new checkpoint counts its batches from 0 again, and the table's name, because
@@ -22,18 +22,22 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Identity of a micro-batch: the id of its query's checkpoint, and its number there."""
+    """Identity of a micro-batch: the id of its query's checkpoint, and its number there.
+
+    ``may_repeat``: an earlier process may have done it, or a part of it. Only the first batch of a query can.
+    """
 
     checkpoint_id: str
     number: int
+    may_repeat: bool = True
 
     @classmethod
-    def current(cls, spark: SparkSession, number: int) -> Batch:
+    def current(cls, spark: SparkSession, number: int, *, may_repeat: bool = True) -> Batch:
         """The batch that runs in this thread; the query's id is stored in its checkpoint and survives restarts."""
         query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         if not query_id:
             raise RuntimeError("not called from a streaming query: there is no checkpoint to tie the write to")
-        return cls(query_id, number)
+        return cls(query_id, number, may_repeat)
 
     def app_id(self, table: Table) -> str:
         """Delta's ``txnAppId`` for the write to ``table``."""
@@ -51,6 +55,17 @@ def append(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None) -> N
     if batch is not None:
         writer = writer.option("txnAppId", batch.app_id(table)).option("txnVersion", batch.number)
     writer.save(lake.path(table))
+
+
+def note(frame: DataFrame, lake: Lake, table: Table, batch: Batch) -> None:
+    """Append rows that carry their batch (``checkpoint``, ``batch_id``), unless the table has those of this batch.
+
+    Looking costs something only where a batch may be a replay. A transaction id would have Delta read the table's log
+    anew for each, which takes longer than writing a row.
+    """
+    its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
+    if not (batch.may_repeat and holds(frame.sparkSession, lake, table, its)):
+        append(frame, lake, table, None)
 
 
 def overwrite(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None = None) -> None:

@@ -7,10 +7,11 @@ import multiprocessing
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -19,12 +20,22 @@ from pyspark.sql import SparkSession
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming import batches, queries
+from pipeline.streaming.frames import write_frames
 from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.lake import Lake, LakeError, create_tables, register, without_spaces
 from pipeline.streaming.landing import LandingError
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.queries import StreamError
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, OPEN_EXCHANGES, TABLES
+from pipeline.tables import (
+    EXCHANGES,
+    FINDINGS,
+    FRAMES,
+    LANDING_FILES,
+    OFFSET_TIMELINE,
+    OPEN_EXCHANGES,
+    STREAM_PROGRESS,
+    TABLES,
+)
 from tests.pipeline.lakes import DATA, assert_same, last_batch, rows, versions
 from tests.scenarios import healthy, stalled_lso, stuck_commit
 
@@ -99,12 +110,39 @@ def test_the_same_frames_landed_again_under_other_names_are_kept_once(
 def test_a_batch_whose_end_was_not_noted_is_replayed_without_a_trace(
     spark: SparkSession, landing: Path, lake: Path, whole: Path, query: str
 ) -> None:
+    noted = [rows(lake, table) for table in (STREAM_PROGRESS, LANDING_FILES)]
     last = last_batch(lake, query)
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
     run_stream(landing, lake, once=True, spark=spark)
     assert last.exists()
     assert_same(lake, whole)
+    assert [rows(lake, table) for table in (STREAM_PROGRESS, LANDING_FILES)] == noted
+
+
+def test_a_connection_of_few_frames_in_many_days_is_kept_once_though_it_lands_again(
+    spark: SparkSession, landing: Path, tmp_path: Path
+) -> None:
+    frames = pq.ParquetFile(next(landing.glob("date=*/*.parquet"))).read().slice(0, 60)
+    begun = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+    changed = {
+        "connection_id": pa.repeat("slow", 60),
+        "direction": pa.repeat("request", 60),
+        "seq": pa.array(range(60)),
+        "ts": pa.array([begun + timedelta(hours=n) for n in range(60)], pa.timestamp("us", "UTC")),
+    }
+    slow = pa.table({name: changed.get(name, frames[name]) for name in frames.column_names})
+    lake = Lake.at(tmp_path / "lake")
+    create_tables(spark, lake, [FRAMES])
+
+    def landed(name: str, part: pa.Table) -> int:
+        pq.write_table(part, tmp_path / name)
+        return write_frames(spark.read.parquet(str(tmp_path / name)), lake, None, StreamSettings()).rows_out
+
+    assert landed("all.parquet", slow) == 60
+    assert landed("of-the-day-between.parquet", slow.slice(20, 1)) == 0
+    assert landed("again.parquet", slow) == 0
+    assert landed("twice.parquet", pa.concat_tables([slow, slow.set_column(0, "agent_id", pa.repeat("b", 60))])) == 0
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +178,9 @@ def test_pieces_and_crashes_after_any_write_give_the_same_tables(
     spark: SparkSession, pieces: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
-    # append: exchanges, offset events, record batches, state events, progress of each batch; the others once a batch.
+    # append: exchanges, offset events, record batches, state events; the others once a batch.
     crashes = [("append", 1), ("append", 2), ("append", 3), ("append", 4)]
-    crashes += [("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1)]
+    crashes += [("rename_earlier", 1), ("save_facts", 1), ("overwrite", 1), ("note", 1)]
     run = lambda: run_stream(pieces, lake, once=True, spark=spark, settings=PIECEWISE)  # noqa: E731
     monkeypatch.setattr(queries, "write_frames", failing(queries.write_frames, 2))
     with pytest.raises(StreamError, match=r"`frames` stopped: .*pulled the plug"):
@@ -150,10 +188,7 @@ def test_pieces_and_crashes_after_any_write_give_the_same_tables(
     monkeypatch.undo()
     for name, call in crashes:
         with monkeypatch.context() as patch:
-            # The frames query has nothing left after the first of these, so that calls are those of exchanges.
-            patch.setattr(
-                batches, name, failing(getattr(batches, name), call + (4 if name == "append" and call == 1 else 0))
-            )
+            patch.setattr(batches, name, failing(getattr(batches, name), call))
             with pytest.raises(StreamError, match="pulled the plug"):
                 run()
     run()
