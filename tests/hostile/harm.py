@@ -179,10 +179,20 @@ def repeat(source: Random, packets: list[Packet]) -> list[Packet]:
     """Some packets twice, the copy a little later, as from two interfaces or retransmitted."""
     rate = source.choice((0.01, 0.1, 0.5, 1.0))
     copies = [
-        (i + source.randrange(LATE_PACKETS), 1, packet) for i, packet in enumerate(packets) if source.random() < rate
+        (_soon(packets, i, source.randrange(LATE_PACKETS)), 1, packet)
+        for i, packet in enumerate(packets)
+        if source.random() < rate
     ]
     both = sorted([*((i, 0, packet) for i, packet in enumerate(packets)), *copies], key=lambda item: item[:2])
     return [packet for _, _, packet in both]
+
+
+def _soon(packets: list[Packet], index: int, later: int) -> int:
+    """The place so many packets later, or before it what is not later than LATE_US."""
+    last = min(index + later, len(packets) - 1)
+    while packets[last].ts_us - packets[index].ts_us > LATE_US:
+        last -= 1
+    return last
 
 
 def repeat_otherwise_cut(source: Random, packets: list[Packet]) -> list[Packet]:
