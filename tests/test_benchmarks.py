@@ -119,7 +119,7 @@ def landing(tmp_path_factory):
 
 
 def test_frames_landed_again_are_news_and_tell_the_same_story(landing, tmp_path):
-    rows = rows_of(landing, 500)
+    rows = rows_of(landing).slice(0, 500)
     land(another(rows, "second", timedelta(days=1)), tmp_path)
     (file,) = tmp_path.glob("date=*/second-*.parquet")
     first, second = rows.to_pylist(), rows_of(tmp_path).to_pylist()
@@ -140,7 +140,7 @@ def test_the_job_and_its_floor_take_in_every_frame(spark, landing, tmp_path):
     from pipeline.settings import StreamSettings  # noqa: PLC0415
 
     small, watch = tmp_path / "landing", Watch()
-    land(rows_of(landing, 200), small)
+    land(rows_of(landing).slice(0, 200), small)
     assert floor(spark, small, tmp_path / "floor").wall > 0
     spark.streams.addListener(watch)
     try:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder import Codec
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.lake import Lake, frames_kept_from, read_table, struct_type
+from pipeline.streaming.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.new_files import NewFile
 from pipeline.streaming.sinks import Batch, append, day_of, note
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES, Table
@@ -80,10 +80,18 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
 
 def record_files(files: Sequence[NewFile], spark: SparkSession, lake: Lake, query: str, batch: Batch) -> None:
     """Note in ``ops.landing_files`` which files of the landing zone a batch has read."""
-    rows = [
-        (query, file.uri, file.rows, file.size, file.modified_at, batch.number, batch.checkpoint_id) for file in files
-    ]
-    note(spark.createDataFrame(rows, struct_type(LANDING_FILES.columns)).coalesce(1), lake, LANDING_FILES, batch)
+    schema = "file string, rows bigint, bytes bigint, modified_us bigint"
+    told = spark.createDataFrame([(file.uri, file.rows, file.size, file.modified_us) for file in files], schema)
+    rows = told.select(
+        F.lit(query).alias("query"),
+        "file",
+        "rows",
+        "bytes",
+        F.timestamp_micros("modified_us").alias("modified_at"),
+        F.lit(batch.number).alias("batch_id"),
+        F.lit(batch.checkpoint_id).alias("checkpoint"),
+    )
+    note(rows.coalesce(1), lake, LANDING_FILES, batch)
 
 
 def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame, _Extent, int] | None:

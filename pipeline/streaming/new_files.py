@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import unquote
 
 from pyspark.sql import Column as SparkColumn
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.streaming.lake import struct_type
 from pipeline.tables import Column
 
-_NEWS = ("file_path", "file_size", "file_modification_time")
+_PATH, _SIZE, _MODIFIED = _NEWS = ("file_path", "file_size", "file_modification_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,13 @@ class NewFile:
         uri: as Spark writes it, with %20 for a space.
         rows: in it, of those the batch has.
         size: bytes; None if the stream did not say.
-        modified_at: UTC; None likewise.
+        modified_us: µs since the epoch; None likewise.
     """
 
     uri: str
     rows: int
     size: int | None
-    modified_at: datetime | None
+    modified_us: int | None
 
     @property
     def path(self) -> str:
@@ -56,16 +55,20 @@ def with_metadata() -> list[SparkColumn]:
 
 def names_alone() -> list[SparkColumn]:
     """What a stream of a Delta table selects, which has no metadata column."""
-    return [F.input_file_name().alias("file_path"), *(F.lit(None).alias(name) for name in _NEWS[1:])]
+    unknown = F.lit(None)
+    return [
+        F.input_file_name().alias(_PATH),
+        unknown.cast("bigint").alias(_SIZE),
+        unknown.cast("timestamp").alias(_MODIFIED),
+    ]
 
 
 def new_files(batch: DataFrame) -> list[NewFile]:
     """The files of a batch of such a stream, by name."""
-    counted = batch.groupBy(*_NEWS).agg(F.count("*").alias("rows")).collect()
-    return sorted(
-        (NewFile(row.file_path, row.rows, row.file_size, row.file_modification_time) for row in counted),
-        key=lambda file: file.uri,
-    )
+    modified_us = F.unix_micros(_MODIFIED).alias("modified_us")
+    counted = batch.groupBy(*_NEWS).agg(F.count("*").alias("rows")).select("*", modified_us).collect()
+    files = (NewFile(row.file_path, row.rows, row.file_size, row.modified_us) for row in counted)
+    return sorted(files, key=lambda file: file.uri)
 
 
 def read_files(spark: SparkSession, files: Iterable[NewFile], columns: Iterable[Column]) -> DataFrame:

@@ -34,7 +34,10 @@ def test_files_of_the_landing_zone_are_found_by_their_names_and_read(spark: Spar
         pq.write_table(pa.table({"connection_id": [name] * rows, "more": [1] * rows}), folder / f"{name}.parquet")
     files = _taken(Landing.at(tmp_path / ODD).gaps(spark, 10), tmp_path / "checkpoint")
     assert [file.rows for file in files] == [3, 2]
-    assert [file.size for file in files] == [path.stat().st_size for path in sorted(folder.iterdir())]
+    there = [path.stat() for path in sorted(folder.iterdir())]
+    assert [(file.size, file.modified_us // 1000) for file in files] == [
+        (stat.st_size, stat.st_mtime_ns // 1_000_000) for stat in there
+    ]
     columns = [column for column in GAP_LANDING_COLUMNS if column.name in {"connection_id", "seq"}]
     read = read_files(spark, files[1:], columns)
     assert [tuple(row) for row in read.collect()] == [("two [2]", None)] * 2, "what a file lacks is null"
@@ -47,6 +50,6 @@ def test_files_of_a_delta_table_are_found_by_their_names_and_read(spark: SparkSe
     source = spark.readStream.format("delta").load(table).select(*names_alone())
     files = _taken(source, tmp_path / "checkpoint")
     assert sum(file.rows for file in files) == 5
-    assert {(file.size, file.modified_at) for file in files} == {(None, None)}
+    assert {(file.size, file.modified_us) for file in files} == {(None, None)}
     read = read_files(spark, files, [Column("id", "bigint", "")])
     assert sorted(row.id for row in read.collect()) == [0, 1, 2, 3, 4]
