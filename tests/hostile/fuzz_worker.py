@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import gc
-import os
+import re
 import resource
 import time
 import traceback
@@ -161,10 +161,14 @@ def _check_memory(job: Job, report: Any) -> None:
 
 
 def memory() -> int:
-    """Resident bytes now; the most so far where the system has no /proc."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Resident bytes now; the most so far where the system has no /proc.
+
+    Without pages of files, such as libraries: the system drops them, and reads them again, as it likes.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        own = re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        return sum(map(int, own)) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -91,7 +91,7 @@ def test_memory_that_grows_is_a_violation(tmp_path, monkeypatch):
     monkeypatch.setitem(READERS, "leaking", Reader(leak, at_once=1))
     with pytest.raises(SystemExit, match="1"):
         run(job(tmp_path, "leaking", 200), Report())
-    assert 64 <= len(kept) < 200, "found before the end; less, as other memory was given back"
+    assert 64 <= len(kept) <= 90
 
 
 def die(_job, report):
