@@ -33,14 +33,11 @@ from pipeline.tables import (
 )
 
 
-def write_exchanges(frames: DataFrame, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
-    """Pair a batch of ``bronze.frames`` and write what the completed exchanges say."""
+def write_exchanges(frames: DataFrame, rows_in: int, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
+    """Pair a batch of ``bronze.frames``, of ``rows_in`` rows, and write what the completed exchanges say."""
     spark = frames.sparkSession
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     had_waiting = not waiting.isEmpty()
-    rows_in = frames.count()
-    if rows_in == 0:
-        return Counted(0, 0)
     grouped, clocks = group_halves(frames, waiting), connection_clocks(frames, waiting)
     paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
     paired.rows.persist()

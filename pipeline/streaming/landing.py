@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import UserError
 from pipeline.streaming.lake import struct_type
 from pipeline.streaming.new_files import literally, with_metadata
-from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
+from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
 
 class LandingError(UserError):
@@ -43,17 +44,17 @@ class Landing:
 
     def frames(self, spark: SparkSession, max_files: int) -> DataFrame:
         """A stream of :mod:`new_files` with landed frames. Files under way start with a dot: Spark skips them."""
-        return self._stream(spark, "date=*", struct_type(LANDING_COLUMNS).simpleString()[7:-1], max_files)
+        return self._stream(spark, "date=*", LANDING_COLUMNS, max_files)
 
     def gaps(self, spark: SparkSession, max_files: int) -> DataFrame:
         """A stream of :mod:`new_files` with losses in the capture."""
-        return self._stream(spark, "gap*", struct_type(GAP_LANDING_COLUMNS).simpleString()[7:-1], max_files)
+        return self._stream(spark, "gap*", GAP_LANDING_COLUMNS, max_files)
 
-    def _stream(self, spark: SparkSession, folder: str, schema: str, max_files: int) -> DataFrame:
+    def _stream(self, spark: SparkSession, folder: str, columns: Iterable[Column], max_files: int) -> DataFrame:
         # A glob, because a folder that does not exist yet would be an error; no partition columns from folder names,
         # because `date` follows from `ts`.
         return (
-            spark.readStream.schema(schema.replace(":", " "))
+            spark.readStream.schema(struct_type(columns))
             .option("recursiveFileLookup", "true")
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", max_files)

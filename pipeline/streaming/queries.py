@@ -170,7 +170,7 @@ class Queries:
                 news.sparkSession, files, [c for c in FRAMES.columns if c.name not in FRAMES.partition_by]
             )
             frames = rows.withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
-            return write_exchanges(frames, self.lake, batch, self.settings)
+            return write_exchanges(frames, sum(file.rows for file in files), self.lake, batch, self.settings)
 
         source = (
             self.spark.readStream.format("delta")

@@ -15,8 +15,7 @@ from pipeline.streaming.sinks import Batch
 from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS
 
 
-def plan_of(rows: DataFrame) -> str:
-    """The optimized plan."""
+def _plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().optimizedPlan().toString())
 
 
@@ -26,18 +25,18 @@ def test_a_table_is_read_unless_it_holds_nothing(spark: SparkSession, tmp_path: 
     new = read_table(spark, lake, STREAM_PROGRESS)
     assert tuple(new.columns) == STREAM_PROGRESS.column_names
     assert new.collect() == []
-    assert plan_of(new).startswith("LocalRelation <empty>")
+    assert _plan(new).startswith("LocalRelation <empty>")
 
     for _ in range(2):
         record_progress(spark, lake, "frames", Batch("some", 7), Counted(2, 1))
     held = read_table(spark, lake, STREAM_PROGRESS)
     assert [(row.query, row.batch_id, row.rows_in, row.rows_out) for row in held.collect()] == [("frames", 7, 2, 1)]
-    assert "parquet" in plan_of(held)
+    assert "parquet" in _plan(held)
 
     DeltaTable.forPath(spark, lake.path(STREAM_PROGRESS)).delete()
     emptied = read_table(spark, lake, STREAM_PROGRESS)
     assert emptied.collect() == []
-    assert plan_of(emptied).startswith("LocalRelation <empty>")
+    assert _plan(emptied).startswith("LocalRelation <empty>")
 
 
 def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Path) -> None:
