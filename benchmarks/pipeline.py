@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,11 +24,14 @@ from benchmarks.landed import another, land, rows_of
 from benchmarks.spark import identity
 from pipeline.capture.reading import read_capture
 from pipeline.settings import StreamSettings
+from pipeline.streaming.decode import decode_frames
+from pipeline.streaming.exchanges import group_halves
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.lake import Lake, create_tables, read_table
+from pipeline.streaming.offset_events import said_by
 from pipeline.streaming.session import build_session
 from pipeline.streaming.sinks import append
-from pipeline.tables import TABLES
+from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, TABLES
 
 ROUNDS = 3
 AGENTS = 4
@@ -79,6 +82,9 @@ class Cost:
     def now(cls) -> Cost:
         """Since whenever: differences count."""
         return cls(time.monotonic(), _cpu_seconds())
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.wall + other.wall, self.cpu + other.cpu)
 
     def __sub__(self, before: Cost) -> Cost:
         return Cost(self.wall - before.wall, self.cpu - before.cpu)
@@ -139,6 +145,30 @@ def copy(spark: SparkSession, lake: Lake, target: Lake) -> Cost:
     return Cost.now() - begun
 
 
+def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
+    """What these tables take besides writing them, each step alone. ``pair`` and ``extract`` read their input anew."""
+    landed = spark.read.parquet(f"{landing}/date=*")
+    frames, waiting, exchanges = (read_table(spark, lake, table) for table in (FRAMES, OPEN_EXCHANGES, EXCHANGES))
+    steps = {
+        "read": [read_table(spark, lake, table) for table in TABLES.values()],
+        "decode": [decode_frames(landed, kernel_after=0)],
+        "pair": [group_halves(frames, waiting)],
+        "extract": [said_by(exchanges)],
+    }
+    costs = {}
+    for name, rows in steps.items():
+        begun = Cost.now()
+        for some in rows:
+            some.write.format("noop").mode("overwrite").save()
+        costs[name] = Cost.now() - begun
+    return costs
+
+
+def at_the_least(copied: Cost, of: Mapping[str, Cost]) -> Cost:
+    """Decoding, pairing, extracting and writing, without what was read for it: at most all of the tables twice."""
+    return copied + of["decode"] + of["pair"] + of["extract"] - of["read"] - of["read"]
+
+
 def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, rounds: int) -> None:
     """The job with the settings that users have, on new lakes whose tables were made before, in turn with the floor."""
     settings = StreamSettings()
@@ -146,14 +176,18 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
     floors: list[Cost] = []
     runs: list[dict[str, Cost]] = []
     copies: list[Cost] = []
+    alone: list[dict[str, Cost]] = []
     for number in range(rounds + 1):
         floors.append(floor(spark, landing, root / f"floor-{number}"))
         lake = root / f"lake-{number}"
         create_tables(spark, Lake.at(lake))
         runs.append(watch.run(spark, landing, lake, settings))
         copies.append(copy(spark, Lake.at(lake), Lake.at(root / f"copy-{number}")))
+        alone.append(parts(spark, landing, Lake.at(lake)))
     first, later = runs[0], runs[1:]
     least = _median(floors[1:])
+    copied = _median(copies[1:])
+    part = {name: _median([costs[name] for costs in alone[1:]]) for name in alone[0]}
     plainly = f"first {settings.kernel_after_frames:,} of a worker plain"
     rows = [
         ("floor: landing files, identity mapInPandas, Delta", least, None),
@@ -162,7 +196,12 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
         ("silver: the query `exchanges`", _median([run["exchanges"] for run in later]), None),
         ("gold: the query `gold`", _median([run["gold"] for run in later]), None),
         ("all tables: the whole `wirelake stream --once`", _median([run["all"] for run in later]), "all"),
-        ("the finished tables, copied by Spark", _median(copies[1:]), None),
+        ("the finished tables, copied by Spark", copied, None),
+        ("of that, reading them", part["read"], None),
+        ("decoding alone, nothing written", part["decode"], None),
+        ("pairing alone", part["pair"], None),
+        ("what exchanges say, out of their bodies, alone", part["extract"], None),
+        ("copied - 2 times reading + the three: at the least, so", at_the_least(copied, part), None),
     ]
     CONSOLE.print()
     title = f"{frames:,} landed frames on local[2], warm session; medians of {rounds} rounds in turn after a first one"
@@ -176,6 +215,12 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
             f"≤ {_GOALS[goal]}: {'reached' if times <= _GOALS[goal] else 'missed'}" if goal else "",
         )  # fmt: skip
     CONSOLE.print(table)
+    sizes = {folder: _bytes(root / f"lake-{rounds}" / folder) / frames for folder in ("bronze", "silver", "gold")}
+    CONSOLE.print("bytes a frame: " + ", ".join(f"{folder} {size:.0f}" for folder, size in sizes.items()))
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
 
 
 def as_lake_grows(
