@@ -47,6 +47,8 @@ _DEFAULTS = {
     # Not by TCP: Linux 6.17 and 6.18 drop acknowledgements that come while a receive buffer is full. A worker and the
     # JVM that both send much then wait for each other for good.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Less than half the size of snappy's, Spark's default; writing takes a twentieth longer, reading no longer.
+    "spark.sql.parquet.compression.codec": "zstd",
     # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.sql.streaming.minBatchesToRetain": "20",

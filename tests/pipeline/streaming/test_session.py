@@ -80,3 +80,9 @@ def test_no_dictionary_is_begun_for_what_differs_from_row_to_row(spark: SparkSes
     (file,) = (tmp_path / "rows").glob("*.parquet")
     row_group = pq.ParquetFile(file).metadata.row_group(0)
     assert [row_group.column(number).has_dictionary_page for number in range(2)] == [False, True]
+
+
+def test_tables_are_compressed_by_zstd(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(10).write.format("delta").save(str(tmp_path / "rows"))
+    file = next((tmp_path / "rows").glob("*.parquet"))
+    assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
