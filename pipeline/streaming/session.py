@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -32,6 +35,9 @@ _UNLIKE = (
 )
 """Columns whose values differ from row to row: a dictionary of them is begun in vain for each Parquet file."""
 
+_SHORT = "/tmp"  # noqa: S108 - Spark's own choice, where it is not deep in the files of a container, as on YARN
+"""Where sockets may lie: the path of one has at most 107 bytes."""
+
 _DEFAULTS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",
@@ -47,6 +53,7 @@ _DEFAULTS = {
     # Not by TCP: Linux 6.17 and 6.18 drop acknowledgements that come while a receive buffer is full. A worker and the
     # JVM that both send much then wait for each other for good.
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.unix.domain.socket.dir": _SHORT,
     # Less than half the size of snappy's, Spark's default; writing takes a twentieth longer, reading no longer.
     "spark.sql.parquet.compression.codec": "zstd",
     # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
@@ -105,13 +112,21 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
     """What to set, as far as ``spark-submit`` (``given``) did not."""
     defaults = dict(_DEFAULTS)
     if _is_local(extra.get("spark.master") or given.get("spark.master") or defaults["spark.master"]):
-        defaults |= _ONE_MACHINE
+        defaults |= {**_ONE_MACHINE, "spark.python.unix.domain.socket.dir": _socket_folder()}
         if _SOURCES.is_dir() and _WORKERS_PATH not in {**given, **extra}:
             # Run from a checkout: Python workers find the same packages. A cluster has no checkout.
             known = os.environ.get("PYTHONPATH")
             defaults[_WORKERS_PATH] = f"{_SOURCES}{os.pathsep + known if known else ''}"
             defaults["spark.python.daemon.module"] = "pipeline.streaming.worker_daemon"
     return {**{key: value for key, value in defaults.items() if key not in given}, **extra, **_FIXED}
+
+
+@cache
+def _socket_folder() -> str:
+    """A folder that ends with this process: Spark leaves its sockets behind."""
+    folder = tempfile.mkdtemp(prefix="wirelake-", dir=_SHORT)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _environment(master: str) -> dict[str, str]:

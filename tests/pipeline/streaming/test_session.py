@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from tests.requirements import ROOT
 CHECKOUT = "spark.executorEnv.PYTHONPATH"
 HOST = "spark.driver.host"
 DAEMON = "spark.python.daemon.module"
+SOCKETS = "spark.python.unix.domain.socket.dir"
 
 
 @pytest.mark.parametrize("given", [{}, {"spark.master": "local[*]"}])
@@ -42,6 +44,17 @@ def test_on_a_cluster_nothing_of_this_machine_is_set(by_submit: bool) -> None:
     environment = _environment(master["spark.master"])
     assert environment["PYSPARK_PYTHON"] == f"python{sys.version_info[0]}.{sys.version_info[1]}"
     assert "SPARK_LOCAL_IP" not in environment
+
+
+def test_sockets_lie_where_their_path_is_short_and_go_with_the_process() -> None:
+    assert _settings({"spark.master": "yarn"}, {})[SOCKETS] == "/tmp"  # noqa: S108
+    folder = Path(_settings({}, {})[SOCKETS])
+    assert folder.is_dir()
+    assert len(str(folder)) <= 61, "the most that Spark takes"
+    told = "from pipeline.streaming.session import _settings; print(_settings({}, {})['" + SOCKETS + "'])"
+    ended = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True).stdout.strip()
+    assert ended.startswith("/tmp/wirelake-")  # noqa: S108
+    assert not Path(ended).exists()
 
 
 def test_what_is_chosen_wins_the_settings_over_spark_submit_but_not_what_delta_needs() -> None:
