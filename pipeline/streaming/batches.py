@@ -1,8 +1,9 @@
 """What does each query do with one batch? The steps and their order, which makes a crash at any point harmless.
 
-Every write is either guarded by the batch's transaction id, or gives the same content when it is repeated. The halves
-that waited, from which a repeated batch derives its exchanges, are overwritten last. Names are merged with those of the
-batch, however often; what was written without them is renamed before they are saved.
+Every write is guarded by the batch's transaction id, or gives the same content when it is repeated, or is a note, which
+looks first whether it is there. The halves that waited, from which a repeated batch derives its exchanges, are
+overwritten last. Names are merged with those of the batch, however often; what was written without them is renamed
+before they are saved.
 """
 
 from __future__ import annotations

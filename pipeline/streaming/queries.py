@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -26,7 +25,6 @@ from pipeline.streaming.gold import gold_news, write_gold
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.new_files import names_alone, new_files, read_files
-from pipeline.streaming.side_by_side import side_by_side
 from pipeline.streaming.sinks import Batch
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
@@ -108,7 +106,7 @@ class Queries:
 
         def run(frame: DataFrame, number: int) -> None:
             with self.gate.batch():
-                batch = Batch.current(self.spark, number, may_repeat=not begun)
+                batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
                 counted = step(frame, batch)
                 record_progress(frame.sparkSession, self.lake, name, batch, counted)
@@ -150,11 +148,8 @@ class Queries:
             spark, files = news.sparkSession, new_files(news)
             if not files:
                 return Counted(0, 0)
-            found: list[Any] = side_by_side(
-                partial(write, read_files(spark, files, columns), batch),
-                partial(record_files, files, spark, self.lake, query, batch),
-            )
-            counted: Counted = found[0]
+            counted = write(read_files(spark, files, columns), batch)
+            record_files(files, spark, self.lake, query, batch)  # only now: what is noted may be deleted
             return counted
 
         return step

@@ -24,7 +24,8 @@ _EPOCH = datetime(1970, 1, 1)
 class Batch:
     """Identity of a micro-batch: the id of its query's checkpoint, and its number there.
 
-    ``may_repeat``: an earlier process may have done it, or a part of it. Only the first batch of a query can.
+    ``may_repeat``: another process may have done it, or a part of it. Where a lock keeps others away, only the first
+    batch of a query can.
     """
 
     checkpoint_id: str

@@ -128,10 +128,11 @@ def test_a_connection_of_few_frames_in_many_days_is_kept_once_though_it_lands_ag
     changed = {
         "connection_id": pa.repeat("slow", 60),
         "direction": pa.repeat("request", 60),
-        "seq": pa.array(range(60)),
+        "seq": pa.array(range(10, 70)),
         "ts": pa.array([begun + timedelta(hours=n) for n in range(60)], pa.timestamp("us", "UTC")),
     }
     slow = pa.table({name: changed.get(name, frames[name]) for name in frames.column_names})
+    seen_twice = pa.concat_tables([slow, slow.set_column(0, "agent_id", pa.repeat("b", 60))])
     lake = Lake.at(tmp_path / "lake")
     create_tables(spark, lake, [FRAMES])
 
@@ -142,7 +143,12 @@ def test_a_connection_of_few_frames_in_many_days_is_kept_once_though_it_lands_ag
     assert landed("all.parquet", slow) == 60
     assert landed("of-the-day-between.parquet", slow.slice(20, 1)) == 0
     assert landed("again.parquet", slow) == 0
-    assert landed("twice.parquet", pa.concat_tables([slow, slow.set_column(0, "agent_id", pa.repeat("b", 60))])) == 0
+    assert landed("twice.parquet", seen_twice) == 0
+
+    lake = Lake.at(tmp_path / "new")
+    create_tables(spark, lake, [FRAMES])
+    assert landed("at-once-twice.parquet", seen_twice) == 60
+    assert sorted(row["seq"] for row in rows(tmp_path / "new", FRAMES)) == list(range(10, 70))
 
 
 @pytest.fixture(scope="module")
