@@ -27,7 +27,7 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import group_halves
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.lake import Lake, create_tables, read_table
+from pipeline.streaming.lake import Lake, create_tables, read_table, snapshot
 from pipeline.streaming.offset_events import said_by
 from pipeline.streaming.session import build_session
 from pipeline.streaming.sinks import append
@@ -215,12 +215,10 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
             f"≤ {_GOALS[goal]}: {'reached' if times <= _GOALS[goal] else 'missed'}" if goal else "",
         )  # fmt: skip
     CONSOLE.print(table)
-    sizes = {folder: _bytes(root / f"lake-{rounds}" / folder) / frames for folder in ("bronze", "silver", "gold")}
-    CONSOLE.print("bytes a frame: " + ", ".join(f"{folder} {size:.0f}" for folder, size in sizes.items()))
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+    sizes = dict.fromkeys(("bronze", "silver", "gold", "ops"), 0)
+    for written in TABLES.values():
+        sizes[written.schema] += snapshot(spark, Lake.at(root / f"lake-{rounds}"), written).sizeInBytes()
+    CONSOLE.print("bytes a frame: " + ", ".join(f"{name} {size / frames:.1f}" for name, size in sizes.items()))
 
 
 def as_lake_grows(

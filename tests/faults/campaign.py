@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.landed import another, rows_of
 from pipeline.capture.reading import read_capture
-from pipeline.tables import FRAMES
+from pipeline.tables import FRAMES, LANDING_FILES, STREAM_PROGRESS
 from tests.faults.victim import ANY_MOMENT, KILLED, POINTS, WORKER
 from tests.pipeline.lakes import DATA, rows
 from tests.requirements import ROOT
@@ -144,7 +144,7 @@ def land(piece: Path | None, landing: Path) -> None:
 
 
 def compare(lake: Path, undisturbed: Path, outcome: Outcome) -> None:
-    """Note every row that one lake has and the other has not, or more often."""
+    """Note every row that one lake has and the other has not, or more often; and what the job has noted twice."""
     for table in DATA:
         held, wanted = (Counter(map(repr, rows(place, table))) for place in (lake, undisturbed))
         keys, wanted_keys = (
@@ -159,6 +159,10 @@ def compare(lake: Path, undisturbed: Path, outcome: Outcome) -> None:
         ):
             if count:
                 note[table.full_name] = count
+    for table in (STREAM_PROGRESS, LANDING_FILES):
+        noted = Counter(repr([row[name] for name in table.key]) for row in rows(lake, table))
+        if twice := noted.total() - len(noted):
+            outcome.duplicated[table.full_name] = twice
 
 
 def main() -> int:
