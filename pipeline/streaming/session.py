@@ -54,7 +54,7 @@ _DEFAULTS = {
     # JVM that both send much then wait for each other for good.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.unix.domain.socket.dir": _SHORT,
-    # Less than half the size of snappy's, Spark's default; writing takes a twentieth longer, reading no longer.
+    # Less than half the size of snappy's, Spark's default; writing takes up to a tenth longer, reading no longer.
     "spark.sql.parquet.compression.codec": "zstd",
     # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
