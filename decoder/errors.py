@@ -42,6 +42,11 @@ class ErrorCode(str, Enum):
     """The frame is larger than limits.MAX_FRAME_BYTES (MongoDB: limits.MAX_MONGODB_MESSAGE_BYTES)."""
     TOO_MANY_VALUES = "too_many_values"
     """The frame holds more values than limits.MAX_VALUES_PER_FRAME (MongoDB: limits.MAX_BSON_VALUES)."""
+    TOO_MUCH_WORK = "too_much_work"
+    """Reading the frame to its end takes more than limits.WORK_FLOOR and limits.WORK_PER_BYTE allow for its size on the
+    wire: values, elements, tags, bytes inflated. What came before is decoded, the rest is neither read nor stored."""
+    BODY_TOO_LARGE = "body_too_large"
+    """The body as JSON text would be longer than limits.TEXT_PER_BYTE or limits.MAX_BODY_BYTES allow."""
     TOO_DEEP = "too_deep"
     """Structures nest deeper than limits.MAX_DEPTH (MongoDB: documents, limits.MAX_BSON_DEPTH)."""
     CREDENTIALS_REDACTED = "credentials_redacted"

@@ -64,3 +64,25 @@ MAX_BSON_VALUES = 2_000_000
 
 MAX_MONGODB_SECTIONS = 1000
 """Of an OP_MSG: 48 MB of sections of 6 bytes would be 8 million of them. Drivers send three at most."""
+
+WORK_PER_BYTE = 8
+"""Units of work (see decoder.work; one takes about a microsecond) that a frame may cause for each of its bytes on the
+wire. Uncompressed, no honest frame reaches one: a value takes a byte at least. Compressed a hundredfold, a reply of
+small values reaches six. A bomb of 420 bytes with 1,990,000 values in it asks for 4,700."""
+
+WORK_FLOOR = 20_000
+"""Units that any frame may cause, however small: short compressed messages of very equal documents are honest."""
+
+BYTES_PER_UNIT = 512
+"""Bytes inflated, or bytes of text written, that count as one unit of work."""
+
+TEXT_PER_BYTE = 256
+"""Bytes of JSON text that a frame's body may have for each of its bytes on the wire; not asked of the first TEXT_FLOOR.
+420 bytes of compressed empty documents became a body of 101 MB."""
+
+TEXT_FLOOR = 1024 * 1024
+"""Bytes of JSON text that any frame's body may have."""
+
+MAX_BODY_BYTES = 256 * 1024 * 1024
+"""Bytes of JSON text that a body may have whatever the frame's size: a few of them must still fit one Arrow column
+(2 GiB a chunk) and one Spark row."""

@@ -1,0 +1,49 @@
+"""How much work may a stranger's bytes cause? Counted in units, not in seconds, so that every machine decides alike.
+
+A unit is about a microsecond of the slower reader: a value visited, an element created, a tag skipped, or
+limits.BYTES_PER_UNIT bytes inflated or written as text.
+"""
+
+from __future__ import annotations
+
+from decoder import limits
+from decoder.errors import DecodeError, ErrorCode
+
+
+class Budget:
+    """The work that one frame may still cause.
+
+    Attributes:
+        limit: units in all.
+        spent: units so far; may exceed the limit by what the last step took.
+    """
+
+    __slots__ = ("limit", "spent")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.spent = 0
+
+    @classmethod
+    def of_frame(cls, wire_bytes: int) -> Budget:
+        """What a frame of so many bytes on the wire (compressed, if it was) may cause."""
+        return cls(limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes)
+
+    def take(self, at: int, units: int = 1) -> None:
+        """Count units of work caused by the bytes at offset ``at``.
+
+        Raises:
+            DecodeError: too_much_work, if the frame has caused more than it may.
+        """
+        self.spent += units
+        if self.spent > self.limit:
+            raise DecodeError(ErrorCode.TOO_MUCH_WORK, at, f"more than {self.limit} units of work")
+
+    def take_bytes(self, at: int, count: int) -> None:
+        """Count bytes inflated, or written as text; raises as :meth:`take`."""
+        self.take(at, count // limits.BYTES_PER_UNIT + 1)
+
+
+def most_text(wire_bytes: int) -> int:
+    """Bytes of JSON text that the body of a frame of so many bytes on the wire may have."""
+    return min(limits.MAX_BODY_BYTES, limits.TEXT_FLOOR + limits.TEXT_PER_BYTE * wire_bytes)
