@@ -8,7 +8,6 @@ import signal
 import sys
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from pipeline.capture.cli import capture_app
@@ -21,6 +20,7 @@ from pipeline.commands.findings import findings
 from pipeline.commands.lake import backfill, check, maintain, stream
 from pipeline.commands.sql import sql
 from pipeline.errors import UserError
+from pipeline.terminal import Console, log_to_terminal
 
 app = typer.Typer(
     name="wirelake",
@@ -42,6 +42,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Run the program; the console script of the distribution."""
+    log_to_terminal()
     try:
         app()
     except UserError as error:

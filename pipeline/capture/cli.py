@@ -9,7 +9,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -27,6 +26,7 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.summary import print_json, print_summary
 from pipeline.capture.tcp import IDLE_US
 from pipeline.errors import UserError
+from pipeline.terminal import Console
 
 capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import orjson
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.wire import OPCODES
 from pipeline.capture.stats import NOTICES, CaptureStats, order
+from pipeline.terminal import Console, json_line
 
 _REASONS = {
     "tls": "encrypted (TLS)",
@@ -26,7 +25,7 @@ _TLS_PEERS_SHOWN = 10
 
 def print_json(stats: CaptureStats) -> None:
     """One object on standard output, see CaptureStats."""
-    sys.stdout.buffer.write(orjson.dumps(stats.as_dict(), option=orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.buffer.write(json_line(stats.as_dict()))
     sys.stdout.flush()
 
 

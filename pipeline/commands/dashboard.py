@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
+from pipeline.terminal import Console
 
 
 def dashboard(

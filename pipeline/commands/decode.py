@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from decoder import Codec
@@ -19,9 +17,9 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.summary import warnings
 from pipeline.commands.apis import WantedApi
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
-from pipeline.commands.printable import printable
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
+from pipeline.terminal import Console, json_line, printable
 
 _STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
 
@@ -89,7 +87,7 @@ def _print_messages(messages: Iterator[Decoded], *, as_json: bool) -> None:
     console = Console()
     for item in messages:
         if as_json:
-            sys.stdout.buffer.write(orjson.dumps(as_object(item), option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(json_line(as_object(item)))
         else:
             console.print(_line(item), soft_wrap=True)
     sys.stdout.flush()
@@ -101,7 +99,7 @@ def _print_records(messages: Iterator[Decoded], *, as_json: bool, payload: bool)
         for item in records_of(message, codec, payload=payload):
             if as_json:
                 line = record_object(message, item, payload=payload)
-                sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+                sys.stdout.buffer.write(json_line(line))
             else:
                 console.print(record_line(message, item, payload=payload), soft_wrap=True)
     sys.stdout.flush()

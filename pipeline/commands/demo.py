@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,7 @@ from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
+from pipeline.terminal import Console
 
 SAMPLES = (
     "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",

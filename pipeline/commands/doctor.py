@@ -11,15 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.setup.jars import JarError, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, TCPDUMP, capture_right, install_command, may_capture
+from pipeline.terminal import Console, json_line
 
 MIN_PYTHON = (3, 10)
 MIN_MEMORY_GIB = 4
@@ -63,7 +62,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     checks = list(examine())
     if as_json:
         for check in checks:
-            sys.stdout.buffer.write(orjson.dumps(asdict(check), option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(json_line(asdict(check)))
         sys.stdout.flush()
     else:
         _show(checks)

@@ -6,9 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from decoder import Codec, Message
@@ -24,9 +22,9 @@ from decoder.prefix import SIZE, split_length_prefix
 from pipeline.capture.cli import TlsKeyLog
 from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
-from pipeline.commands.printable import printable
 from pipeline.commands.tree import say, show_message, terminal
 from pipeline.errors import UserError
+from pipeline.terminal import Console, json_line, printable
 
 _GUESSES = 5
 
@@ -112,7 +110,7 @@ def explain(
     )
     if as_json:
         for line in as_objects(explanation):
-            sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(json_line(line))
         sys.stdout.flush()
     else:
         _show(explanation, subject, codec)

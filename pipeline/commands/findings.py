@@ -7,17 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.printable import printable
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
+from pipeline.terminal import Console, json_line, printable
 
 _SEVERITIES = ("critical", "warning", "info")
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
@@ -42,7 +41,7 @@ def findings(
     rows = [row for row in read_findings(lake) if not (only_open and _is_over(row))]
     if as_json:
         for row in rows:
-            sys.stdout.buffer.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     else:
         show_findings(rows, Console())

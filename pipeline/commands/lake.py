@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, install_command
+from pipeline.terminal import Console
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

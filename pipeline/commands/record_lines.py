@@ -12,7 +12,7 @@ from decoder import Codec
 from decoder.kafka.frame_records import PartitionRecords
 from decoder.kafka.record_iteration import BatchProblem, Record
 from pipeline.commands.messages import Decoded, iso_time
-from pipeline.commands.printable import printable
+from pipeline.terminal import printable
 
 Item = tuple[PartitionRecords, Record | BatchProblem]
 

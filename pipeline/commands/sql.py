@@ -15,15 +15,14 @@ import duckdb
 import orjson
 import pyarrow as pa
 import typer
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from pipeline.commands.printable import printable
 from pipeline.dashboard.sql import connect, open_query
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
 from pipeline.tables import TABLES
+from pipeline.terminal import Console, json_line, printable
 
 _SHOWN = 200
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -98,8 +97,11 @@ def _for_json(value: Any) -> Any:
             return str(value)
 
 
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+
 def _json(value: Any) -> bytes:
-    return orjson.dumps(value, default=_for_json, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
+    return orjson.dumps(value, _for_json, _OPTIONS)
 
 
 def _cell(value: Any) -> str:
@@ -114,7 +116,7 @@ def _cell(value: Any) -> str:
 
 
 def _write_json(row: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(_json(row) + b"\n")
+    sys.stdout.buffer.write(json_line(row, _for_json, _OPTIONS))
     sys.stdout.buffer.flush()
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import textwrap
 
-from rich.console import Console
 from rich.text import Text
 
 from decoder.explain import BATCH, MESSAGE, Explanation, Line
 from decoder.repair import path_text
-from pipeline.commands.printable import printable
+from pipeline.terminal import Console, printable
 
 _NO_TERMINAL = 140
 """Columns when the output goes to a file or a pipe."""

@@ -13,7 +13,6 @@ import great_expectations as gx
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite,
 from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.sinks import append
 from pipeline.tables import QUALITY_RESULTS, Table
+from pipeline.terminal import Console
 
 
 @dataclass(frozen=True, slots=True)

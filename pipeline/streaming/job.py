@@ -38,6 +38,7 @@ from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
 from pipeline.streaming.requests import Backfill, Maintenance, RefusedError, is_asked, open_for_requests, perform, serve
 from pipeline.streaming.session import build_session
 from pipeline.tables import FRAMES
+from pipeline.terminal import printable_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = _arguments(argv)
 
     def say(text: str) -> None:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{printable_lines(text)}\n")
 
     try:
         settings = load_settings(chosen.conf)

@@ -10,8 +10,8 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import streamlit as st
 
-from pipeline.commands.printable import printable
 from pipeline.dashboard.web.words import duration, size
+from pipeline.terminal import printable
 
 Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]
 """``ms``: microseconds, shown as milliseconds; ``duration``: seconds; ``size``: bytes; ``yes``: a mark where true."""

@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import pyarrow as pa
 
-from pipeline.commands.printable import printable
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
+from pipeline.terminal import printable
 
 _LINES = {
     "high_watermark": ("high watermark", "#3b82f6"),

@@ -8,15 +8,14 @@ from typing import Any
 import duckdb
 import orjson
 import streamlit as st
-from rich.console import Console
 
 from decoder import Codec
 from decoder.explain import explain
 from decoder.mongodb.explain import uncompressed_message
-from pipeline.commands.printable import printable
 from pipeline.commands.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
 from pipeline.dashboard.web.words import clock, code, duration, size
+from pipeline.terminal import Console, printable
 
 _MOST_TEXT = 200_000
 """Characters of a body that a browser is given."""

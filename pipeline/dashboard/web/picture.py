@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from pipeline.commands.printable import printable
 from pipeline.dashboard.queries.scope import Scope
+from pipeline.terminal import printable
 
 _MARGIN = 120
 """Pixels left of a plot, for labels."""

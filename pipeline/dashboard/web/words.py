@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from pipeline.commands.printable import printable
+from pipeline.terminal import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 _LINKED = re.compile(r"((?:https?://|www\.)\S+|\S+@\S+)", re.IGNORECASE)
