@@ -20,6 +20,7 @@ from pipeline.commands.findings import findings
 from pipeline.commands.lake import backfill, check, maintain, stream
 from pipeline.commands.sql import sql
 from pipeline.errors import UserError
+from pipeline.file_access import restrict_files
 from pipeline.terminal import Console, log_to_terminal
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def main() -> None:
     """Run the program; the console script of the distribution."""
     log_to_terminal()
+    restrict_files("private")
     try:
         app()
     except UserError as error:

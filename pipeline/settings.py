@@ -15,10 +15,11 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from decoder.model import PayloadPolicy
 from pipeline.errors import UserError
+from pipeline.file_access import FileAccess
 from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -217,6 +218,11 @@ class Settings(BaseSettings):
     payload_policy: PayloadPolicy = Field(default="lengths", description="What of keys and values may land")
     payload_key: SecretStr | None = Field(default=None, description="Key of the payload policy hash")
     payload_key_file: str | None = Field(default=None, description="File with that key; wins over payload_key")
+    file_access: FileAccess = Field(
+        default="private",
+        description="Who may read landing zone, lake and checkpoints: private (this user alone) or group (a job or a "
+        "page of another user). A capture shows what nobody else on the machine should see",
+    )
     stream: StreamSettings = StreamSettings()
     maintain: MaintenanceSettings = MaintenanceSettings()
     spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
@@ -267,6 +273,8 @@ def load_settings(conf: Path | None = None, **overrides: Any) -> Settings:
     except ValidationError as error:
         where = str(conf) if conf else "the environment"
         raise UserError("\n".join([f"settings ({where}):", *(f"  {_explain(e)}" for e in error.errors())])) from error
+    except SettingsError as error:  # of a section in the environment, which must be JSON
+        raise UserError(f"settings (the environment): {error}; a section is JSON there") from None
     return Settings.model_construct(**{name: getattr(loaded, name) for name in Settings.model_fields})
 
 
@@ -276,12 +284,19 @@ def _read_yaml(conf: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the settings file {conf}: {error}") from error
     except yaml.YAMLError as error:
-        raise UserError(f"{conf} is not YAML: {error}") from error
+        raise UserError(f"{conf} is not YAML{_place(error)}") from None  # the error quotes the line
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise UserError(f"{conf} must hold `name: value` lines; allowed names: {', '.join(Settings.model_fields)}")
     return content
+
+
+def _place(error: yaml.YAMLError) -> str:
+    """Where it stops being YAML, and why, without what stands there."""
+    mark = getattr(error, "problem_mark", None)
+    where = f": line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+    return f"{where}: {getattr(error, 'context', None) or 'it cannot be read'}"
 
 
 def _allowed(path: tuple[int | str, ...]) -> list[str]:
@@ -305,6 +320,8 @@ def _explain(error: ErrorDetails) -> str:
         hint = f"did you mean `{close[0]}`? " if close else ""
         return f"{key}: there is no such key; {hint}allowed: {', '.join(allowed)}"
     message = error["msg"].removeprefix("Value error, ")
-    if key == "payload_key":
-        return f"{key}: {message}; put it in quotes"
-    return f"{key}: {message}, not {error['input']!r}"
+    if loc[:1] == ("payload_key",):
+        return f"payload_key: {message}; put it in quotes"
+    given = error["input"]
+    # A text may be a secret that stands in the wrong place; and a path, since a list or mapping may be one.
+    return f"{key}: {message}, not {given!r}" if isinstance(given, (bool, int, float)) else f"{key}: {message}"

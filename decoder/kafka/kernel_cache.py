@@ -2,14 +2,22 @@
 
 numba itself names its cache by the path of the source file, which for zipped sources changes with every Spark job, and
 compiles a function anew only when its own file changed, not one that it calls or takes constants from.
+
+What lies there is run: whoever can write to the folder runs code as this user. So it belongs to this user or root,
+nobody else may write to it, and it is never in a folder for temporary files under a name that others can guess.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import logging
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -17,6 +25,11 @@ from typing import Any
 
 import numba as nb
 from numba.core.caching import _CacheLocator
+
+_LOG = logging.getLogger(__name__)
+_PRIVATE = 0o700
+_TRUSTED = (0, os.geteuid())
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def compiled(*signature: Any, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -64,10 +77,12 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
         for root in _roots():
             locator = cls(root, py_func.__module__.rpartition(".")[0], py_func.__code__.co_firstlineno)
             try:
+                locator._path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
                 locator.ensure_cache_path()
             except OSError:
                 continue
-            return locator
+            if is_trusted(locator._path):
+                return locator
         return None
 
 
@@ -82,7 +97,7 @@ def cache_folder(package: str) -> Path:
     """
     name = _folder_name(_sources_digest(package))
     for root in _roots():
-        if (root / name).is_dir():
+        if is_trusted(root / name):
             return root / name
     raise FileNotFoundError(f"no compiled kernel {name} in {', '.join(map(str, _roots()))}")
 
@@ -91,13 +106,45 @@ def _folder_name(digest: str) -> str:
     return f"kernel-{digest[:16]}"
 
 
+def is_trusted(folder: Path) -> bool:
+    """Whether nobody but this user and root can have put anything into an existing folder, or can put it there now."""
+    try:
+        place = folder.resolve(strict=True)
+        found = [part.stat() for part in (place, *place.parents)]
+    except OSError:
+        return False
+    itself, *above = found
+    is_ours = stat.S_ISDIR(itself.st_mode) and itself.st_uid in _TRUSTED and not itself.st_mode & _OTHERS_WRITE
+    return is_ours and all(part.st_uid in _TRUSTED and _keeps_names(part.st_mode) for part in above)
+
+
+def _keeps_names(mode: int) -> bool:
+    """Whether not everybody can put another folder in the place of one in this folder."""
+    return not mode & stat.S_IWOTH or bool(mode & stat.S_ISVTX)
+
+
 def _roots() -> Iterator[Path]:
-    """NUMBA_CACHE_DIR if given; else the user's cache; for a service without a home, where temporary files are."""
+    """NUMBA_CACHE_DIR, or what systemd keeps for a service, or the user's cache; at last one for this run only."""
     if nb.config.CACHE_DIR:
         yield Path(nb.config.CACHE_DIR)
-        return
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wirelake"
-    yield Path(tempfile.gettempdir()) / f"wirelake-cache-{os.getuid()}"
+    else:
+        if given := os.environ.get("CACHE_DIRECTORY"):  # systemd: CacheDirectory=
+            yield Path(given.partition(":")[0])
+        with suppress(RuntimeError):  # no home is known
+            yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wirelake"
+    yield _own_folder()
+
+
+@lru_cache
+def _own_folder() -> Path:
+    """A new folder that ends with this process, for one that has no other: it compiles anew each time."""
+    _LOG.warning(
+        "no folder for compiled code that only this user can write to: compiling it for this run alone "
+        "(set NUMBA_CACHE_DIR to one)"
+    )
+    folder = tempfile.mkdtemp(prefix="wirelake-kernel-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @lru_cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from decoder.field_hash import MIN_KEY_BYTES, FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.errors import UserError
+from pipeline.file_access import restrict_files
 from pipeline.settings import Settings, load_settings
 
 KEY_VARIABLE = "WIRELAKE_PAYLOAD_KEY"
@@ -27,7 +28,7 @@ class Payload(str, Enum):
 def chosen_payload(
     payload: Payload | None, key_file: str | None, conf: Path | None = None
 ) -> tuple[PayloadPolicy, FieldHash | None]:
-    """The policy in force, and what ``hash`` hashes with.
+    """The policy in force, and what ``hash`` hashes with. What lands from now on is for whom the settings say.
 
     Args:
         payload, key_file: from the command line; None if not given there.
@@ -37,6 +38,7 @@ def chosen_payload(
         UserError: the policy is ``hash`` and there is no key, or it cannot be used; or the settings are wrong.
     """
     settings = load_settings(conf, payload_policy=payload and payload.value, payload_key_file=key_file)
+    restrict_files(settings.file_access)
     policy = settings.payload_policy
     return policy, _field_hash(settings) if policy == "hash" else None
 

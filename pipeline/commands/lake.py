@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from pipeline.errors import UserError
+from pipeline.file_access import restrict_files
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, install_command
@@ -41,7 +42,7 @@ def stream(
 
       wirelake stream --conf conf/local.yaml
     """
-    settings = load_settings(conf, landing=landing, lake=lake)
+    settings = _settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
     with spark_session("wirelake stream", settings) as spark, steps() as say:
         from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
@@ -66,7 +67,7 @@ def backfill(
 
       wirelake backfill --from 2026-11-01 --to 2026-11-03 --lake lake --recode
     """
-    settings = load_settings(conf, lake=lake)
+    settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     with spark_session("wirelake backfill", settings) as spark, steps() as say:
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
@@ -98,7 +99,7 @@ def maintain(
 
       wirelake maintain --lake lake --erase client_id=billing-7 --erase topic=payments
     """
-    settings = load_settings(conf, lake=lake)
+    settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     wanted = [_name_and_value(text) for text in erase or ()]
     with spark_session("wirelake maintain", settings) as spark, steps() as say:
@@ -108,6 +109,13 @@ def maintain(
             place, settings.maintain, erase=wanted, dry_run=dry_run, settings=settings.stream, spark=spark, progress=say
         )
     Console().print(f"{place}: {'nothing was changed' if dry_run else 'done'}.", soft_wrap=True)
+
+
+def _settings(conf: Path | None, **overrides: str | None) -> Settings:
+    """The settings; what is written from now on is for whom they say."""
+    settings = load_settings(conf, **overrides)
+    restrict_files(settings.file_access)
+    return settings
 
 
 def _name_and_value(text: str) -> tuple[str, str]:
@@ -127,7 +135,7 @@ def check(
 
       wirelake check --lake lake
     """
-    settings = load_settings(conf, lake=lake)
+    settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     with spark_session("wirelake check", settings) as spark, steps() as say:
         say("loading Great Expectations")

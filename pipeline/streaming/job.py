@@ -26,6 +26,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.errors import UserError
+from pipeline.file_access import restrict_files
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.checkpoints import renew_checkpoints
@@ -259,6 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         settings = load_settings(chosen.conf)
+        restrict_files(settings.file_access)
         spark = build_session("wirelake", extra_conf=settings.spark)
         stream = settings.stream
         if chosen.landing is not None:

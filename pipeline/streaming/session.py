@@ -14,6 +14,8 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from pipeline.file_access import current_umask
+
 _SOURCES = Path(__file__).parents[2]
 _QUIET_LOG = _SOURCES / "conf" / "log4j2.properties"
 
@@ -59,8 +61,6 @@ _DEFAULTS = {
     # A batch holds one day, seldom several: files of each are written side by side, and no row is sorted by its day.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.sql.streaming.minBatchesToRetain": "20",
-    # Tables lie in the lake, none here; Spark makes the folder all the same, and not where the user stands.
-    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "wirelake-warehouse"),
     # Each batch runs the same few hundred generated classes; the default of 100 compiles most of them every time.
     "spark.sql.codegen.cache.maxEntries": "2000",
     **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in _UNLIKE},
@@ -110,9 +110,15 @@ def _submitted() -> dict[str, str]:
 
 def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """What to set, as far as ``spark-submit`` (``given``) did not."""
-    defaults = dict(_DEFAULTS)
+    defaults = {
+        **_DEFAULTS,
+        # Tables lie in the lake, none here; Spark makes the folder all the same, and not where the user stands.
+        "spark.sql.warehouse.dir": f"{_own_folder()}/warehouse",
+        # Spark sets the modes of its files itself, by this, whatever umask it was started with.
+        "spark.hadoop.fs.permissions.umask-mode": f"{current_umask():03o}",
+    }
     if _is_local(extra.get("spark.master") or given.get("spark.master") or defaults["spark.master"]):
-        defaults |= {**_ONE_MACHINE, "spark.python.unix.domain.socket.dir": _socket_folder()}
+        defaults |= {**_ONE_MACHINE, "spark.python.unix.domain.socket.dir": _own_folder()}
         if _SOURCES.is_dir() and _WORKERS_PATH not in {**given, **extra}:
             # Run from a checkout: Python workers find the same packages. A cluster has no checkout.
             known = os.environ.get("PYTHONPATH")
@@ -122,8 +128,8 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
 
 
 @cache
-def _socket_folder() -> str:
-    """A folder that ends with this process: Spark leaves its sockets behind."""
+def _own_folder() -> str:
+    """A folder that nobody else reads, which ends with this process: Spark leaves its sockets behind."""
     folder = tempfile.mkdtemp(prefix="wirelake-", dir=_SHORT)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -104,6 +104,50 @@ def test_a_payload_key_is_never_shown(write, value: str) -> None:
     assert "s3cret" not in f"{settings} {settings!r} {settings.model_dump_json()}"
 
 
+CANARY = "s3cret-s3cret-s3cret"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"payload_key: [{CANARY}]",
+        f"payload_key: {{{CANARY}: 1}}",
+        f"payload_keys: {CANARY}",
+        f"payload_policy: {CANARY}",
+        f"agent_id: '{CANARY} {CANARY}'",
+        f"landing: [{CANARY}]",
+        f"spark: {CANARY}",
+        f"spark: [{CANARY}]",
+        f"stream: {CANARY}",
+        f"stream: {{trigger_seconds: {CANARY}}}",
+        f"stream: {{findings: {{lookback: {CANARY}}}}}",
+        f"maintain: {{keep_days: {{bronze.frames: {CANARY}}}}}",
+        f"payload_key: {CANARY}: {CANARY}",
+        f"payload_key: '{CANARY}",
+        f"a: [ {CANARY}",
+        f"a: %{CANARY}",
+        f"a: *{CANARY}",
+        f"a: !!{CANARY} x",
+        f"? [{CANARY}]\n: 1",
+        f"a: \x01{CANARY}",
+        f"- {CANARY}",
+    ],
+)
+def test_no_error_shows_a_value_that_is_a_text(write, text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_settings(write(text))
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("name", ["STREAM", "SPARK", "STREAM__FINDINGS", "STREAM__TRIGGER_SECONDS", "PAYLOAD_POLICY"])
+def test_no_error_shows_a_value_of_the_environment(write, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    conf = write("")
+    monkeypatch.setenv(f"WIRELAKE_{name}", CANARY)
+    with pytest.raises(UserError, match=r"the environment|settings\.yaml") as caught:
+        load_settings(conf)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
 def test_all_errors_are_told_at_once(write) -> None:
     with pytest.raises(UserError) as caught:
         load_settings(write("strem: {}\npayload_policy: everything\n"))
