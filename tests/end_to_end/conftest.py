@@ -32,7 +32,7 @@ class Demo:
 
 
 def wirelake(
-    *arguments: str | Path, cwd: Path | None = None, stdin: bytes | None = None
+    *arguments: str | Path, cwd: Path | None = None, stdin: bytes | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the program as a user would, from another folder than the checkout's."""
     program = Path(sys.executable).with_name("wirelake")
@@ -42,7 +42,7 @@ def wirelake(
         check=False,
         cwd=cwd,
         input=stdin,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **environment},
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
