@@ -9,7 +9,7 @@ MongoDB commands are cut into episodes together with those of Kafka.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -103,7 +103,15 @@ def observe(
     return Observed(episodes, traffic, newest, facts)
 
 
-def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_us: int) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the rules found, and the clusters of which there was anything to look at."""
+
+    findings: list[Finding]
+    clusters: frozenset[str]
+
+
+def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on."""
     named = F.coalesce("topic", "topic_id")
 
@@ -143,7 +151,7 @@ def find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_u
     found += producers.find(seen.episodes, timed, settings)
     if commands is not None:
         found += mongo.find(mongo.left_open(commands, gaps, ends, settings), ends, settings)
-    return _once(found)
+    return Found(_once(found), frozenset(ends))
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
@@ -168,7 +176,7 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     """Bring ``gold.findings`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
-    the history is. What began before that stays, and is closed if it is not found again.
+    the history is. What began before that stays, and is closed if its cluster goes on and it is not found again.
 
     Args:
         spark: the session.
@@ -185,9 +193,10 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     columns = [part.split()[0] for part in ROW_SCHEMA.split(", ")]
     earlier = read_table(spark, lake, FINDINGS).withColumns(micros).where(F.col("first_us") < since_us)
     kept = with_earlier(
-        found,
+        found.findings,
         [row.asDict() for row in earlier.select(*columns).collect()],
         int(settings.episode_pause_seconds * 1_000_000),
+        found.clusters,
     )
     rows = spark.createDataFrame([tuple(row[name] for name in columns) for row in kept], ROW_SCHEMA)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
@@ -195,18 +204,23 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     return len(kept)
 
 
-def with_earlier(found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]], pause_us: int) -> list[dict[str, Any]]:
+def with_earlier(
+    found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]], pause_us: int, clusters: Collection[str]
+) -> list[dict[str, Any]]:
     """Rows of the findings of now, with those that began before the time that was looked at.
 
     Args:
         found: what the rules found.
         earlier: rows of ``ROW_SCHEMA`` that began before.
         pause_us: what comes again after a longer pause, µs, begins anew.
+        clusters: those that were seen in the time that was looked at. Of the others the data ended before, and what
+            held then is what a look at all of it would tell.
     """
     begun = {row["finding_id"]: row for row in earlier}
     now = {finding.finding_id: finding.row() for finding in found}
     goes_on = [_as_begun(row, begun.get(finding_id), pause_us) for finding_id, row in now.items()]
-    over = [{**row, "state": "closed"} for finding_id, row in begun.items() if finding_id not in now]
+    gone = [row for finding_id, row in begun.items() if finding_id not in now]
+    over = [{**row, "state": "closed"} if row["cluster"] in clusters else dict(row) for row in gone]
     return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
 
 
