@@ -14,7 +14,7 @@ from decoder.kafka.program import Programs, compile_programs
 from decoder.model import Direction, Message
 from decoder.mongodb.messages import decode_message
 
-CODEC_VERSION = "5"
+CODEC_VERSION = "6"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
 PROTOCOLS = ("kafka", "mongodb")
@@ -86,7 +86,7 @@ class Codec:
                 return message
             return replace(message, embedded=embedded_messages(self._programs, message, direction, flags))
         except Exception as error:  # a fault of ours must cost one row, not the whole stream
-            detail = f"{type(error).__name__}: {error}"
+            detail = type(error).__name__  # what it says may quote the frame
             return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)
 
     def records(

@@ -40,6 +40,10 @@ MAX_DECOMPRESSED_FRAME_BYTES = 256 * 1024 * 1024
 """Of all batches of a frame together: a hundred thousand batches, each within its own limits, would be the same bomb in
 small pieces."""
 
+MONGODB_DECOMPRESSION_FLOOR = 1024 * 1024
+"""Bytes that any MongoDB message may decompress to, whatever the ratio. Lower than that of record batches, which the
+agent does not open: twenty messages of 420 bytes that become 8 MiB each kept it busy for a minute."""
+
 MAX_RECORDS_PER_FRAME = 2_000_000
 """A record takes 7 bytes at least, and about 200 once it is a Python object. A full fetch of 50 MB (fetch.max.bytes)
 has this many only if its records have less than 25 bytes."""
@@ -70,7 +74,7 @@ WORK_PER_BYTE = 8
 wire. Uncompressed, no honest frame reaches one: a value takes a byte at least. Compressed a hundredfold, a reply of
 small values reaches six. A bomb of 420 bytes with 1,990,000 values in it asks for 4,700."""
 
-WORK_FLOOR = 20_000
+WORK_FLOOR = 4_000
 """Units that any frame may cause, however small: short compressed messages of very equal documents are honest."""
 
 BYTES_PER_UNIT = 512
@@ -80,7 +84,7 @@ TEXT_PER_BYTE = 256
 """Bytes of JSON text that a frame's body may have for each of its bytes on the wire; not asked of the first TEXT_FLOOR.
 420 bytes of compressed empty documents became a body of 101 MB."""
 
-TEXT_FLOOR = 1024 * 1024
+TEXT_FLOOR = 256 * 1024
 """Bytes of JSON text that any frame's body may have."""
 
 MAX_BODY_BYTES = 256 * 1024 * 1024

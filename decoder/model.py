@@ -69,6 +69,9 @@ class FrameFlags(IntFlag):
     """The payload policy overwrote compressed messages of formats 0 and 1 (message sets). In the last bytes of the
     value of each stands what only its content told, a ``decoder.kafka.message_sets.Extent``. The agent sets this flag
     only where all records of the frame were overwritten, so that nothing a peer sent is taken for an extent."""
+    TOO_MUCH_WORK = 131072
+    """Reading it to its end takes more work than a frame of its size may cause: the rest was overwritten unread (with
+    BODY_REMOVED)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,32 +16,54 @@ class Budget:
     Attributes:
         limit: units in all.
         spent: units so far; may exceed the limit by what the last step took.
+        code: what a frame that asks for more is told.
     """
 
-    __slots__ = ("limit", "spent")
+    __slots__ = ("code", "limit", "spent")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, code: ErrorCode = ErrorCode.TOO_MUCH_WORK) -> None:
         self.limit = limit
         self.spent = 0
+        self.code = code
 
     @classmethod
-    def of_frame(cls, wire_bytes: int) -> Budget:
-        """What a frame of so many bytes on the wire (compressed, if it was) may cause."""
-        return cls(limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes)
+    def of_frame(cls, wire_bytes: int, most: int) -> Budget:
+        """What a frame of so many bytes on the wire (compressed, if it was) may cause, ``most`` at most."""
+        by_size = limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes
+        return cls(by_size) if by_size < most else cls(most, ErrorCode.TOO_MANY_VALUES)
+
+    @property
+    def left(self) -> int:
+        """Units that may still be spent."""
+        return self.limit - self.spent
 
     def take(self, at: int, units: int = 1) -> None:
         """Count units of work caused by the bytes at offset ``at``.
 
         Raises:
-            DecodeError: too_much_work, if the frame has caused more than it may.
+            DecodeError: too_much_work or too_many_values, if the frame has caused more than it may.
         """
         self.spent += units
         if self.spent > self.limit:
-            raise DecodeError(ErrorCode.TOO_MUCH_WORK, at, f"more than {self.limit} units of work")
+            what = "values" if self.code is ErrorCode.TOO_MANY_VALUES else "units of work"
+            raise DecodeError(self.code, at, f"more than {self.limit} {what}")
 
     def take_bytes(self, at: int, count: int) -> None:
         """Count bytes inflated, or written as text; raises as :meth:`take`."""
-        self.take(at, count // limits.BYTES_PER_UNIT + 1)
+        self.take(at, count // limits.BYTES_PER_UNIT)
+
+
+class Meter:
+    """Adds up the work that frames have caused, for whoever must pay for it.
+
+    Attributes:
+        units: so far.
+    """
+
+    __slots__ = ("units",)
+
+    def __init__(self) -> None:
+        self.units = 0
 
 
 def most_text(wire_bytes: int) -> int:

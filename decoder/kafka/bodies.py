@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from decoder import limits
+from decoder import limits, work
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import Budget
 from decoder.kafka.program import WIDTH, Op, Programs
@@ -115,8 +115,9 @@ class BodyReader:
         self._measured = measured
         self._strict = strict
         self._path: list[str | int] = []
-        self._values = 0
-        self._budget = Budget()
+        size = cursor.end - cursor.pos
+        self._work = work.Budget.of_frame(size, limits.MAX_VALUES_PER_FRAME)
+        self._budget = Budget.of_frame(size)
 
     def read(self, start: int, into: dict[str, Any]) -> None:
         """Read a struct into ``into``, which keeps what was read when this raises.
@@ -256,9 +257,7 @@ class BodyReader:
             self._path.pop()
 
     def _count(self, values: int, start: int) -> None:
-        self._values += values
-        if self._values > limits.MAX_VALUES_PER_FRAME:
-            raise DecodeError(ErrorCode.TOO_MANY_VALUES, start, f"more than {limits.MAX_VALUES_PER_FRAME} values")
+        self._work.take(start, values)
 
     def _nullable_struct(
         self, name: str, nullable: int, target: int, into: dict[str, Any], depth: int, *, tagged: bool

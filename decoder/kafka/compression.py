@@ -43,6 +43,17 @@ class Budget:
         self.records = limits.MAX_RECORDS_PER_FRAME
         self.headers = limits.MAX_VALUES_PER_FRAME
 
+    @classmethod
+    def of_frame(cls, wire_bytes: int) -> Budget:
+        """What decoding a frame of so many bytes may cost.
+
+        A wrapper (formats 0 and 1) of a few kilobytes can hold hundreds of thousands of empty messages, which must all
+        be visited to count them.
+        """
+        budget = cls()
+        budget.records = min(budget.records, limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes)
+        return budget
+
     def take_record(self, start: int) -> None:
         """Count a record that begins at byte ``start``; raises DecodeError if it is one too many."""
         if self.records <= 0:

@@ -75,6 +75,7 @@ _LEFT_TO_PLAIN = int(
     | FrameFlags.BODY_REMOVED
 )
 _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
+_WORK_FLOOR, _WORK_PER_BYTE = limits.WORK_FLOOR, limits.WORK_PER_BYTE
 STACK = (64, 9)
 
 # What a stack row holds: kind of container, then for a struct the instruction to go on with; for an array elements
@@ -195,6 +196,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
     code, names, name_at, roles = tables.code, tables.names, tables.name_at, tables.roles
     defaults, default_at = tables.defaults, tables.default_at
     values = 0
+    most_values = min(_MAX_VALUES, _WORK_FLOOR + _WORK_PER_BYTE * (end - pos))
     depth = 0
     in_tags = False  # whether the field that is read is a tagged one
     stack[0, _KIND] = _IN_STRUCT
@@ -211,7 +213,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
             if pos < 0 or count > end - pos:
                 return FAIL, at, b_at
             values += count
-            if values > _MAX_VALUES:
+            if values > most_values:
                 return FAIL, at, b_at
             if count == 0:
                 is_complete = True
@@ -300,7 +302,7 @@ def _put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batch
                         at = put(out, at, t.NULL)
                     else:
                         values += count
-                        if values > _MAX_VALUES:
+                        if values > most_values:
                             return FAIL, at, b_at
                         out[at] = 91
                         at += 1

@@ -147,7 +147,8 @@ def _decode(frame: _Frame) -> Message:
     _read_header(frame, key, version, entry)
     if frame.flags & FrameFlags.BODY_REMOVED:
         detail = "the body did not decode where it was captured, and was not stored"
-        return frame.message("malformed", DecodeError(ErrorCode.BODY_REMOVED, frame.cursor.pos, detail))
+        code = ErrorCode.TOO_MUCH_WORK if frame.flags & FrameFlags.TOO_MUCH_WORK else ErrorCode.BODY_REMOVED
+        return frame.message("malformed", DecodeError(code, frame.cursor.pos, detail))
     return _read_body(frame, entry)
 
 

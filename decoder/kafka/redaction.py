@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from decoder import limits
+from decoder.errors import ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
 from decoder.kafka.messages import decode_frame
@@ -12,10 +14,13 @@ from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
 from decoder.model import Direction, Frame, FrameFlags, Message
+from decoder.work import Meter
 
 RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
 
+_MOST_INFLATED = 1032
+"""Bytes that gzip, the worst of the codecs of wrapped messages, makes of one."""
 _RECORD_TYPES = ("records", "compact records")
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")
@@ -26,7 +31,7 @@ _MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | Fram
 """Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
 
 
-def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
     What does not decode cannot be cleaned field by field: one wrong length, and a value is read as a name. Of such a
@@ -51,6 +56,8 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         strict=key in _SECRET_APIS,
     )
     secrets = SECRET_FIELDS.get((key, frame.direction), frozenset())
+    if meter is not None:
+        meter.units += len(spans) + sum(map(_work_of, message.record_batches))
     cleaned = _clean(frame, message.body, spans, secrets, field_hash)
     return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
 
@@ -81,6 +88,8 @@ def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> F
             return _without_tail(frame, read_end, FrameFlags.PAYLOAD_REMOVED)
     is_known = message.status not in ("unknown_api", "unknown_version")
     removed = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED if is_known else FrameFlags.PAYLOAD_REMOVED
+    if message.error_code == ErrorCode.TOO_MUCH_WORK.value:
+        removed |= FrameFlags.TOO_MUCH_WORK
     return _without_tail(frame, header_end, removed)
 
 
@@ -129,6 +138,11 @@ def _clean(
             if span.end > span.content_start:
                 data[span.content_start : span.end] = bytes(span.end - span.content_start)
                 flags |= FrameFlags.REDACTED
+        elif span.type == UNKNOWN_TAG:
+            # nobody knows what it is for; after a loss it may even be records, swallowed by a length that is none
+            if frame.payload_policy != "full" and span.end > span.content_start:
+                data[span.content_start : span.end] = bytes(span.end - span.content_start)
+                flags |= FrameFlags.PAYLOAD_REMOVED
         elif span.type in _RECORD_TYPES:
             is_secret = bool(topics.get(span.path[:2], set()) & SECRET_TOPICS)
             policy = "lengths" if is_secret and frame.payload_policy != "none" else frame.payload_policy
@@ -139,6 +153,14 @@ def _clean(
     if flags == frame.flags and data == frame.frame:
         return frame
     return replace(frame, frame=bytes(data), flags=int(flags))
+
+
+def _work_of(batch: dict[str, Any]) -> int:
+    """Units that a summary took: wrapped messages were inflated (by gzip a thousandfold at the most) and counted."""
+    if batch.get("magic") == 2 or batch.get("compressionType", "none") == "none":
+        return 1
+    inflated = _MOST_INFLATED * int(batch["sizeInBytes"]) // limits.BYTES_PER_UNIT
+    return inflated + int(batch.get("recordsCount") or limits.WORK_FLOOR)
 
 
 def _beside(body: dict[str, Any], span: FieldSpan) -> Any:

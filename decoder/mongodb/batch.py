@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from decoder import limits
 from decoder.columns import Bools, Bytes, Ints, Texts, joined
 from decoder.errors import DecodeError
 from decoder.mongodb import kernel, kernel_fronts
-from decoder.mongodb.compression import COMPRESSED_AT, STORED, Compression, read_compression, uncompressed
+from decoder.mongodb.compression import STORED, Compression, read_compression, uncompressed
+from decoder.mongodb.documents import MIN_VALUE_BYTES
 from decoder.mongodb.kernel_documents import MAX_KEYS, MOST_TIMES, ROOM, STACK_SIZE
 from decoder.mongodb.wire import OP_COMPRESSED, read_header
+from decoder.work import Budget
 
 NONE = -1
 """Instead of a compressor's id, or of a place."""
@@ -65,7 +68,7 @@ class _Messages:
 def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> ReadBatch:
     """Read messages by the kernel. Never raises on a frame's account: what it cannot read, it gives back.
 
-    Takes up to some ten times as much memory as the messages have bytes, see :func:`size_when_read`.
+    Takes up to some ten times as much memory as the messages have bytes (see compression.size_when_read).
 
     Args:
         frames: whole messages as on the wire.
@@ -102,14 +105,6 @@ def read_fronts(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Fro
     return Fronts(messages.texts.data, rows, messages.compressors)
 
 
-def size_when_read(frame: bytes) -> int:
-    """How many bytes a message has when the kernel reads it: of a compressed one those that it says it becomes."""
-    if not frame.startswith(_COMPRESSED_OPCODE, _OPCODE_AT) or len(frame) < COMPRESSED_AT:
-        return len(frame)
-    compression = read_compression(frame, len(frame))
-    return max(len(frame), compression.size) if _is_opened(compression) else len(frame)
-
-
 def _opened(frames: Sequence[bytes], flags: Ints) -> _Messages:
     lengths = np.fromiter(map(len, frames), np.int64, len(frames))
     compressors = np.full(len(frames), NONE, np.int64)
@@ -126,13 +121,16 @@ def _inside(frame: bytes, flags: int) -> tuple[bytes, int] | None:
     """The message inside an OP_COMPRESSED, and the compressor's id; None if it cannot be opened."""
     try:
         compression = read_compression(frame, len(frame), flags)
-        if read_header(frame).length != len(frame) or not _is_opened(compression):
+        if read_header(frame).length != len(frame) or not _is_opened(compression, len(frame)):
             return None
         return uncompressed(frame, len(frame), compression), compression.compressor_id & ~STORED
     except DecodeError:
         return None
 
 
-def _is_opened(compression: Compression) -> bool:
-    """Whether what is inside may be read by the kernel."""
-    return compression.size <= kernel.MOST_BYTES
+def _is_opened(compression: Compression, wire_bytes: int) -> bool:
+    """Whether what is inside may be read by the kernel, which counts no work: it cannot hold too many values."""
+    if compression.size > kernel.MOST_BYTES:
+        return False
+    most = compression.size // MIN_VALUE_BYTES + compression.size // limits.BYTES_PER_UNIT
+    return compression.is_stored or most <= Budget.of_frame(wire_bytes, limits.MAX_BSON_VALUES).limit

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
+from functools import lru_cache
 from typing import NamedTuple
 
 import cramjam
@@ -37,6 +38,7 @@ NO_COMPRESSOR = 0xFF
 COMPRESSED_AT = HEADER_BYTES + 9
 """Behind opcode, size and compressor."""
 
+_OPCODE, _OPCODE_AT = OP_COMPRESSED.to_bytes(4, "little"), 12
 _HEADER = struct.Struct("<i8si")
 """Of the message inside: the ids are those of the one outside."""
 _FIELDS = struct.Struct("<iiB")
@@ -81,6 +83,13 @@ def read_compression(data: bytes, end: int, flags: int = 0) -> Compression:
     return Compression(opcode, size, compressor_id, bool(compressor_id & STORED and flags & CHANGED))
 
 
+def size_when_read(frame: bytes) -> int:
+    """How many bytes a message has when it is read: of a compressed one as many as it says it becomes."""
+    if not frame.startswith(_OPCODE, _OPCODE_AT) or len(frame) < COMPRESSED_AT:
+        return len(frame)
+    return max(len(frame), min(read_compression(frame, len(frame)).size, limits.MAX_MONGODB_MESSAGE_BYTES))
+
+
 def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
     """The message inside, with a header as if it had been sent by itself.
 
@@ -93,6 +102,12 @@ def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
         detail = f"compressor {compression.compressor_id} is not known"
         raise DecodeError(ErrorCode.UNKNOWN_CODEC, COMPRESSED_AT - 1, detail)
     _check_size(compression, end - COMPRESSED_AT)
+    return _opened(data, end, compression)
+
+
+@lru_cache(maxsize=1)
+def _opened(data: bytes, end: int, compression: Compression) -> bytes:
+    """Remembers the last one: an agent opens each message for pairing, and again for redaction."""
     content = _decompress(data[COMPRESSED_AT:end], compression)
     if len(content) != compression.size:
         raise _wrong_size(compression, f"{len(content)} bytes came out")
@@ -108,13 +123,13 @@ def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
 
 
 def _check_size(compression: Compression, compressed: int) -> None:
-    if 0 <= compression.size <= limits.DECOMPRESSION_FLOOR:
+    if 0 <= compression.size <= limits.MONGODB_DECOMPRESSION_FLOOR:
         return
     if compression.size < 0:
         raise DecodeError(ErrorCode.NEGATIVE_LENGTH, HEADER_BYTES + 4, f"uncompressedSize is {compression.size}")
     allowed = limits.MAX_MONGODB_MESSAGE_BYTES - HEADER_BYTES
     if not compression.is_stored:
-        allowed = min(allowed, max(limits.DECOMPRESSION_FLOOR, limits.MAX_DECOMPRESSION_RATIO * compressed))
+        allowed = min(allowed, max(limits.MONGODB_DECOMPRESSION_FLOOR, limits.MAX_DECOMPRESSION_RATIO * compressed))
     if compression.size > allowed:
         detail = f"{compressed} bytes claim to become {compression.size}; {allowed} are allowed"
         raise DecodeError(ErrorCode.DECOMPRESSION_LIMIT, HEADER_BYTES + 4, detail)

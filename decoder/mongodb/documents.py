@@ -17,6 +17,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
+from decoder.work import Budget
 
 DOUBLE, STRING, DOCUMENT, ARRAY, BINARY, UNDEFINED, OBJECT_ID, BOOLEAN, DATE, NULL = range(1, 11)
 REGEX, DB_POINTER, CODE, SYMBOL, SCOPED_CODE, INT32, TIMESTAMP, INT64, DECIMAL128 = range(11, 20)
@@ -24,6 +25,8 @@ MAX_KEY, MIN_KEY = 0x7F, 0xFF
 
 MIN_DOCUMENT_BYTES = 5
 """The length, and the zero at the end."""
+MIN_VALUE_BYTES = 2
+"""The type, and the zero behind a key without a character: null."""
 OLD_BINARY = 2
 """A subtype of BINARY whose content begins with its own length."""
 
@@ -39,23 +42,9 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
 _RELAXED = json_util.RELAXED_JSON_OPTIONS.with_options(
     tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
+_TOO_MANY = -1
 _PLAIN = frozenset({str, bool, int, type(None)})
 """Exactly these: bson's Code is a str, too."""
-
-
-class Budget:
-    """How many documents, with the values in them, one message may still have."""
-
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = limits.MAX_BSON_VALUES
-
-    def take(self, at: int) -> None:
-        """Count a value that stands at ``at``; raises DecodeError if it is one too many."""
-        self.left -= 1
-        if self.left < 0:
-            raise DecodeError(ErrorCode.TOO_MANY_VALUES, at, f"more than {limits.MAX_BSON_VALUES} values")
 
 
 class Element(NamedTuple):
@@ -96,13 +85,18 @@ def document_end(data: bytes, start: int, end: int) -> int:
     return start + size
 
 
+def most_values() -> Budget:
+    """For documents that are not part of a message."""
+    return Budget(limits.MAX_BSON_VALUES, ErrorCode.TOO_MANY_VALUES)
+
+
 def walk(data: bytes, start: int, end: int, budget: Budget | None = None) -> Iterator[Element]:
     """All values of the document from ``start`` to ``end``, in their order; documents before the values in them.
 
     Raises:
         DecodeError: where it is not a document any more, or too deep, or too large.
     """
-    budget = budget or Budget()
+    budget = budget or most_values()
     if document_end(data, start, end) != end:
         raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a document ends before the bytes that are its")
     at, ends = start + 4, [end]
@@ -239,15 +233,20 @@ def check(data: bytes, start: int, end: int, budget: Budget) -> None:
         DecodeError: as :func:`walk`.
     """
     count = _common_values(data, start, end, budget.left)
-    if count is not None:
-        budget.left -= count
+    if count == _TOO_MANY and budget.code is ErrorCode.TOO_MUCH_WORK:
+        budget.take(start, budget.left + 1)
+    if count is not None and count != _TOO_MANY:
+        budget.spent += count
         return
     for _ in walk(data, start, end, budget):
         pass
 
 
 def _common_values(data: bytes, start: int, end: int, most: int) -> int | None:  # noqa: C901, PLR0911, PLR0912  one loop: calls cost more
-    """How many values, ``most`` at most, a document has in which nothing is wrong or rare; None: look closer."""
+    """How many values, ``most`` at most, a document has in which nothing is wrong or rare; None: look closer.
+
+    _TOO_MANY if there are more.
+    """
     if end - start < MIN_DOCUMENT_BYTES or _INT32.unpack_from(data, start)[0] != end - start or data[end - 1]:
         return None
     read, find, fixed = _INT32.unpack_from, data.find, FIXED_BYTES
@@ -264,7 +263,9 @@ def _common_values(data: bytes, start: int, end: int, most: int) -> int | None: 
             continue
         value = find(0, at + 1, last) + 1
         count += 1
-        if not value or count > most:
+        if count > most:
+            return _TOO_MANY
+        if not value:
             return None
         if kind in fixed:
             at = value + fixed[kind]
@@ -298,7 +299,7 @@ def as_json(data: bytes, start: int, end: int, budget: Budget | None = None) -> 
     Raises:
         DecodeError: as :func:`walk`; or a text is not UTF-8.
     """
-    check(data, start, end, budget or Budget())
+    check(data, start, end, budget or most_values())
     try:
         document = bson.decode(data[start:end], _OPTIONS)
     except UnicodeDecodeError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import crc32c
@@ -12,7 +12,7 @@ from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.model import Direction, FrameFlags, Message, Status
 from decoder.mongodb.compression import CHANGED, COMPRESSED_AT, Compression, read_compression, uncompressed
-from decoder.mongodb.documents import Budget, as_json, document_end
+from decoder.mongodb.documents import as_json, document_end
 from decoder.mongodb.wire import (
     HEADER_BYTES,
     OP_COMPRESSED,
@@ -24,6 +24,7 @@ from decoder.mongodb.wire import (
     read_header,
     read_outline,
 )
+from decoder.work import Budget
 
 HANDSHAKES = ("hello", "isMaster", "ismaster")
 
@@ -36,9 +37,15 @@ _STILL_TOLD = (
 )
 """Errors that what is left of a message still shows."""
 
-_TRUNCATED, _CRC_CHECKED, _CRC_MISMATCH, _BODY_REMOVED = (
+_TRUNCATED, _CRC_CHECKED, _CRC_MISMATCH, _BODY_REMOVED, _TOO_MUCH_WORK = (
     flag.value
-    for flag in (FrameFlags.TRUNCATED, FrameFlags.CRC_CHECKED, FrameFlags.CRC_MISMATCH, FrameFlags.BODY_REMOVED)
+    for flag in (
+        FrameFlags.TRUNCATED,
+        FrameFlags.CRC_CHECKED,
+        FrameFlags.CRC_MISMATCH,
+        FrameFlags.BODY_REMOVED,
+        FrameFlags.TOO_MUCH_WORK,
+    )
 )
 _SECRET = (FrameFlags.REDACTED | FrameFlags.CREDENTIALS).value
 
@@ -62,6 +69,18 @@ class Opened:
     outline: Outline | None = None
     error: DecodeError | None = None
     compression: Compression | None = None
+
+    def budget(self) -> Budget:
+        """The work that reading its documents may cause: of a compressed one, by the bytes that came over the wire.
+
+        What the agent stored uncompressed it has judged before by those.
+        """
+        is_stored = self.compression is not None and self.compression.is_stored
+        size = len(self.data) if self.compression is None or is_stored else self.header.length
+        budget = Budget.of_frame(size, limits.MAX_BSON_VALUES)
+        if self.compression is not None:
+            budget.spent += len(self.data) // limits.BYTES_PER_UNIT
+        return budget
 
 
 def open_message(data: bytes, flags: int = 0) -> Opened:
@@ -104,7 +123,7 @@ class _Reading:
 
     opened: Opened
     flags: int
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget
     error: DecodeError | None = None
     documents: int = 0
 
@@ -176,13 +195,14 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
         opened = open_message(data, flags)
     except DecodeError as no_header:
         return _failed(no_header, flags)
-    reading = _Reading(opened, flags)
+    reading = _Reading(opened, flags, opened.budget())
     body = reading.read()
     if opened.error is not None:
         reading.note(opened.error)
     if flags & _BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:
         detail = "what did not decode where it was captured was not stored"
-        reading.error = DecodeError(ErrorCode.BODY_REMOVED, reading.error.offset, detail)
+        code = ErrorCode.TOO_MUCH_WORK if flags & _TOO_MUCH_WORK else ErrorCode.BODY_REMOVED
+        reading.error = DecodeError(code, reading.error.offset, detail)
     if opened.error is not None and opened.error.code is ErrorCode.UNKNOWN_API:
         body = {"raw": base64.b64encode(memoryview(data)[HEADER_BYTES:]).decode()}
     status, error = _status(reading, flags, len(data))
@@ -197,6 +217,11 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
         api_name=_api_name(opened, body, direction),
         client_id=_application(body) if direction == "request" else None,
     )
+
+
+def reads_well(message: Message) -> bool:
+    """Whether a message decodes, as far as it may be read: so it is one."""
+    return message.status == "ok" or message.error_code == ErrorCode.TOO_MUCH_WORK.value
 
 
 def _failed(error: DecodeError, flags: int) -> Message:

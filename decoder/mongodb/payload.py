@@ -29,11 +29,11 @@ from decoder.mongodb.documents import (
     STRING,
     SYMBOL,
     TIMESTAMP,
-    Budget,
     Element,
     walk,
 )
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION, EACH, NAME, NUMBER, Rules, Types
+from decoder.work import Budget
 
 _INT32 = struct.Struct("<i")
 _TEXT = (string.ascii_letters + string.digits + "-_").encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from itertools import islice
 
 from decoder import limits
 from decoder.errors import DecodeError
@@ -36,6 +37,9 @@ NO_RESPONSE_TO = (0, -1)
 
 LOOK_BYTES = 512
 """Bytes that tell whether a message begins well."""
+
+_MOST_KEYS = 100
+"""Keys of a command that are looked at for its collection. Drivers write it second."""
 
 _MAX_NAME_BYTES = 256
 """Database and collection together have at most 255 bytes."""
@@ -127,7 +131,7 @@ def commands_of(opened: Opened) -> list[tuple[str | None, str | None]]:
 
 def _command_in(data: bytes, start: int, end: int) -> tuple[str | None, str | None]:
     command = collection = None
-    for number, element in enumerate(fields(data, start, end)):
+    for number, element in enumerate(islice(fields(data, start, end), _MOST_KEYS)):
         key = data[element.key_start : element.key_end]
         if number == 0:
             if element.kind == DOCUMENT and key in WRAPPERS:

@@ -7,7 +7,7 @@ from typing import Any
 
 from decoder.model import Direction
 from decoder.mongodb.framing import MongoFramer
-from decoder.mongodb.messages import command_document, decode_message
+from decoder.mongodb.messages import command_document, decode_message, reads_well
 from decoder.mongodb.pairing import MongoPairer
 from decoder.mongodb.peek import possible_header
 from decoder.mongodb.resync import MongoSearch
@@ -69,6 +69,10 @@ class MongoProtocol:
         return MIDWAY if _are_lined_up(server, starts, "response") or _is_found(server, "response") else 0.0
 
 
+_UNREAD = ("unknown_api", "unknown_codec", "decompression_limit")
+"""Errors of messages that are MongoDB's all the same, where a connection begins with one."""
+
+
 def _alone(data: bytes, direction: Direction) -> float:
     """Confidence in a stream that begins with these bytes, by one direction."""
     header = possible_header(data, 0, direction) if len(data) >= HEADER_BYTES else None
@@ -77,7 +81,7 @@ def _alone(data: bytes, direction: Direction) -> float:
     if len(data) < header.length:
         return BEGUN * (len(data) >= ENOUGH_BYTES)
     message = decode_message(data[: header.length], direction)
-    if message.status != "ok" and not (message.status == "unknown_api" or message.error_code == "unknown_codec"):
+    if not reads_well(message) and message.error_code not in _UNREAD:
         return 0.0
     return WHOLE * _may_follow(data, header, direction)
 
@@ -122,7 +126,7 @@ def _are_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> b
 
 def _is_whole(message: bytes, direction: Direction) -> bool:
     """Whether this is a message of MongoDB beyond doubt."""
-    return decode_message(message, direction).status == "ok" and (direction == "request" or _is_telling(message))
+    return reads_well(decode_message(message, direction)) and (direction == "request" or _is_telling(message))
 
 
 def _is_found(data: bytes, direction: Direction) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import crc32c
 
-from decoder.errors import DecodeError
+from decoder.errors import DecodeError, ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, PayloadPolicy
 from decoder.mongodb.compression import CHANGED, COMPRESSED_AT, NO_COMPRESSOR, STORED, stored
-from decoder.mongodb.documents import Budget, document_end, fields, walk
+from decoder.mongodb.documents import document_end, fields, walk
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.payload import Masker
 from decoder.mongodb.peek import commands_of
@@ -33,18 +34,22 @@ from decoder.mongodb.secrets import (
     is_sensitive_command,
 )
 from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
+from decoder.work import Budget, Meter
 
 _MAY_BE_ANOTHERS = (
     FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT | FrameFlags.ORPHAN_RESPONSE
 ).value
 """Where bytes were lost, or came with two contents, a response may have been paired with another's request."""
 
+_UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
+_MOST_KEYS = 1000
+"""Top-level keys of a reply that are looked at to tell what it is. A reply to hello has some twenty."""
 _WITHOUT_CREDENTIALS = frozenset({name.decode() for name in COMMANDS_ON_A_COLLECTION} | {"getMore", "bulkWrite"})
 _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
 
 
-def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
     Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
@@ -60,7 +65,12 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         return _without_tail(frame, 0)
     if opened.outline is None:
         return _unopened(frame, opened)
-    cleaned = _Cleaning(frame, opened, field_hash).run()
+    budget = opened.budget()
+    cleaned = _Cleaning(frame, opened, field_hash, budget).run()
+    if meter is not None:
+        meter.units += budget.spent
+    if budget.left < 0 and budget.code is ErrorCode.TOO_MUCH_WORK:
+        return _without_tail(frame, COMPRESSED_AT, _UNREAD)
     if cleaned.flags == frame.flags and cleaned.data == opened.data:
         return frame
     data = cleaned.data
@@ -100,7 +110,7 @@ class _Cleaned:
 class _Cleaning:
     """One message being cleaned."""
 
-    def __init__(self, frame: Frame, opened: Opened, field_hash: FieldHash | None) -> None:
+    def __init__(self, frame: Frame, opened: Opened, field_hash: FieldHash | None, budget: Budget) -> None:
         self._frame = frame
         self._opened = opened
         self._original = opened.data
@@ -116,7 +126,7 @@ class _Cleaning:
         )
         self._policy = self._policy_of([collection for _, collection in commands])
         self._data = bytearray(opened.data)
-        self._budget = Budget()
+        self._budget = budget
         self._masker = Masker(self._data, opened.data, self._policy, self._budget, field_hash)
         self._flags = int(frame.flags)
 
@@ -164,7 +174,7 @@ class _Cleaning:
         return None
 
     def _fields_named(self, start: int, end: int, name: bytes) -> list[tuple[int, int]]:
-        found = fields(self._original, start, end)
+        found = islice(fields(self._original, start, end), _MOST_KEYS)
         return [(e.start, e.end) for e in found if self._original[e.key_start : e.key_end] == name]
 
     def _note_checksum(self) -> None:
@@ -254,7 +264,8 @@ class _Cleaning:
         return b"maxBsonObjectSize" in keys and not keys.isdisjoint(_HELLO_FIELDS)
 
     def _keys(self, start: int, end: int) -> set[bytes]:
-        return {self._original[e.key_start : e.key_end] for e in fields(self._original, start, end)}
+        found = islice(fields(self._original, start, end), _MOST_KEYS)
+        return {self._original[e.key_start : e.key_end] for e in found}
 
     def _cut(self, start: int, end: int) -> None:
         """Overwrite what does not decode, unless it may all be stored."""

@@ -8,7 +8,7 @@ another one; it decodes, documents and all; and a response answers a message tha
 from __future__ import annotations
 
 from decoder.model import Direction
-from decoder.mongodb.messages import decode_message
+from decoder.mongodb.messages import decode_message, reads_well
 from decoder.mongodb.pairing import MongoPairer
 from decoder.mongodb.peek import REQUEST_PATTERN, RESPONSE_PATTERN, possible_header
 from decoder.mongodb.wire import HEADER_BYTES, Header
@@ -76,7 +76,7 @@ class MongoSearch(Search):
         if not ends_segment and possible_header(self._data, following - self._base, self._direction) is None:
             return NOT_HERE
         frame = self._trial(position, header.length)
-        if frame is None or decode_message(frame, self._direction).status != "ok":
+        if frame is None or not reads_well(decode_message(frame, self._direction)):
             return NOT_HERE
         if self._direction == "response" and not is_known:
             return Verdict(ONE_SIDED_CONFIDENCE if self._is_one_sided else MISSED_CONFIDENCE)

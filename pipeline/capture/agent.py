@@ -12,6 +12,8 @@ from typing import Protocol
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
+from decoder.work import Meter
+from pipeline.capture.budgets import Budgets
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector
@@ -21,7 +23,7 @@ from pipeline.capture.session import Session
 from pipeline.capture.sources import read_packets
 from pipeline.capture.state import AgentState, OpenConnection
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker
+from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker, unread
 
 DEFAULT_AGENT_ID = "local"
 
@@ -146,6 +148,8 @@ class Agent:
         self._held_bytes = 0
         self._ts = 0
         self._dropped: dict[int, int] = {}
+        self._budgets = Budgets()
+        self._meter = Meter()
 
     def note(self, aside: Aside) -> None:
         """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
@@ -271,14 +275,18 @@ class Agent:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
+            if event.kind is Kind.DATA and self._budgets.skip(event.connection, len(event.data)):
+                event = unread(event)
+                session.note_refusal(event)
             for item in session.take(event):
-                yield from self._pass_on(item)
+                yield from self._pass_on(item, event.connection)
             self._account(event.connection, session.buffered)
             return
         del self._sessions[event.connection]
         for item in session.close(event.ts):
-            yield from self._pass_on(item)
+            yield from self._pass_on(item, event.connection)
         self._account(event.connection, 0)
+        self._budgets.forget(event.connection)
         self._count_connection(session)
         for exchange_id in session.unanswered():
             request = self._let_go(exchange_id)
@@ -307,15 +315,17 @@ class Agent:
             session = self._sessions.get(connection)
             if session is not None:
                 for item in session.relieve(self._ts):
-                    yield from self._pass_on(item)
+                    yield from self._pass_on(item, connection)
                 self._account(connection, session.buffered)
 
-    def _pass_on(self, item: Frame | Gap) -> Iterator[Frame | Gap]:
-        """Redact a frame; hold back requests until their response."""
+    def _pass_on(self, item: Frame | Gap, connection: Connection) -> Iterator[Frame | Gap]:
+        """Redact a frame, at its connection's expense; hold back requests until their response."""
         if isinstance(item, Gap):
             yield item
             return
+        before = self._meter.units
         frame = self._redact(item)
+        self._charge(connection, item, self._meter.units - before)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
             request = self._let_go(exchange_id)
@@ -329,7 +339,15 @@ class Agent:
         yield from self._overdue(self._ts)
 
     def _redact(self, frame: Frame) -> Frame:
-        return redact(frame, self._field_hash)
+        return redact(frame, self._field_hash, self._meter)
+
+    def _charge(self, connection: Connection, frame: Frame, units: int) -> None:
+        """Book what a frame took with its connection."""
+        is_answer = frame.direction == "response" and not frame.flags & FrameFlags.ORPHAN_RESPONSE
+        before = self._budgets.refused
+        self._budgets.charge(connection, units, frame.size, is_answer=is_answer)
+        if self._budgets.refused > before:
+            self.stats.notices["work_refused"] += 1
 
     def _hold(self, exchange_id: str, request: Frame | Held) -> None:
         self._held[exchange_id] = request

@@ -30,7 +30,7 @@ class BlockAgent(Agent):
     def __init__(self, agent: Agent) -> None:
         """Go on where ``agent`` stands; it must not be used any more."""
         vars(self).update(vars(agent))
-        self._lanes = Lanes(self._policy, super()._redact)
+        self._lanes = Lanes(self._policy, self._redact_of)
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """See Agent.take."""
@@ -65,6 +65,9 @@ class BlockAgent(Agent):
             self._hold(exchange_id, row)
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
+        for connection, _ in harvest.touched:
+            if self._budgets.is_muted(connection):
+                self._lanes.expel(connection)
         touched = yield from self._take_rest(block, segments, others, harvest.rest.tolist())
         self.stats.packets += len(block)
         self._ts = max([self._ts, *block.ts[-1:].tolist()])
@@ -72,8 +75,15 @@ class BlockAgent(Agent):
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._overdue(self._ts))
         for connection in touched:
-            if connection in self._sessions:
+            if connection in self._sessions and not self._budgets.is_muted(connection):
                 self._lanes.enter(connection, self._sessions[connection])
+
+    def _redact_of(self, frame: Frame, connection: Connection) -> Frame:
+        """Redact a frame of a lane, at its connection's expense."""
+        before = self._meter.units
+        redacted = super()._redact(frame)
+        self._charge(connection, frame, self._meter.units - before)
+        return redacted
 
     def _redact(self, frame: Frame) -> Frame:
         sealed = KafkaBulk.sealed(frame) if frame.protocol == "kafka" else None

@@ -156,7 +156,7 @@ class _Past:
 class Lanes:
     """All lanes of a capture."""
 
-    def __init__(self, policy: PayloadPolicy, redact: Callable[[Frame], Frame]) -> None:
+    def __init__(self, policy: PayloadPolicy, redact: Callable[[Frame, Connection], Frame]) -> None:
         self.flows = Flows()
         self._policy: PayloadPolicy = policy
         self._redact = redact
@@ -268,6 +268,12 @@ class Lanes:
         gone.session.go_on([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
         self._remember(lane, gone)
 
+    def expel(self, connection: Connection) -> None:
+        """Give a connection back, if it is in a lane."""
+        for number, lane in enumerate(self._lanes):
+            if lane is not None and lane.connection is connection:
+                self.leave(number)
+
     def leave_all(self, *, at_end: bool = False) -> None:
         """Give all connections back; ``at_end``: no more packets come."""
         if at_end:
@@ -377,7 +383,7 @@ class Lanes:
         labels = [self._labels(int(lane)) for lane in lanes]
         for index, frame in zip(to_redact.tolist(), frames_of(rows.at(to_redact), labels), strict=True):
             begin = int(rows.begin[index])
-            redacted = self._redact(frame)
+            redacted = self._redact(frame, self._lane(int(lanes[number_of[index]])).connection)
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
         harvest.held = list(rows_by_id(rows.alone(np.flatnonzero(is_held)), labels))

@@ -17,6 +17,9 @@ from pipeline.capture.state import SessionState, SideState
 from pipeline.capture.tcp import Kind, StreamEvent
 from pipeline.capture.tls import TlsPeers
 
+REFUSED = "budget"
+"""Method of gaps, and verdict of connections, that were not read because they cost too much (see budgets)."""
+
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 
 
@@ -135,6 +138,16 @@ class Session:
             yield from self._take(event)
         elif not self.verdict:
             yield from self._settle(self._early.take(event))
+
+    def note_refusal(self, event: StreamEvent) -> None:
+        """The bytes of an event are counted, not read: what it cost to read the connection is used up."""
+        if not self.recognised and not self.verdict:
+            self._early.give_up()
+            self.verdict = REFUSED
+        side = self._sides.get(event.direction)
+        if side is not None:
+            side.gap = side.gap or _OpenGap(event.ts)
+            side.gap.method = REFUSED
 
     def relieve(self, ts: int) -> Iterator[Frame | Gap]:
         """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""

@@ -28,6 +28,7 @@ NOTICES = {
     "idle_connections_expired": "connections forgotten: no packet for longer than the idle timeout",
     "holes_overfull": "holes given up: too much waited behind them",
     "memory_relieved": "connections cut short: all together kept too much",
+    "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap tells it)",
     "requests_forgotten": "requests no longer waited for: too many without a response on one connection",
 }
 """What was unusual, and which limits were reached, in words for the summary."""
@@ -42,7 +43,7 @@ class CaptureStats:
         skipped: packets without a TCP segment that can be read, by reason.
         connections: connections recognised, by protocol.
         not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``,
-            ``not_recognised``.
+            ``not_recognised``, ``budget``.
         tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
         decrypted: connections that were decrypted, whatever they speak inside.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.

@@ -55,6 +55,11 @@ class StreamEvent(NamedTuple):
     conflict: int = 0
 
 
+def unread(event: StreamEvent) -> StreamEvent:
+    """The same bytes as a loss: nobody looks at them."""
+    return event._replace(kind=Kind.LOST, data=b"", lost=len(event.data), conflict=0)
+
+
 class Tracker:
     """All connections of one capture.
 

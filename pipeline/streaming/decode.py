@@ -7,6 +7,7 @@ objects of all of them, and times keep their microseconds beyond the year 2262.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -61,14 +62,19 @@ class _Worker:
 def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False) -> Iterator[pa.RecordBatch]:
     """Add the decoded columns to a batch of landed rows, in one piece or several. Never raises on a frame's account.
 
+    What fails as a piece is halved until it is the row alone that fails, which stays with error code ``internal``.
+
     Args:
         codec: the plain reader.
         batch: rows of the landing zone.
         by_kernel: let the kernel read what it can; the same result, sooner once it is loaded.
     """
+    from pipeline.streaming.decode_pieces import decode_or_halve, pieces  # noqa: PLC0415 - on the worker only
+
+    decode = decode_plainly
     if by_kernel:
         from pipeline.streaming.decode_kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
 
-        yield from decode_by_kernel(codec, batch)
-    else:
-        yield decode_plainly(codec, batch)
+        decode = decode_by_kernel
+    for piece in pieces(batch):
+        yield from decode_or_halve(partial(decode, codec), piece)

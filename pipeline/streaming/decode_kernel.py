@@ -5,7 +5,7 @@ What the kernel gives back, the plain reader reads, and its rows take their plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,50 +21,24 @@ from decoder.kafka import kernel as kafka_kernel
 from decoder.kafka.program import compile_programs
 from decoder.mongodb import batch as mongodb
 from decoder.mongodb import kernel as mongodb_kernel
+from decoder.work import most_text
 from pipeline.arrow import arrow_type
 from pipeline.streaming.decode_plain import DECODED_COLUMNS, decode_rows, json_text, with_columns
 
-_BYTES_AT_ONCE = 64 * 1024 * 1024
-"""Frames handed to the kernel in one call: their text, several times as long, must stay below Arrow's 2 GiB."""
 
-
-def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """See pipeline.streaming.decode.decode_batch."""
-    for piece in _pieces(batch):
-        yield _decode_piece(codec, piece)
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    ends = np.cumsum(_sizes(batch))
-    start = 0
-    while start < batch.num_rows:
-        taken = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, taken + _BYTES_AT_ONCE, side="right")))
-        yield batch.slice(start, stop - start)
-        start = stop
-
-
-def _sizes(batch: pa.RecordBatch) -> Ints:
-    """Bytes of each frame, decompressed where the kernel is given it so."""
-    frames = batch.column("frame")
-    sizes: Ints = pc.binary_length(frames).to_numpy(zero_copy_only=False).astype(np.int64)
-    is_mongodb = _is(batch, "protocol", "mongodb")
-    sizes[is_mongodb] = [mongodb.size_when_read(frame) for frame in frames.filter(pa.array(is_mongodb)).to_pylist()]
-    return sizes
-
-
-def _decode_piece(codec: Codec, piece: pa.RecordBatch) -> pa.RecordBatch:
-    columns = {column.name: pa.nulls(piece.num_rows, arrow_type(column.type)) for column in DECODED_COLUMNS}
-    is_left = np.ones(piece.num_rows, np.bool_)
+def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """See pipeline.streaming.decode.decode_batch; of a batch whose texts fit a column."""
+    columns = {column.name: pa.nulls(batch.num_rows, arrow_type(column.type)) for column in DECODED_COLUMNS}
+    is_left = np.ones(batch.num_rows, np.bool_)
     for protocol, read in (("kafka", _kafka), ("mongodb", _mongodb)):
-        is_its = _is(piece, "protocol", protocol)
+        is_its = _is(batch, "protocol", protocol)
         if is_its.any():
-            found, is_read = read(piece if is_its.all() else piece.filter(pa.array(is_its)))
+            found, is_read = read(batch if is_its.all() else batch.filter(pa.array(is_its)))
             _fill(columns, is_its, found)
             is_left[is_its] = ~is_read
     if is_left.any():
-        _fill(columns, is_left, decode_rows(codec, piece.filter(pa.array(is_left))))
-    return with_columns(piece, columns)
+        _fill(columns, is_left, decode_rows(codec, batch.filter(pa.array(is_left))))
+    return with_columns(batch, columns)
 
 
 def _fill(columns: dict[str, pa.Array], is_place: Bools, found: Mapping[str, Any]) -> None:
@@ -78,8 +52,9 @@ def _kafka(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
     """The columns of what the kernel read, and which frames that are; null where the plain reader has to fill in."""
     is_response = _is(piece, "direction", "response")
     keys, versions, flags = (_integers(piece.column(name)) for name in ("api_key", "api_version", "flags"))
-    read = kafka.read_batch(piece.column("frame").to_pylist(), is_response, keys, versions, flags)
-    is_read = read.outcomes != kafka_kernel.GIVEN_BACK
+    frames = piece.column("frame").to_pylist()
+    read = kafka.read_batch(frames, is_response, keys, versions, flags)
+    is_read = (read.outcomes != kafka_kernel.GIVEN_BACK) & _fits(frames, read.body, read.batches)
     columns = _columns_of(is_read) | {
         "api_name": _api_names().take(pa.array(np.where(is_read, read.api_keys, 0))),
         "client_id": _texts(read.client_id, read.outcomes == kafka_kernel.DECODED),
@@ -97,8 +72,9 @@ def _kafka(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
 def _mongodb(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
     """As :func:`_kafka`."""
     is_response = _is(piece, "direction", "response")
-    read = mongodb.read_batch(piece.column("frame").to_pylist(), is_response, _integers(piece.column("flags")))
-    is_read = read.outcomes != mongodb_kernel.GIVEN_BACK
+    frames = piece.column("frame").to_pylist()
+    read = mongodb.read_batch(frames, is_response, _integers(piece.column("flags")))
+    is_read = (read.outcomes != mongodb_kernel.GIVEN_BACK) & _fits(frames, read.body)
     columns = _columns_of(is_read) | {
         "api_name": _texts(read.api_name, read.outcomes & mongodb_kernel.HAS_NAME != 0),
         "client_id": _texts(read.client_id, read.outcomes & mongodb_kernel.HAS_CLIENT_ID != 0),
@@ -106,6 +82,15 @@ def _mongodb(piece: pa.RecordBatch) -> tuple[dict[str, pa.Array], Bools]:
         "body": _texts(read.body, is_read),
     }
     return columns, is_read
+
+
+def _fits(frames: Sequence[bytes], *columns: Texts) -> Bools:
+    """Of which frames no text is longer than it may be; the plain reader cuts the others."""
+    most = np.fromiter((most_text(len(frame)) for frame in frames), np.int64, len(frames))
+    fits = np.ones(len(frames), np.bool_)
+    for texts in columns:
+        fits &= np.diff(texts.offsets) <= most
+    return fits
 
 
 def _columns_of(is_read: Bools) -> dict[str, pa.Array]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
-from decoder import Codec
-from decoder.codec import CODEC_VERSION
+from decoder import Codec, limits
+from decoder.codec import CODEC_VERSION, PROTOCOLS
 from decoder.errors import ErrorCode
-from decoder.model import Direction, Message
+from decoder.model import Direction, Message, Status
+from decoder.work import most_text
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
 if TYPE_CHECKING:
@@ -66,28 +68,47 @@ def decode_row(
             api_version=api_version,
             flags=flags,
         )
-        return _columns(message)
-    except (
-        Exception
-    ) as error:  # a fault of ours, or a protocol newer than this codec: one row says so, the stream goes on
-        code = ErrorCode.INTERNAL if protocol == "kafka" else ErrorCode.UNKNOWN_API
-        status = "malformed" if protocol == "kafka" else "unknown_api"
-        return _columns(Message({}, {}, cast(Any, status), code.value, 0, str(error), api_key, api_version))
+        return _columns(message, most_text(len(frame)))
+    except Exception as error:  # a fault of ours, or a protocol newer than this codec: one row says so
+        return rejected_row(error) if protocol in PROTOCOLS else _unknown_protocol()
 
 
-def _columns(message: Message) -> dict[str, object]:
-    return {
-        "api_name": message.api_name,
-        "client_id": message.client_id,
+def rejected_row(error: Exception) -> dict[str, object]:
+    """The decoded columns of a frame that we failed on. What an error says may quote the frame: its kind must do."""
+    failed = Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, type(error).__name__)
+    return _columns(failed, limits.TEXT_FLOOR)
+
+
+def _unknown_protocol() -> dict[str, object]:
+    return _columns(Message({}, {}, "unknown_api", ErrorCode.UNKNOWN_API.value, 0), limits.TEXT_FLOOR)
+
+
+def _columns(message: Message, most_bytes: int) -> dict[str, object]:
+    """The columns of a message. A text of more than ``most_bytes`` stays out, and a code says so."""
+    texts = {
         "header": json_text(message.header) if message.header else None,
         "body": json_text(message.body) if message.body or message.status == "ok" else None,
         "record_batches": json_text(message.record_batches) if message.record_batches else None,
         "embedded": json_text(message.embedded) if message.embedded else None,
+    }
+    too_large = [name for name, text in texts.items() if text is not None and _is_longer(text, most_bytes)]
+    if too_large:
+        code, status = ErrorCode.BODY_TOO_LARGE.value, "partial" if message.status == "ok" else message.status
+        message = replace(message, status=cast(Status, status), error_code=code, error_offset=0)
+        texts |= dict.fromkeys(too_large)
+    return {
+        **texts,
+        "api_name": message.api_name,
+        "client_id": message.client_id,
         "decode_status": message.status,
         "error_code": message.error_code,
         "error_offset": message.error_offset,
         "codec_version": CODEC_VERSION,
     }
+
+
+def _is_longer(text: str, most_bytes: int) -> bool:
+    return 4 * len(text) > most_bytes and len(text.encode()) > most_bytes
 
 
 def json_text(value: object) -> str:

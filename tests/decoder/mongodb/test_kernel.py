@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from decoder.model import FrameFlags
-from decoder.mongodb.batch import read_batch, size_when_read
+from decoder.mongodb.batch import read_batch
+from decoder.mongodb.compression import size_when_read
 from decoder.mongodb.kernel import MOST_BYTES
 from decoder.mongodb.kernel_documents import MAX_DEPTH, MAX_KEYS
 from tests.captures.mongodb.exchanges import frames
