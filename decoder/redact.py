@@ -8,15 +8,14 @@ from decoder.field_hash import FieldHash
 from decoder.kafka.redaction import redact_frame
 from decoder.model import Frame
 from decoder.mongodb.redaction import redact_frame as redact_mongodb_frame
-from decoder.work import Meter
 
-_REDACTORS: dict[str, Callable[[Frame, FieldHash | None, Meter | None], Frame]] = {
+_REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {
     "kafka": redact_frame,
     "mongodb": redact_mongodb_frame,
 }
 
 
-def redact(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
+def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """The frame as it may be stored: credentials overwritten, payload as ``frame.payload_policy`` says.
 
     Sizes and structure stay, so that the frame still decodes; ``flags`` say what was done. A frame that is clean is
@@ -25,7 +24,6 @@ def redact(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | Non
     Args:
         frame: as it was on the wire.
         field_hash: what the policy ``hash`` hashes with.
-        meter: adds up the work that it took.
 
     Raises:
         ValueError: a protocol without redaction rules, or a policy ``hash`` without a key: nothing may be stored.
@@ -35,4 +33,4 @@ def redact(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | Non
         raise ValueError(f"no redaction rules for protocol {frame.protocol!r}")
     if frame.payload_policy == "hash" and field_hash is None:
         raise ValueError("the payload policy 'hash' needs a key")
-    return redactor(frame, field_hash, meter)
+    return redactor(frame, field_hash)

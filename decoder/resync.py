@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from decoder.work import METER
+
 LENGTH_BYTES = 4
 """Of the length that a frame begins with."""
 
@@ -38,6 +40,9 @@ of others may stand whole inside a message."""
 
 MAX_TOO_EARLY = 16
 """Segment starts that are looked at again: their response may have come before its request was found."""
+
+PLACE_UNITS = 4
+"""Work (see decoder.work) that it takes to judge a place, beside what is decoded there."""
 
 CUT_CONFIDENCE = 0.8
 """Of a frame that could not be decoded, because a snap length cut it."""
@@ -230,6 +235,7 @@ class Search(ABC):
         return True
 
     def _judge(self, position: int, *, is_start: bool) -> None:
+        METER.units += PLACE_UNITS
         verdict = self._judge_place(position, is_start=is_start)
         if verdict.needed is not None:
             heapq.heappush(self._candidates, (verdict.needed, position, is_start, verdict.is_strong and is_start))

@@ -66,6 +66,14 @@ class Meter:
         self.units = 0
 
 
+METER = Meter()
+"""All that this process has spent on wire bytes: whoever compares it before and after knows what a call took, also
+where that was only a trial whose result nobody sees."""
+
+CALL_UNITS = 15
+"""What decoding or redacting a frame takes, however little is in it."""
+
+
 def most_text(wire_bytes: int) -> int:
     """Bytes of JSON text that the body of a frame of so many bytes on the wire may have."""
     return min(limits.MAX_BODY_BYTES, limits.TEXT_FLOOR + limits.TEXT_PER_BYTE * wire_bytes)

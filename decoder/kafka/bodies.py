@@ -84,6 +84,10 @@ def uuid_text(data: bytes, start: int) -> str:
     return base64.urlsafe_b64encode(data[start : start + 16]).decode("ascii").rstrip("=")
 
 
+BATCH_UNITS = 10
+"""What summing up a record batch takes."""
+
+
 class BodyReader:
     """Walks one program over one frame.
 
@@ -118,6 +122,12 @@ class BodyReader:
         size = cursor.end - cursor.pos
         self._work = work.Budget.of_frame(size, limits.MAX_VALUES_PER_FRAME)
         self._budget = Budget.of_frame(size)
+        self._fields = 0
+
+    @property
+    def spent(self) -> int:
+        """Units of work so far, see decoder.work."""
+        return self._fields + self._budget.spent
 
     def read(self, start: int, into: dict[str, Any]) -> None:
         """Read a struct into ``into``, which keeps what was read when this raises.
@@ -147,6 +157,7 @@ class BodyReader:
 
     def _field(self, pc: int, into: dict[str, Any], depth: int, *, tagged: bool = False) -> None:
         op, name_index, nullable, target = self._code[pc : pc + WIDTH]
+        self._fields += 1
         name = self._names[name_index]
         read_fixed = _READ_FIXED.get(op)
         self._path.append(name)
@@ -288,6 +299,7 @@ class BodyReader:
         self._count(count, start)
         if self._trace is not None:
             self._trace(FieldSpan((*self._path, TAGGED_SECTION), TAGGED_SECTION, start, cursor.pos, start, count))
+        self._fields += count
         previous = -1
         for _ in range(count):
             start = cursor.pos
@@ -342,4 +354,5 @@ class BodyReader:
             if self._removed
             else summarise(cursor.data, content, content + size, self._budget, measured=self._measured)
         )
+        self._fields += BATCH_UNITS * len(into["recordBatches"])
         self._emit(op, start, content, size)

@@ -36,11 +36,11 @@ class Budget:
         headers: record headers that may still be read.
     """
 
-    __slots__ = ("headers", "records", "size")
+    __slots__ = ("_first_records", "_first_size", "headers", "records", "size")
 
-    def __init__(self, size: int | None = None) -> None:
-        self.size = limits.MAX_DECOMPRESSED_FRAME_BYTES if size is None else size
-        self.records = limits.MAX_RECORDS_PER_FRAME
+    def __init__(self, size: int | None = None, records: int = limits.MAX_RECORDS_PER_FRAME) -> None:
+        self.size = self._first_size = limits.MAX_DECOMPRESSED_FRAME_BYTES if size is None else size
+        self.records = self._first_records = records
         self.headers = limits.MAX_VALUES_PER_FRAME
 
     @classmethod
@@ -50,15 +50,20 @@ class Budget:
         A wrapper (formats 0 and 1) of a few kilobytes can hold hundreds of thousands of empty messages, which must all
         be visited to count them.
         """
-        budget = cls()
-        budget.records = min(budget.records, limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes)
-        return budget
+        by_size = limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes
+        return cls(records=min(limits.MAX_RECORDS_PER_FRAME, by_size))
+
+    @property
+    def spent(self) -> int:
+        """Units of work so far, see decoder.work: records read, bytes inflated."""
+        return self._first_records - self.records + (self._first_size - self.size) // limits.BYTES_PER_UNIT
 
     def take_record(self, start: int) -> None:
         """Count a record that begins at byte ``start``; raises DecodeError if it is one too many."""
         if self.records <= 0:
-            detail = f"more than {limits.MAX_RECORDS_PER_FRAME} records"
-            raise DecodeError(ErrorCode.TOO_MANY_RECORDS, start, detail)
+            is_most = self._first_records == limits.MAX_RECORDS_PER_FRAME
+            code = ErrorCode.TOO_MANY_RECORDS if is_most else ErrorCode.TOO_MUCH_WORK
+            raise DecodeError(code, start, f"more than {self._first_records} records")
         self.records -= 1
 
     def take_headers(self, count: int, start: int) -> None:
@@ -70,8 +75,8 @@ class Budget:
 
     def copy(self) -> Budget:
         """The same, to go on from there."""
-        other = Budget(self.size)
-        other.records, other.headers = self.records, self.headers
+        other = Budget(self.size, self.records)
+        other.headers = self.headers
         return other
 
     def allowed(self, compressed: int) -> int:

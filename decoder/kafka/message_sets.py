@@ -120,7 +120,11 @@ def _error_within(outer: OldMessage, error: DecodeError) -> DecodeError:
 
 
 def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Extent | None:
-    """What the content of the compressed message ``data[start:end]`` tells, if its whole messages can be read."""
+    """What the content of the compressed message ``data[start:end]`` tells, if its whole messages can be read.
+
+    Raises:
+        DecodeError: too_much_work.
+    """
     try:
         outer, _ = _message(data, start, end)
         count = first = last = 0
@@ -129,7 +133,9 @@ def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Ex
             first = first if count else last
             count += 1
         return Extent(as_int64(_base_offset(outer, last) + first), count)
-    except DecodeError:
+    except DecodeError as error:
+        if error.code is ErrorCode.TOO_MUCH_WORK:
+            raise DecodeError(error.code, start, error.detail) from error
         return None
 
 

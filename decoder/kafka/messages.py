@@ -12,6 +12,7 @@ from decoder.kafka.program import Entry, Programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
 from decoder.model import Direction, FrameFlags, Message, Status
 from decoder.reader import Cursor
+from decoder.work import CALL_UNITS, METER
 
 API_VERSIONS = 18
 
@@ -51,7 +52,10 @@ class _Frame:
         reader = BodyReader(
             self.programs, self.cursor, self.trace, removed=removed, measured=measured, strict=self.strict
         )
-        reader.read(entry.start, self.body)
+        try:
+            reader.read(entry.start, self.body)
+        finally:
+            METER.units += CALL_UNITS + reader.spent
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:
         """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""

@@ -109,6 +109,9 @@ def summarise(
         start, end: the records field.
         budget: what the frame may still cost; one for all of its fields.
         measured: the frame has the flag SETS_MEASURED.
+
+    Raises:
+        DecodeError: too_much_work, if the frame's compressed message sets hold more messages than it may.
     """
     budget = budget or Budget()
     summaries = []

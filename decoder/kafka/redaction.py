@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from decoder import limits
 from decoder.errors import ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
@@ -14,13 +13,10 @@ from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
 from decoder.model import Direction, Frame, FrameFlags, Message
-from decoder.work import Meter
 
 RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
 
-_MOST_INFLATED = 1032
-"""Bytes that gzip, the worst of the codecs of wrapped messages, makes of one."""
 _RECORD_TYPES = ("records", "compact records")
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")
@@ -31,7 +27,7 @@ _MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | Fram
 """Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
 
 
-def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
     What does not decode cannot be cleaned field by field: one wrong length, and a value is read as a name. Of such a
@@ -56,8 +52,6 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter
         strict=key in _SECRET_APIS,
     )
     secrets = SECRET_FIELDS.get((key, frame.direction), frozenset())
-    if meter is not None:
-        meter.units += len(spans) + sum(map(_work_of, message.record_batches))
     cleaned = _clean(frame, message.body, spans, secrets, field_hash)
     return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
 
@@ -153,14 +147,6 @@ def _clean(
     if flags == frame.flags and data == frame.frame:
         return frame
     return replace(frame, frame=bytes(data), flags=int(flags))
-
-
-def _work_of(batch: dict[str, Any]) -> int:
-    """Units that a summary took: wrapped messages were inflated (by gzip a thousandfold at the most) and counted."""
-    if batch.get("magic") == 2 or batch.get("compressionType", "none") == "none":
-        return 1
-    inflated = _MOST_INFLATED * int(batch["sizeInBytes"]) // limits.BYTES_PER_UNIT
-    return inflated + int(batch.get("recordsCount") or limits.WORK_FLOOR)
 
 
 def _beside(body: dict[str, Any], span: FieldSpan) -> Any:

@@ -84,10 +84,15 @@ def read_compression(data: bytes, end: int, flags: int = 0) -> Compression:
 
 
 def size_when_read(frame: bytes) -> int:
-    """How many bytes a message has when it is read: of a compressed one as many as it says it becomes."""
+    """How many bytes a message has when it is read: of a compressed one that may be opened those that it becomes."""
     if not frame.startswith(_OPCODE, _OPCODE_AT) or len(frame) < COMPRESSED_AT:
         return len(frame)
-    return max(len(frame), min(read_compression(frame, len(frame)).size, limits.MAX_MONGODB_MESSAGE_BYTES))
+    compression = read_compression(frame, len(frame), CHANGED)
+    try:
+        _check_size(compression, len(frame) - COMPRESSED_AT)
+    except DecodeError:
+        return len(frame)
+    return max(len(frame), compression.size)
 
 
 def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:

@@ -24,7 +24,7 @@ from decoder.mongodb.wire import (
     read_header,
     read_outline,
 )
-from decoder.work import Budget
+from decoder.work import CALL_UNITS, METER, Budget
 
 HANDSHAKES = ("hello", "isMaster", "ismaster")
 
@@ -197,6 +197,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
         return _failed(no_header, flags)
     reading = _Reading(opened, flags, opened.budget())
     body = reading.read()
+    METER.units += CALL_UNITS + reading.budget.spent
     if opened.error is not None:
         reading.note(opened.error)
     if flags & _BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:

@@ -34,7 +34,7 @@ from decoder.mongodb.secrets import (
     is_sensitive_command,
 )
 from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
-from decoder.work import Budget, Meter
+from decoder.work import CALL_UNITS, METER, Budget
 
 _MAY_BE_ANOTHERS = (
     FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT | FrameFlags.ORPHAN_RESPONSE
@@ -49,7 +49,7 @@ _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
 
 
-def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
+def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
     Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
@@ -67,8 +67,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter
         return _unopened(frame, opened)
     budget = opened.budget()
     cleaned = _Cleaning(frame, opened, field_hash, budget).run()
-    if meter is not None:
-        meter.units += budget.spent
+    METER.units += CALL_UNITS + budget.spent
     if budget.left < 0 and budget.code is ErrorCode.TOO_MUCH_WORK:
         return _without_tail(frame, COMPRESSED_AT, _UNREAD)
     if cleaned.flags == frame.flags and cleaned.data == opened.data:

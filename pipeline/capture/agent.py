@@ -12,18 +12,18 @@ from typing import Protocol
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
-from decoder.work import Meter
-from pipeline.capture.budgets import Budgets
+from decoder.work import METER
+from pipeline.capture.budgets import CONNECTION_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
-from pipeline.capture.link import Dissector
+from pipeline.capture.link import Dissector, Segment
 from pipeline.capture.packet import Aside, CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import Session
 from pipeline.capture.sources import read_packets
 from pipeline.capture.state import AgentState, OpenConnection
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker, unread
+from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker
 
 DEFAULT_AGENT_ID = "local"
 
@@ -132,6 +132,7 @@ class Agent:
         decryption: Decryption | None = None,
         *,
         idle_us: int = IDLE_US,
+        work: WorkLimits | None = None,
     ) -> None:
         self.stats = stats
         self._decryption = decryption
@@ -148,8 +149,8 @@ class Agent:
         self._held_bytes = 0
         self._ts = 0
         self._dropped: dict[int, int] = {}
-        self._budgets = Budgets()
-        self._meter = Meter()
+        self._budgets = Budgets(work)
+        self._answers = 0  # responses whose request was seen, so far
 
     def note(self, aside: Aside) -> None:
         """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
@@ -165,10 +166,54 @@ class Agent:
         self._ts = packet.ts_us
         segment = self._dissector.segment(packet)
         if segment is not None:
-            for event in self._plain(self._tracker.take(segment, packet.ts_us)):
-                yield from self._counted(self._event(event))
+            yield from self._take_segment(segment, packet.ts_us, packet.original_length)
             if self._kept() > MAX_BUFFERED_BYTES:
                 yield from self._counted(self._relieve())
+
+    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
+        """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
+        budgets = self._budgets
+        budgets.pass_time(ts)
+        connection = self._tracker.find(segment.source, segment.destination)
+        if not budgets.admits(connection):
+            self._skip(connection, segment, ts, wire_bytes)
+            return
+        before, answers = METER.units, self._answers
+        for event in self._plain(self._tracker.take(segment, ts)):
+            yield from self._counted(self._event(event))
+        yield from self._pay(segment, connection, METER.units - before, self._answers - answers, ts, wire_bytes)
+
+    def _pay(
+        self, segment: Segment, known: Connection | None, units: int, answers: int, ts: int, wire_bytes: int
+    ) -> Iterator[Frame | Gap]:
+        """Book what a segment took; ``known``: its connection before it came."""
+        units += PACKET_UNITS
+        connection = self._tracker.find(segment.source, segment.destination)
+        if connection is not known:
+            units += CONNECTION_UNITS
+        if connection is None or connection.is_over():
+            self._budgets.charge_strangers(units, wire_bytes)
+        elif not self._budgets.charge(connection, units, wire_bytes, ts, answers):
+            yield from self._counted(self._refuse(connection, ts))
+
+    def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
+        direction = 0 if connection is None or segment.source == connection.a else 1
+        self._budgets.skip(connection, direction, segment.length, wire_bytes, ts)
+        if connection is not None:
+            self._tracker.touch(connection, ts)
+
+    def _refuse(self, connection: Connection, ts: int) -> Iterator[Frame | Gap]:
+        """What a connection may cost is used up: keep nothing of it."""
+        self.stats.notices["work_refused"] += 1
+        session = self._sessions.get(connection)
+        if session is None:
+            return
+        for event in self._plain(self._tracker.relieve(connection, ts)):
+            yield from self._event(event)
+        if connection in self._sessions:
+            for item in session.refuse(ts):
+                yield from self._pass_on(item)
+            self._account(connection, session.buffered)
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """No packet has come for so long since the newest: what was waited for long enough."""
@@ -275,16 +320,14 @@ class Agent:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
             self._sessions[event.connection] = session
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
-            if event.kind is Kind.DATA and self._budgets.skip(event.connection, len(event.data)):
-                event = unread(event)
-                session.note_refusal(event)
             for item in session.take(event):
-                yield from self._pass_on(item, event.connection)
+                yield from self._pass_on(item)
             self._account(event.connection, session.buffered)
             return
         del self._sessions[event.connection]
+        session.note_skipped(self._budgets.take_skipped(event.connection), event.ts)
         for item in session.close(event.ts):
-            yield from self._pass_on(item, event.connection)
+            yield from self._pass_on(item)
         self._account(event.connection, 0)
         self._budgets.forget(event.connection)
         self._count_connection(session)
@@ -315,19 +358,19 @@ class Agent:
             session = self._sessions.get(connection)
             if session is not None:
                 for item in session.relieve(self._ts):
-                    yield from self._pass_on(item, connection)
+                    yield from self._pass_on(item)
                 self._account(connection, session.buffered)
 
-    def _pass_on(self, item: Frame | Gap, connection: Connection) -> Iterator[Frame | Gap]:
-        """Redact a frame, at its connection's expense; hold back requests until their response."""
+    def _pass_on(self, item: Frame | Gap) -> Iterator[Frame | Gap]:
+        """Redact a frame; hold back requests until their response."""
         if isinstance(item, Gap):
             yield item
             return
-        before = self._meter.units
+        METER.units += FRAME_UNITS
         frame = self._redact(item)
-        self._charge(connection, item, self._meter.units - before)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
+            self._answers += not frame.flags & FrameFlags.ORPHAN_RESPONSE
             request = self._let_go(exchange_id)
             if request is not None:
                 yield request
@@ -339,15 +382,7 @@ class Agent:
         yield from self._overdue(self._ts)
 
     def _redact(self, frame: Frame) -> Frame:
-        return redact(frame, self._field_hash, self._meter)
-
-    def _charge(self, connection: Connection, frame: Frame, units: int) -> None:
-        """Book what a frame took with its connection."""
-        is_answer = frame.direction == "response" and not frame.flags & FrameFlags.ORPHAN_RESPONSE
-        before = self._budgets.refused
-        self._budgets.charge(connection, units, frame.size, is_answer=is_answer)
-        if self._budgets.refused > before:
-            self.stats.notices["work_refused"] += 1
+        return redact(frame, self._field_hash)
 
     def _hold(self, exchange_id: str, request: Frame | Held) -> None:
         self._held[exchange_id] = request

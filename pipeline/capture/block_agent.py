@@ -7,6 +7,7 @@ It loads compiled code, which takes seconds.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,8 @@ from pipeline.capture.agent import MAX_BUFFERED_BYTES, Agent
 from pipeline.capture.block import Block, block_of
 from pipeline.capture.columns import Row, tables_of
 from pipeline.capture.connection import Connection
-from pipeline.capture.lanes import Lanes
+from pipeline.capture.flow_marks import FlowMarks, Ints
+from pipeline.capture.lanes import Harvest, Lanes
 from pipeline.capture.link import Segment
 from pipeline.capture.packet import Packet
 from pipeline.capture.packet_kernel import SEGMENT, Segments
@@ -30,7 +32,8 @@ class BlockAgent(Agent):
     def __init__(self, agent: Agent) -> None:
         """Go on where ``agent`` stands; it must not be used any more."""
         vars(self).update(vars(agent))
-        self._lanes = Lanes(self._policy, self._redact_of)
+        self._lanes = Lanes(self._policy, self._redact)
+        self._marks = FlowMarks()
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """See Agent.take."""
@@ -48,7 +51,10 @@ class BlockAgent(Agent):
             for number in range(len(block)):
                 yield from super().take(block.packet(number))
             return
+        if self._lanes.forget_flows():
+            self._marks.clear()
         if len(block):
+            self._budgets.pass_time(int(block.ts[0]))
             self._lanes.leave_silent(int(block.ts.max()) - self._idle_us)
         flows = self._lanes.flows
         segments = flows.dissect(block)
@@ -65,25 +71,59 @@ class BlockAgent(Agent):
             self._hold(exchange_id, row)
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
-        for connection, _ in harvest.touched:
-            if self._budgets.is_muted(connection):
-                self._lanes.expel(connection)
-        touched = yield from self._take_rest(block, segments, others, harvest.rest.tolist())
+        yield from self._counted(self._charge_lanes(harvest))
+        rest = self._skip_refused(block, segments, harvest.rest)
+        touched = yield from self._take_rest(block, segments, others, rest)
         self.stats.packets += len(block)
         self._ts = max([self._ts, *block.ts[-1:].tolist()])
         self._tracker.last_ts = self._ts
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._overdue(self._ts))
         for connection in touched:
-            if connection in self._sessions and not self._budgets.is_muted(connection):
-                self._lanes.enter(connection, self._sessions[connection])
+            self._place(connection)
 
-    def _redact_of(self, frame: Frame, connection: Connection) -> Frame:
-        """Redact a frame of a lane, at its connection's expense."""
-        before = self._meter.units
-        redacted = super()._redact(frame)
-        self._charge(connection, frame, self._meter.units - before)
-        return redacted
+    def _place(self, connection: Connection) -> None:
+        """How a connection goes on: in a lane, packet by packet, or unread."""
+        session = self._sessions.get(connection)
+        if session is None:
+            return
+        flow = self._lanes.flows.number(connection.a, connection.b)
+        if not self._budgets.admits(connection):
+            self._marks.mute(flow, connection)
+        elif session.verdict and not session.recognised:
+            self._marks.settle(flow, connection)
+        else:
+            self._marks.free(flow, is_known=self._budgets.is_known(connection))
+            self._lanes.enter(connection, session)
+
+    def _charge_lanes(self, harvest: Harvest) -> Iterator[Frame | Gap]:
+        """Book what the lanes did frame by frame; the rest costs next to nothing."""
+        for work in harvest.work:
+            if not self._budgets.charge(work.connection, work.units, work.size, work.ts, work.answers):
+                self._lanes.expel(work.connection)
+                yield from self._refuse(work.connection, work.ts)
+                self._place(work.connection)
+            elif work.answers:
+                self._marks.free(work.flow, is_known=True)
+
+    def _skip_refused(self, block: Block, segments: Segments, rest: Ints) -> list[int]:
+        """Of the packets that no lane takes those that are to be read."""
+        taken, skipped = self._marks.split(segments, rest)
+        for flow, connection, numbers in skipped:
+            if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
+                self._marks.free(flow)
+                taken = np.sort(np.concatenate((taken, numbers)))
+                continue
+            ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
+            self._tracker.touch(connection, ts)
+            if self._budgets.admits(connection):
+                continue  # it speaks something else
+            for side in (0, 1):
+                some = numbers[segments.side[numbers] == side]
+                payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
+                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, ts)
+            self._place(connection)
+        return cast("list[int]", taken.tolist())
 
     def _redact(self, frame: Frame) -> Frame:
         sealed = KafkaBulk.sealed(frame) if frame.protocol == "kafka" else None
@@ -95,14 +135,20 @@ class BlockAgent(Agent):
         """Take the packets that no lane takes; gives the connections that they brought news of."""
         touched: dict[Connection, None] = {}
         for number in numbers:
-            is_plain = segments.kind[number] == SEGMENT
-            segment = self._lanes.flows.segment(block, segments, number) if is_plain else others.get(number)
+            if segments.kind[number] != SEGMENT:
+                segment = others.get(number)
+            elif self._budgets.is_dry and not self._marks.is_known(int(segments.flow[number])):
+                self._budgets.skip(None, 0, int(segments.length[number]), int(block.original[number]), self._ts)
+                continue
+            else:
+                segment = self._lanes.flows.segment(block, segments, number)
             if segment is not None:
                 self._ts = int(block.ts[number])
                 self._tracker.last_ts = int(block.ts[number - 1]) if number else self._tracker.last_ts
-                for event in self._tracker.take(segment, self._ts):
-                    touched[event.connection] = None
-                    yield from self._counted(self._event(event))
+                yield from self._take_segment(segment, self._ts, int(block.original[number]))
+                connection = self._tracker.find(segment.source, segment.destination)
+                if connection is not None:
+                    touched[connection] = None
         return touched
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:

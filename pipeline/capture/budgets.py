@@ -1,99 +1,214 @@
 """How much work may a connection cause? More the more it has sent, and the more of it was answered.
 
-Each frame is bounded by itself (decoder.work); a stranger may still send many of the worst. So every connection has a
-bucket of work units (about a microsecond each) that what it sends refills. One whose bucket is empty goes on with its
-bytes counted, not read, until it has refilled by half. Connections of which nothing was answered yet share one more
-bucket: a thousand of them may not do what one may not.
+Each frame is bounded by itself (decoder.work); a stranger may still send many of the worst, or a million packets of one
+byte. So every connection has a bucket of work units (about a microsecond each) that its bytes, its answers and the
+capture's own time refill. One whose bucket is empty goes on with its bytes counted, not read, until it has refilled by
+half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
+not. When that one is empty only connections are read that have been answered before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from decoder import limits
+from pipeline.capture.connection import Connection
 
-STRANGER_UNITS = 50_000
-"""What a connection may cause before anything that it sent was answered. Twenty messages of 420 bytes, each made of
-1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any."""
+PACKET_UNITS = 20
+"""What a packet takes that is read by itself: dissecting it and putting it in order."""
 
-STRANGER_UNITS_PER_BYTE = 1
-"""What such a connection gets back for a byte. A value that is not compressed takes two bytes at least."""
+CONNECTION_UNITS = 60
+"""What a connection takes to be remembered and forgotten."""
 
-KNOWN_UNITS = 1_000_000
-"""What a connection may cause whose requests are answered."""
+FRAME_UNITS = 30
+"""What a frame takes beside what is inside: cut out, paired, held back, written."""
 
-KNOWN_UNITS_PER_BYTE = limits.WORK_PER_BYTE
-"""What it gets back for a byte: as much as a frame may cause by its size, so that honest ones never run dry."""
+HELD_UNITS = 10
+"""What a request takes that waits for its response."""
 
-UNITS_PER_ANSWER = 2 * limits.WORK_FLOOR
-"""What it gets back for an exchange: what its two frames may cause whatever their size. Who answers works as well."""
+_SECOND_US = 1_000_000
 
-ALL_STRANGERS_UNITS = 2_000_000
-"""What all connections without an answer may cause together before they are not read: an attacker can open any number
-of them. Refilled like the others."""
+
+class WorkLimits(BaseModel):
+    """What reading may cost the agent. A unit is about a microsecond of one core.
+
+    The work of a single frame is bounded by its size besides, alike for every reader (decoder/limits.py).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bytes_per_unit: int = Field(
+        default=20,
+        ge=1,
+        description="Bytes on the wire that pay for a unit: hostile bytes cost a second of CPU for each 20 MB. An "
+        "attacker who sends what is dear to read (one byte a packet, compressed documents of empty values) runs dry",
+    )
+    stranger_units: int = Field(
+        default=50_000,
+        ge=1,
+        description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
+        "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
+    )
+    strangers_units: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="The same of all connections without an answer together: an attacker can open any number of them",
+    )
+    strangers_units_per_second: int = Field(
+        default=200_000,
+        ge=0,
+        description="What these get back together in a second of the capture, so that honest clients which connect "
+        "often, and captures of one direction, are read: a fifth of a core. A flood of SYN packets gets no more",
+    )
+    known_units: int = Field(
+        default=2_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
+    )
+    known_units_per_second: int = Field(
+        default=500_000,
+        ge=0,
+        description="What it gets back in a second of the capture: half a core. One client with an answered request "
+        "may not take all of it by sending what is dear to read",
+    )
+    units_per_answer: int = Field(
+        default=limits.WORK_FLOOR // 2,
+        ge=0,
+        description="What it gets back for a request with its response: whoever answers works as well",
+    )
 
 
 @dataclass(slots=True)
 class _Bucket:
-    level: int
+    level: float
+    since: int
+    """Capture time up to which it has been refilled, µs."""
+    taken: float = 0.0
+    """What it took of the strangers' bucket."""
     is_known: bool = False
     is_muted: bool = False
-
-    @property
-    def capacity(self) -> int:
-        return KNOWN_UNITS if self.is_known else STRANGER_UNITS
+    skipped: list[int] = field(default_factory=lambda: [0, 0])
 
 
 class Budgets:
-    """The buckets of all connections, by their keys.
+    """The buckets of all connections.
 
     Attributes:
         refused: connections that ran dry, each time counted.
+        is_dry: whether strangers are not read.
+        unseen: bytes of connections that were never looked at, because strangers were not read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: WorkLimits | None = None) -> None:
         self.refused = 0
-        self._buckets: dict[object, _Bucket] = {}
-        self._strangers = ALL_STRANGERS_UNITS
+        self.is_dry = False
+        self.unseen = 0
+        self._allowed = allowed or WorkLimits()
+        self._buckets: dict[Connection, _Bucket] = {}
+        self._strangers = float(self._allowed.strangers_units)
+        self._since: int | None = None
 
-    def charge(self, key: object, units: int, wire_bytes: int, *, is_answer: bool) -> None:
-        """Book a frame: the work that it took, its bytes on the wire, whether it answers a request that was seen."""
-        bucket = self._buckets.get(key)
+    def pass_time(self, ts: int) -> None:
+        """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""
+        if self._since is not None and ts > self._since:
+            self._refill_strangers((ts - self._since) * self._allowed.strangers_units_per_second / _SECOND_US)
+        self._since = ts if self._since is None else max(ts, self._since)
+
+    def admits(self, connection: Connection | None) -> bool:
+        """Whether the next packet of a connection (None: one not seen before) is to be read."""
+        bucket = self._buckets.get(connection) if connection is not None else None
         if bucket is None:
-            if not is_answer and units <= wire_bytes * STRANGER_UNITS_PER_BYTE:
-                return  # it stays as it is: full
-            bucket = self._buckets[key] = _Bucket(STRANGER_UNITS)
-        if is_answer:
+            return not self.is_dry
+        return not bucket.is_muted and (bucket.is_known or not self.is_dry)
+
+    def is_known(self, connection: Connection) -> bool:
+        """Whether anything that the connection sent was answered."""
+        bucket = self._buckets.get(connection)
+        return bucket is not None and bucket.is_known
+
+    def charge(self, connection: Connection, units: int, wire_bytes: int, ts: int, answers: int = 0) -> bool:
+        """Book what reading some bytes took. False: the connection is not to be read on for now.
+
+        Args:
+            connection: whose bytes they were.
+            units: the work.
+            wire_bytes: how many bytes, those of the packets' headers included.
+            ts: capture time, µs.
+            answers: responses among them to requests that were seen.
+        """
+        allowed = self._allowed
+        bucket = self._buckets.get(connection)
+        if bucket is None:
+            bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
+        if answers:
             if not bucket.is_known:
-                bucket.is_known, bucket.level = True, KNOWN_UNITS
-            bucket.level += UNITS_PER_ANSWER
+                bucket.is_known, bucket.level = True, allowed.known_units
+                self._refill_strangers(bucket.taken)
+            bucket.level += answers * allowed.units_per_answer
+        paid = wire_bytes / allowed.bytes_per_unit
         if not bucket.is_known:
-            self._strangers = min(ALL_STRANGERS_UNITS, self._strangers + wire_bytes * STRANGER_UNITS_PER_BYTE - units)
-        self._refill(bucket, wire_bytes, units)
-        if not bucket.is_muted and (bucket.level < 0 or (self._strangers < 0 and not bucket.is_known)):
+            bucket.taken += units - paid
+            self.charge_strangers(units, wire_bytes)
+        self._refill(bucket, paid, ts)
+        bucket.level -= units
+        if bucket.level < 0 and not bucket.is_muted:
             bucket.is_muted = True
             self.refused += 1
+        return not bucket.is_muted
 
-    def skip(self, key: object, wire_bytes: int) -> bool:
-        """Whether the next bytes of a connection are to be counted only; if so, they refill its bucket."""
-        bucket = self._buckets.get(key)
-        if bucket is None or not bucket.is_muted:
-            return False
-        self._refill(bucket, wire_bytes, 0)
+    def charge_strangers(self, units: int, wire_bytes: int) -> None:
+        """Book what was done for bytes of no connection, or of one without an answer."""
+        paid = wire_bytes / self._allowed.bytes_per_unit
+        self._strangers = min(float(self._allowed.strangers_units), self._strangers + paid - units)
+        self.is_dry = self.is_dry or self._strangers < 0
+
+    def skip(self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int) -> bool:
+        """Count bytes that were not read, which refill the bucket. True: the connection may be read again.
+
+        Args:
+            connection: whose bytes they were; None: of one that was never looked at.
+            direction: 0 or 1, as the connection's.
+            payload: bytes of TCP's payload.
+            wire_bytes: bytes in all.
+            ts: capture time, µs.
+        """
+        paid = wire_bytes / self._allowed.bytes_per_unit
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None or connection is None:
+            self.unseen += payload
+            self._refill_strangers(paid)
+            return not self.is_dry
+        bucket.skipped[direction] += payload
+        self._refill(bucket, paid, ts)
         if not bucket.is_known:
-            self._strangers = min(ALL_STRANGERS_UNITS, self._strangers + wire_bytes * STRANGER_UNITS_PER_BYTE)
-        bucket.is_muted = bucket.level < bucket.capacity // 2 or (not bucket.is_known and self._strangers < 0)
-        return True
+            self._refill_strangers(paid)
+        if bucket.is_muted and bucket.level >= self._capacity(bucket) / 2:
+            bucket.is_muted, bucket.skipped = False, [0, 0]  # what follows tells by its numbers what is missing
+        return self.admits(connection)
 
-    def is_muted(self, key: object) -> bool:
-        """Whether a connection's bytes are counted, not read."""
-        bucket = self._buckets.get(key)
-        return bucket is not None and bucket.is_muted
+    def take_skipped(self, connection: Connection) -> tuple[int, int]:
+        """Bytes of both directions that were not read since this was asked the last time."""
+        bucket = self._buckets.get(connection)
+        if bucket is None:
+            return 0, 0
+        skipped, bucket.skipped = bucket.skipped, [0, 0]
+        return skipped[0], skipped[1]
 
-    def forget(self, key: object) -> None:
+    def forget(self, connection: Connection) -> None:
         """A connection is over."""
-        self._buckets.pop(key, None)
+        self._buckets.pop(connection, None)
 
-    def _refill(self, bucket: _Bucket, wire_bytes: int, units: int) -> None:
-        per_byte = KNOWN_UNITS_PER_BYTE if bucket.is_known else STRANGER_UNITS_PER_BYTE
-        bucket.level = min(bucket.capacity, bucket.level + wire_bytes * per_byte - units)
+    def _capacity(self, bucket: _Bucket) -> int:
+        return self._allowed.known_units if bucket.is_known else self._allowed.stranger_units
+
+    def _refill(self, bucket: _Bucket, paid: float, ts: int) -> None:
+        if bucket.is_known and ts > bucket.since:
+            paid += (ts - bucket.since) * self._allowed.known_units_per_second / _SECOND_US
+        bucket.since = max(bucket.since, ts)
+        bucket.level = min(self._capacity(bucket), bucket.level + paid)
+
+    def _refill_strangers(self, units: float) -> None:
+        most = self._allowed.strangers_units
+        self._strangers = min(float(most), self._strangers + units)
+        if self.is_dry and self._strangers >= most / 2:
+            self.is_dry = False

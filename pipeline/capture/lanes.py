@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
 from decoder.model import Frame, PayloadPolicy
+from decoder.work import METER
 from pipeline.capture.block import BLOCK_PACKETS, Block
+from pipeline.capture.budgets import FRAME_UNITS, HELD_UNITS
 from pipeline.capture.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
@@ -105,6 +107,25 @@ class Flows:
             find_flow(self._keys, self._slots, flow, keys[flow])
 
 
+class Work(NamedTuple):
+    """What a connection cost in a block, in units of decoder.work, and what it brought.
+
+    Attributes:
+        connection, flow: whose it was, and the number of its flow.
+        ts: capture time of its last byte, µs.
+        units: for frames that had to be looked at one by one; all else costs next to nothing.
+        size: bytes of its frames.
+        answers: responses among them.
+    """
+
+    connection: Connection
+    flow: int
+    ts: int
+    units: int
+    size: int
+    answers: int
+
+
 @dataclass(slots=True)
 class Harvest:
     """What the lanes made of a block.
@@ -114,6 +135,7 @@ class Harvest:
         held: requests without a response yet, by exchange id.
         answered: exchange ids of requests that were held before, and have their response now.
         touched: connections that had packets, in the order of the newest of each, and when that was captured (µs).
+        work: what it cost, by connection.
         rest: numbers of the packets that the tracker must read, in order.
     """
 
@@ -121,6 +143,7 @@ class Harvest:
     held: list[tuple[str, Row]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     touched: list[tuple[Connection, int]] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
     rest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
@@ -156,7 +179,7 @@ class _Past:
 class Lanes:
     """All lanes of a capture."""
 
-    def __init__(self, policy: PayloadPolicy, redact: Callable[[Frame, Connection], Frame]) -> None:
+    def __init__(self, policy: PayloadPolicy, redact: Callable[[Frame], Frame]) -> None:
         self.flows = Flows()
         self._policy: PayloadPolicy = policy
         self._redact = redact
@@ -303,11 +326,16 @@ class Lanes:
                 for seq, (start, end) in zip(segments.seq[numbers].tolist(), places, strict=True):
                     half.remember(half.position(seq), past.block.data[start:end].tobytes())
 
+    def forget_flows(self) -> bool:
+        """Number the flows anew, if there are too many; whether that was so. Not while a block is under way."""
+        if self.flows.count <= MAX_FLOWS:
+            return False
+        self.leave_all()
+        self._past.clear()
+        self.flows = Flows()
+        return True
+
     def _make_room(self) -> None:
-        if self.flows.count > MAX_FLOWS:
-            self.leave_all()
-            self._past.clear()
-            self.flows = Flows()
         if len(self._lane_of) <= self.flows.count:
             more = max(len(self._lane_of), self.flows.count + 1)
             self._lane_of = np.concatenate((self._lane_of, np.full(more, -1, np.int64)))
@@ -381,15 +409,31 @@ class Lanes:
             frames.ts_end, frames.ordinal, frames.api_key, frames.api_version, frames.correlation_id, frames.flags,
         )  # fmt: skip
         labels = [self._labels(int(lane)) for lane in lanes]
+        units = HELD_UNITS * np.bincount(number_of[is_held], minlength=len(lanes))
         for index, frame in zip(to_redact.tolist(), frames_of(rows.at(to_redact), labels), strict=True):
             begin = int(rows.begin[index])
-            redacted = self._redact(frame, self._lane(int(lanes[number_of[index]])).connection)
+            before = METER.units
+            redacted = self._redact(frame)
+            units[number_of[index]] += METER.units - before + FRAME_UNITS
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
+        self._tell_work(lanes, number_of, units, rows, harvest)
         harvest.held = list(rows_by_id(rows.alone(np.flatnonzero(is_held)), labels))
         passed = np.flatnonzero(~is_held)
         if len(passed):
             harvest.table = table_of(rows.at(passed), labels)
+
+    def _tell_work(self, lanes: Ints, which: Ints, units: Ints, rows: Rows, harvest: Harvest) -> None:
+        """What each lane's connection cost and brought."""
+        sizes = np.bincount(which, rows.size, len(lanes)).astype(np.int64)
+        answers = np.bincount(which[(rows.is_response == 1) & (rows.api_key >= 0)], minlength=len(lanes))
+        last = np.zeros(len(lanes), np.int64)
+        np.maximum.at(last, which, rows.ts_end)
+        columns = zip(lanes.tolist(), last.tolist(), units.tolist(), sizes.tolist(), answers.tolist(), strict=True)
+        for lane, ts, spent, size, answered in columns:
+            if size:
+                found = self._lane(lane)
+                harvest.work.append(Work(found.connection, found.flow, ts, spent, size, answered))
 
     def _lane(self, lane: int) -> _Lane:
         found = self._lanes[lane]

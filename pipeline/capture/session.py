@@ -105,6 +105,7 @@ class Session:
         self._early = Recognition(connection, protocols)
         self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
         self._sides: dict[int, _Side] = {}
+        self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
         self._pairer: Pairer
         self._labels: Labels
         self._exchanges = 0  # ordinals below it were given out
@@ -139,15 +140,26 @@ class Session:
         elif not self.verdict:
             yield from self._settle(self._early.take(event))
 
-    def note_refusal(self, event: StreamEvent) -> None:
-        """The bytes of an event are counted, not read: what it cost to read the connection is used up."""
+    def refuse(self, ts: int) -> Iterator[Frame | Gap]:
+        """Its bytes are counted from now on, not read, for they cost too much; free the memory."""
         if not self.recognised and not self.verdict:
             self._early.give_up()
             self.verdict = REFUSED
-        side = self._sides.get(event.direction)
-        if side is not None:
-            side.gap = side.gap or _OpenGap(event.ts)
+        yield from self.relieve(ts)
+        for side in self._sides.values():
+            side.gap = side.gap or _OpenGap(ts)
             side.gap.method = REFUSED
+
+    def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
+        """So many bytes of each direction were not read, and nothing that follows tells it."""
+        if self.verdict == REFUSED:
+            self._refused = [(way, count, ts) for way, count in enumerate(skipped) if count]
+        for way, count in enumerate(skipped):
+            side = self._sides.get(way)
+            if count and side is not None:
+                side.gap = side.gap or _OpenGap(ts)
+                side.gap.bytes_lost += count
+                side.gap.method = REFUSED
 
     def relieve(self, ts: int) -> Iterator[Frame | Gap]:
         """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
@@ -166,6 +178,9 @@ class Session:
             yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._outcome(side, side.framer.close(), ts)
             yield from self._tell_gap(side)
+        for way, count, since in self._refused:
+            direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
+            yield Gap(self._agent_id, self._connection_id(), 0, direction, since, count, REFUSED, 0.0)
 
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
@@ -285,14 +300,18 @@ class Session:
         connection = self._connection
         self.recognised, self.verdict = True, protocol.name
         ends = [readable(connection.a), readable(connection.b)]
-        connection_id = _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         if connection.client_isn is not None:
             flow_id = _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
         else:  # joined midway: the first packet is the best there is
             flow_id = _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         self._labels = Labels(
-            self._agent_id, self._policy, protocol.name, connection_id, flow_id, ends[client], ends[1 - client]
+            self._agent_id, self._policy, protocol.name, self._connection_id(), flow_id, ends[client], ends[1 - client]
         )
+
+    def _connection_id(self) -> str:
+        connection = self._connection
+        ends = [readable(connection.a), readable(connection.b)]
+        return _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
 
     def _is_from_start(self, way: int) -> bool:
         return not self._early.dropped[way] and self._connection.opened_in_capture(way)

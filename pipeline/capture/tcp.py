@@ -24,7 +24,8 @@ IDLE_US = 15 * 60 * 1_000_000
 connections idle for 10 minutes (connections.max.idle.ms), MongoDB's peers send keepalives every 2."""
 
 SWEEP_EVERY = 1024
-"""Segments between two looks at connections that wait for something but have gone silent."""
+"""Segments at least between two looks at connections that wait for something but have gone silent. With more of them
+than this it is one look for each segment that came: a crowd with a hole each must not be gone through all the time."""
 
 
 class Kind(Enum):
@@ -55,11 +56,6 @@ class StreamEvent(NamedTuple):
     conflict: int = 0
 
 
-def unread(event: StreamEvent) -> StreamEvent:
-    """The same bytes as a loss: nobody looks at them."""
-    return event._replace(kind=Kind.LOST, data=b"", lost=len(event.data), conflict=0)
-
-
 class Tracker:
     """All connections of one capture.
 
@@ -74,6 +70,7 @@ class Tracker:
         self.notices: Counter[str] = Counter() if notices is None else notices
         self.buffered = 0
         self.segments = 0
+        self._next_sweep = SWEEP_EVERY
         self._idle_us = idle_us
         self._connections: OrderedDict[tuple[Endpoint, Endpoint], Connection] = OrderedDict()
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
@@ -84,8 +81,9 @@ class Tracker:
         now = ts if self.last_ts is None else min(ts, self.last_ts)  # one wrong time must not expire all
         yield from self._take(segment, ts, now)
         self.segments += 1
-        if self.segments % SWEEP_EVERY == 0:
+        if self.segments >= self._next_sweep:
             yield from self.sweep(now)
+            self._next_sweep = self.segments + max(SWEEP_EVERY, len(self._waiting))
         self.last_ts = ts
 
     def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from decoder import Codec, limits
 from decoder.errors import DecodeError, ErrorCode
-from decoder.mongodb.documents import Budget, as_json, check, fields, walk
+from decoder.mongodb.documents import as_json, check, fields, most_values, walk
 from tests.decoder.mongodb.build import command, element, raw, text
 
 INT32, INT64, DOUBLE = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<d")
@@ -277,7 +277,7 @@ def test_whoever_walks_a_changed_document_stays_in_it(document, at, value):
 
 
 def outcome(walker, data: bytes) -> tuple:
-    budget = Budget()
+    budget = most_values()
     try:
         for _ in walker(data, 0, len(data), budget) or ():
             pass

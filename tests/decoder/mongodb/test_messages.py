@@ -230,7 +230,9 @@ class TestCompressed:
             assert found.status == "ok"
         else:
             assert found.error_code == "decompression_limit"
-        small = compressed(command({"insert": "orders", "blob": bytes(limits.DECOMPRESSION_FLOOR - 1000)}), compressor)
+        small = compressed(
+            command({"insert": "orders", "blob": bytes(limits.MONGODB_DECOMPRESSION_FLOOR - 1000)}), compressor
+        )
         assert decode(small).status == "ok"
 
     def test_what_is_broken_inside_is_broken_where_the_compressed_bytes_begin(self):

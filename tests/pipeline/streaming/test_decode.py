@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from decoder import Codec
+from decoder import Codec, limits
 from pipeline.arrow import arrow_schema
-from pipeline.streaming import decode_kernel
+from pipeline.streaming import decode as decode_module
+from pipeline.streaming import decode_kernel, decode_pieces
 from pipeline.streaming.decode import decode_batch
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka.encode import request
@@ -108,11 +109,40 @@ def test_the_kernel_gives_the_same_columns() -> None:
     assert compiled == plain
 
 
+@pytest.mark.parametrize("by_kernel", [False, True])
+def test_a_batch_that_fails_is_halved_until_one_row_is_left(monkeypatch: pytest.MonkeyPatch, by_kernel: bool) -> None:
+    """A column that Arrow could not hold failed the whole batch, again at each restart."""
+    name = "decode_by_kernel" if by_kernel else "decode_plainly"
+    module = decode_kernel if by_kernel else decode_module
+    whole = getattr(module, name)
+
+    def poisoned(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if b"poison" in batch.column("frame").to_pylist():
+            raise TypeError("ChunkedArray: secret")
+        return whole(codec, batch)
+
+    monkeypatch.setattr(module, name, poisoned)
+    batch = frames(*[{"frame": API_VERSIONS}] * 5, {"frame": b"poison"}, *[{"frame": API_VERSIONS}] * 5)
+    found = decode(batch, by_kernel=by_kernel)
+    assert [row.decode_status for row in found] == ["ok"] * 5 + ["malformed"] + ["ok"] * 5
+    assert (found[5].error_code, found[5].body, found[5].frame) == ("internal", None, b"poison")
+    assert found[0].api_name == found[10].api_name == "ApiVersions"
+
+
+@pytest.mark.parametrize("by_kernel", [False, True])
+def test_a_body_that_no_column_should_hold_is_left_out(monkeypatch: pytest.MonkeyPatch, by_kernel: bool) -> None:
+    monkeypatch.setattr(limits, "TEXT_FLOOR", 1)
+    monkeypatch.setattr(limits, "TEXT_PER_BYTE", 0)
+    (found,) = decode(frames({"frame": API_VERSIONS}), by_kernel=by_kernel)
+    assert (found.decode_status, found.error_code, found.error_offset) == ("partial", "body_too_large", 0)
+    assert (found.header, found.body, found.api_name) == (None, None, "ApiVersions")
+
+
 def test_a_batch_larger_than_the_kernel_takes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode_kernel, "_BYTES_AT_ONCE", 80)
+    monkeypatch.setattr(decode_pieces, "_BYTES_AT_ONCE", 80)
     batch = frames(*[{"frame": API_VERSIONS}] * 7, {"frame": b"\0"}, {"frame": API_VERSIONS + b"\0" * 50})
     assert [found.decode_status for found in decode(batch, by_kernel=True)] == ["ok"] * 7 + ["malformed"] * 2
     many = frames(*[{"frame": compressed(command({"ping": "x" * 100}), "zlib"), "protocol": "mongodb"}] * 3)
-    assert [len(piece) for piece in decode_kernel._pieces(many)] == [1, 1, 1]
+    assert [len(piece) for piece in decode_pieces.pieces(many)] == [1, 1, 1]
     assert [found.api_name for found in decode(many, by_kernel=True)] == ["ping"] * 3
     assert decode(batch.slice(0, 0), by_kernel=True) == []
