@@ -38,9 +38,9 @@ class Budget:
 
     __slots__ = ("_first_records", "_first_size", "headers", "records", "size")
 
-    def __init__(self, size: int | None = None, records: int = limits.MAX_RECORDS_PER_FRAME) -> None:
+    def __init__(self, size: int | None = None, records: int | None = None) -> None:
         self.size = self._first_size = limits.MAX_DECOMPRESSED_FRAME_BYTES if size is None else size
-        self.records = self._first_records = records
+        self.records = self._first_records = limits.MAX_RECORDS_PER_FRAME if records is None else records
         self.headers = limits.MAX_VALUES_PER_FRAME
 
     @classmethod

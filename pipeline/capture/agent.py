@@ -43,6 +43,13 @@ REPLAY_US = 600_000_000
 """Capture time that is read again at most when an agent goes on in another process. A message that has been under way
 for longer is cut off, a gap."""
 
+STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
+"""The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
+must not take half a gigabyte; brokers and clients that talk to each other may."""
+
+LOOK_AT_STRANGERS_EVERY = 8192
+"""Packets between two looks at what they keep, which goes through all connections."""
+
 _PROGRESS_EVERY = 4096
 
 
@@ -167,8 +174,8 @@ class Agent:
         segment = self._dissector.segment(packet)
         if segment is not None:
             yield from self._take_segment(segment, packet.ts_us, packet.original_length)
-            if self._kept() > MAX_BUFFERED_BYTES:
-                yield from self._counted(self._relieve())
+            is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
+            yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
@@ -346,11 +353,25 @@ class Agent:
         """Bytes kept for all connections."""
         return self._tracker.buffered + self._buffered_bytes
 
-    def _relieve(self) -> Iterator[Frame | Gap]:
-        """Cut short the connections that keep the most."""
-        kept = {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections() if not c.is_over()}
+    def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
+        """Cut connections short if all together keep too much; ``is_time``: or if strangers do."""
+        if kept > MAX_BUFFERED_BYTES:
+            yield from self._relieve(self._by_connection(), kept - RELIEVED_BYTES)
+        elif is_time and kept > STRANGERS_BUFFERED_BYTES:
+            strangers = {c: size for c, size in self._by_connection().items() if not self._budgets.is_known(c)}
+            too_much = sum(strangers.values()) - STRANGERS_BUFFERED_BYTES * 3 // 4
+            if too_much > STRANGERS_BUFFERED_BYTES // 4:
+                yield from self._relieve(strangers, too_much)
+
+    def _by_connection(self) -> dict[Connection, int]:
+        """Bytes kept for each."""
+        return {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections() if not c.is_over()}
+
+    def _relieve(self, kept: dict[Connection, int], too_much: int) -> Iterator[Frame | Gap]:
+        """Cut short those of some connections that keep the most."""
+        target = self._kept() - too_much
         for connection in sorted(kept, key=kept.__getitem__, reverse=True):
-            if self._kept() <= RELIEVED_BYTES:
+            if self._kept() <= target:
                 return
             self.stats.notices["memory_relieved"] += 1
             for event in self._plain(self._tracker.relieve(connection, self._ts)):

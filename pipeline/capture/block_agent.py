@@ -152,14 +152,15 @@ class BlockAgent(Agent):
         return touched
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:
-        """Cut short the connections that keep the most, those in lanes as well, if all together keep too much."""
-        if self._kept() + self._lanes.buffered <= MAX_BUFFERED_BYTES:
-            return
-        self._lanes.leave_all()
-        for connection in self._tracker.connections():
-            session = self._sessions.get(connection)
-            self._account(connection, session.buffered if session is not None else 0)
-        yield from self._relieve()
+        """Cut connections short, those in lanes as well, if all together keep too much."""
+        kept = self._kept() + self._lanes.buffered
+        if kept > MAX_BUFFERED_BYTES:
+            self._lanes.leave_all()
+            for connection in self._tracker.connections():
+                session = self._sessions.get(connection)
+                self._account(connection, session.buffered if session is not None else 0)
+            kept = self._kept()
+        yield from self._relieve_if_needed(kept, is_time=True)
 
     def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:
         """By number of the packet those that are not the plain sort."""

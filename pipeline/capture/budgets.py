@@ -46,24 +46,25 @@ class WorkLimits(BaseModel):
         "attacker who sends what is dear to read (one byte a packet, compressed documents of empty values) runs dry",
     )
     stranger_units: int = Field(
-        default=50_000,
+        default=1_000_000,
         ge=1,
         description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
         "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
     )
     strangers_units: int = Field(
-        default=1_000_000,
+        default=4_000_000,
         ge=1,
         description="The same of all connections without an answer together: an attacker can open any number of them",
     )
     strangers_units_per_second: int = Field(
         default=200_000,
         ge=0,
-        description="What these get back together in a second of the capture, so that honest clients which connect "
-        "often, and captures of one direction, are read: a fifth of a core. A flood of SYN packets gets no more",
+        description="What these get back, each and all together, in a second of the capture, so that honest clients "
+        "which connect often, and captures of one direction, are read: a fifth of a core. A flood of SYN packets gets "
+        "no more",
     )
     known_units: int = Field(
-        default=2_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
+        default=4_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
     )
     known_units_per_second: int = Field(
         default=500_000,
@@ -202,8 +203,10 @@ class Budgets:
         return self._allowed.known_units if bucket.is_known else self._allowed.stranger_units
 
     def _refill(self, bucket: _Bucket, paid: float, ts: int) -> None:
-        if bucket.is_known and ts > bucket.since:
-            paid += (ts - bucket.since) * self._allowed.known_units_per_second / _SECOND_US
+        if ts > bucket.since:
+            allowed = self._allowed
+            per_second = allowed.known_units_per_second if bucket.is_known else allowed.strangers_units_per_second
+            paid += (ts - bucket.since) * per_second / _SECOND_US
         bucket.since = max(bucket.since, ts)
         bucket.level = min(self._capacity(bucket), bucket.level + paid)
 

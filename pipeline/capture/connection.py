@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
-from pipeline.capture.reassembly import NEAR_BYTES, HalfStream, Piece
+from pipeline.capture.reassembly import NEAR_BYTES, SEGMENT_BYTES, HalfStream, Piece
 from pipeline.capture.state import ConnectionState, HalfState
 
 GRACE_SEGMENTS = 64
@@ -44,6 +44,11 @@ class Connection:
         notices: counts what is unusual, by name; see pipeline.capture.stats.NOTICES.
         accounted: what was last taken for :attr:`buffered` in the sum over all connections.
     """
+
+    __slots__ = (
+        "__weakref__", "_held", "_held_bytes", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
+        "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices",
+    )  # fmt: skip
 
     def __init__(self, segment: Segment, ts: int, notices: Counter[str] | None = None) -> None:
         self.a: Endpoint = segment.source
@@ -121,9 +126,10 @@ class Connection:
 
     @property
     def buffered(self) -> int:
-        """Bytes kept."""
+        """Bytes of memory that it takes beside itself."""
         one, two = self.halves
-        return one.pending_bytes + two.pending_bytes + one.recent_bytes + two.recent_bytes + self._held_bytes
+        held = sum(len(pieces) for pieces in self._held)
+        return one.kept + two.kept + self._held_bytes + SEGMENT_BYTES * held
 
     def is_over(self) -> bool:
         """Whether both sides closed it, one reset it, or :meth:`end` was called."""

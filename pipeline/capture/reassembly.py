@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decoder.work import METER
+
 MAX_PENDING_BYTES = 16 * 1024 * 1024
 """Bytes kept behind a hole. A receiver's window is rarely larger, so the missing bytes were lost by the capture, and
 a sender that never fills a hole must not fill our memory."""
@@ -28,6 +30,12 @@ RECENT_BYTES = 64 * 1024
 RECENT_SEGMENTS = 128
 """Delivered bytes, and segments of them, that are kept to compare with copies that come later. A copy of what is
 older is not compared."""
+
+SEGMENT_BYTES = 256
+"""What a segment takes that is kept, beside its bytes."""
+
+_COMPARED_IN_A_UNIT, _OVERLAP_UNITS = 4, 2
+"""Work (see decoder.work): delivered segments that a copy is compared with, and a waiting one that it covers."""
 
 _MODULUS = 1 << 32
 
@@ -79,6 +87,11 @@ class HalfStream:
         recent_bytes: delivered bytes kept to compare with copies.
     """
 
+    __slots__ = (
+        "_far_ack", "_lowest", "_pending", "_recent", "acked", "fin", "first", "isn", "next", "pending_bytes",
+        "recent_bytes",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.isn: int | None = None
         self.first: int | None = None
@@ -90,7 +103,7 @@ class HalfStream:
         self._lowest: int | None = None  # of the positions seen before the begin is settled
         self._far_ack: int | None = None
         self._pending: list[_Pending] = []
-        self._recent: deque[tuple[int, bytes]] = deque()
+        self._recent: deque[tuple[int, bytes]] | None = None  # an empty one takes more than all else of a connection
 
     def synchronise(self, seq: int) -> None:
         """A SYN, or the answer to one, gave the initial sequence number; the first byte follows it."""
@@ -146,6 +159,12 @@ class HalfStream:
             return pieces + self._deliver(segment)
         self._keep(segment)
         return pieces + self.drain()
+
+    @property
+    def kept(self) -> int:
+        """Bytes of memory that waiting and delivered segments take."""
+        segments = len(self._pending) + len(self._recent or ())
+        return self.pending_bytes + self.recent_bytes + SEGMENT_BYTES * segments
 
     def has_hole(self) -> bool:
         """Whether bytes are missing that a later segment, its FIN or the receiver's acknowledgement speaks of."""
@@ -206,7 +225,7 @@ class HalfStream:
 
     def forget_recent(self) -> None:
         """Free what is kept of delivered bytes: copies of them are no longer compared."""
-        self._recent.clear()
+        self._recent = None
         self.recent_bytes = 0
 
     @property
@@ -240,10 +259,13 @@ class HalfStream:
 
     def remember(self, start: int, data: bytes) -> None:
         """Keep delivered bytes, to compare them with copies that may come."""
-        self._recent.append((start, data))
+        recent = self._recent
+        if recent is None:
+            recent = self._recent = deque()
+        recent.append((start, data))
         self.recent_bytes += len(data)
-        while self.recent_bytes > RECENT_BYTES or len(self._recent) > RECENT_SEGMENTS:
-            self.recent_bytes -= len(self._recent.popleft()[1])
+        while self.recent_bytes > RECENT_BYTES or len(recent) > RECENT_SEGMENTS:
+            self.recent_bytes -= len(recent.popleft()[1])
 
     def _held_by_receiver(self) -> int:
         return self.acked if self.fin is None else min(self.acked, self.fin)
@@ -270,7 +292,9 @@ class HalfStream:
     def _conflicts(self, start: int, data: bytes, ts: int) -> list[Piece]:
         """Where a copy of delivered bytes differs from them."""
         pieces = []
-        for there, known in self._recent:
+        recent = self._recent or ()
+        METER.units += len(recent) // _COMPARED_IN_A_UNIT
+        for there, known in recent:
             differs = _difference(there, known, start, data)
             if differs is not None:
                 pieces.append(Piece(b"", 0, ts, None, differs[0], differs[1] - differs[0]))
@@ -291,6 +315,7 @@ class HalfStream:
             last += 1
         if at < segment.end:
             parts.append(_cut(segment, at, segment.end))
+        METER.units += _OVERLAP_UNITS * (last - first)
         self._pending[first:last] = parts
         self.pending_bytes += sum(len(part.data) for part in parts)
 

@@ -36,9 +36,8 @@ def looks_like_tls(data: bytes) -> bool:
 
     A stream joined midway may begin inside a record; then several headers must follow each other.
     """
-    if _links(data, 0):
-        return True
-    return any(_links(data, match.start()) >= MIN_LINKS_MIDWAY for match in _HEADER.finditer(data))
+    links = _links(data)
+    return links.get(0, 0) > 0 or any(count >= MIN_LINKS_MIDWAY for count in links.values())
 
 
 def is_client_hello(data: bytes) -> bool:
@@ -54,15 +53,22 @@ def server_name(data: bytes) -> str | None:
         return None
 
 
-def _links(data: bytes, at: int) -> int:
-    """How many record headers stand in a row from ``at`` on; 0 if the chain breaks before the end of ``data``."""
-    count = 0
-    while at + _HEADER_BYTES <= len(data):
+def _links(data: bytes) -> dict[int, int]:
+    """By place how many record headers stand in a row from there to the end of ``data``.
+
+    From the end on, so that each header is looked at once, however many small records there are.
+    """
+    links: dict[int, int] = {}
+    for at in reversed([match.start() for match in _HEADER.finditer(data)]):
+        if at + _HEADER_BYTES > len(data):
+            continue
         length = int.from_bytes(data[at + 3 : at + 5], "big")
-        if not _HEADER.match(data, at) or not 0 < length <= _MAX_RECORD_BYTES:
-            return 0
-        count, at = count + 1, at + _HEADER_BYTES + length
-    return count
+        following = at + _HEADER_BYTES + length
+        if 0 < length <= _MAX_RECORD_BYTES:
+            behind = links.get(following, 0) if following + _HEADER_BYTES <= len(data) else 0
+            if behind or following + _HEADER_BYTES > len(data):
+                links[at] = 1 + behind
+    return links
 
 
 def _first_handshake_bytes(data: bytes) -> bytes:

@@ -75,9 +75,9 @@ def test_connections_are_bounded(monkeypatch):
 
 def test_what_is_buffered_is_counted_and_freed():
     w = Watch().feed(*handshake(), seg(0, 103, bytes(100_000)), seg(0, 200_103, b"x"))
-    assert w.tracker.buffered == 100_001
+    assert 100_001 <= w.tracker.buffered < 102_000  # what keeping a segment takes counts as well
     w.feed(seg(0, 101, b"ab"))
-    assert w.tracker.buffered < 100_001 + 2**16
+    assert w.tracker.buffered < 102_000 + 2**16
     w.finish()
     assert w.tracker.buffered == 0
 
