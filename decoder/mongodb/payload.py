@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import string
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import islice
 
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
@@ -30,19 +31,25 @@ from decoder.mongodb.documents import (
     SYMBOL,
     TIMESTAMP,
     Element,
+    fields,
     walk,
 )
 from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION, EACH, NAME, NUMBER, Rules, Types
+from decoder.mongodb.secret_text import is_secret_text, may_be_secret, units_of
+from decoder.mongodb.secrets import NAMES, SHARED, TOP_OF_REPLY, Name, is_beside
 from decoder.work import Budget
 
 _INT32 = struct.Struct("<i")
+_MOST_SIBLINGS = 1000
+"""Keys of a document that are looked at to tell what one of them means. A message of SASL has some five."""
 _TEXT = (string.ascii_letters + string.digits + "-_").encode()
 _AS_TEXT = bytes(_TEXT[byte & 63] for byte in range(256))
 """A hash as text: 6 bits a character."""
 
-_NO_SECRETS: Mapping[int, frozenset[bytes]] = {}
 _CONTAINERS = (DOCUMENT, ARRAY)
 _TEXTS = (STRING, CODE, SYMBOL)
+_READ_AS_TEXT = (STRING, BINARY, CODE, SYMBOL, SCOPED_CODE)
+"""What may hold a secret text."""
 _WIDE = (DOUBLE, OBJECT_ID, DATE, INT32, TIMESTAMP, INT64)
 
 
@@ -72,6 +79,8 @@ class Masker:
         self._original = original
         self._budget = budget
         self._policy: PayloadPolicy = policy
+        self._siblings: dict[int, tuple[tuple[int, int], frozenset[bytes]]] = {}
+        """Keys of the documents looked at last, by depth."""
         self._hash = field_hash if policy == "hash" else None
 
     def document(
@@ -81,7 +90,7 @@ class Masker:
         rules: Rules,
         *,
         is_command: bool = False,
-        secret: Mapping[int, frozenset[bytes]] = _NO_SECRETS,
+        is_reply: bool = False,
     ) -> None:
         """Overwrite what is payload or secret in a document.
 
@@ -89,12 +98,13 @@ class Masker:
             start, end: the document.
             rules: what stays, whatever the policy.
             is_command: whether its first value may name a collection.
-            secret: keys whose values are credentials, by depth.
+            is_reply: whether it may be the reply to a command with credentials.
 
         Raises:
             DecodeError: as decoder.mongodb.documents.walk; some of it was overwritten then.
         """
         known: list[Rules | Types | None] = [rules]
+        places = {0: (start, end)}
         done_until = start
         for number, element in enumerate(walk(self._original, start, end, self._budget)):
             if element.start < done_until:
@@ -104,15 +114,23 @@ class Masker:
             rule = _rule(known[-1], key)
             if is_command and number == 0:
                 rule = NAME if key in COMMANDS_ON_A_COLLECTION else NUMBER
-            if key in secret.get(element.depth, ()):
-                self._secret(element)
-                done_until = element.end
+            name = NAMES[key]
+            if name and self._is_secret(name, element, places[element.depth - 1], is_reply=is_reply):
+                done_until = self._secret(name, element, places[element.depth - 1])
             elif element.kind in _CONTAINERS and (isinstance(rule, dict) or self._policy != "none"):
                 known.append(rule)
+                places[element.depth] = (element.start, element.end)
+            elif self._policy == "full":
+                if element.kind in _READ_AS_TEXT and self._has_secret_text(element):
+                    done_until = self._secret(Name.SECRET, element, None)
+                elif element.kind == SCOPED_CODE:
+                    known.append(None)
+                    places[element.depth] = (self._scope(element), element.end)
             elif element.kind == SCOPED_CODE and self._policy != "none":
                 self._scoped_code(element)
                 known.append(None)
-            elif self._policy != "full" and not (isinstance(rule, frozenset) and element.kind in rule):
+                places[element.depth] = (self._scope(element), element.end)
+            elif not (isinstance(rule, frozenset) and element.kind in rule):
                 self._payload(element)
                 done_until = element.end
 
@@ -134,9 +152,42 @@ class Masker:
             if element.depth == 1 and not (key in keep and element.kind == STRING):
                 self._erase_value(element)
 
-    def _secret(self, element: Element) -> None:
+    def _is_secret(self, name: Name, element: Element, within: tuple[int, int], *, is_reply: bool) -> bool:
+        """Whether a value is one by its name and by what stands beside it in its document (at ``within``)."""
+        if is_reply and element.depth == 1 and name in TOP_OF_REPLY:
+            return True
+        if name not in SHARED:
+            return name is not Name.NONCE
+        return element.kind in (STRING, BINARY) and self._is_beside(name, element.depth, within)
+
+    def _is_beside(self, name: Name, depth: int, within: tuple[int, int]) -> bool:
+        seen_at, keys = self._siblings.get(depth, ((0, 0), frozenset()))
+        if seen_at != within:
+            found = islice(fields(self._original, *within), _MOST_SIBLINGS)
+            keys = frozenset(self._original[one.key_start : one.key_end] for one in found)
+            self._siblings[depth] = within, keys
+        return len(keys) == _MOST_SIBLINGS or is_beside(name, keys)
+
+    def _secret(self, name: Name, element: Element, within: tuple[int, int] | None) -> int:
+        """Overwrite a secret; returns where it ends. A sensitive command is the whole document that its name is in."""
         self.has_secrets = True
+        if name is Name.COMMAND and within is not None:
+            self._fill(*within)
+            return within[1]
         self._erase_value(element)
+        return element.end
+
+    def _has_secret_text(self, element: Element) -> bool:
+        start, end = element.start + 4, element.end - 1
+        if element.kind == BINARY:
+            start, end = start + 1 + 4 * (self._original[start] == OLD_BINARY), element.end
+        elif element.kind == SCOPED_CODE:
+            start, end = start + 4, self._scope(element) - 1
+        text = self._original[start:end]
+        if not may_be_secret(text):
+            return False
+        self._budget.take(start, units_of(text))
+        return is_secret_text(text)
 
     def _payload(self, element: Element) -> None:
         before = self.data[element.start : element.end]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from itertools import islice
 
 from decoder import limits
 from decoder.errors import DecodeError
 from decoder.model import Direction
 from decoder.mongodb.compression import COMPRESSORS
-from decoder.mongodb.documents import DOCUMENT, INT64, MIN_DOCUMENT_BYTES, STRING, fields
+from decoder.mongodb.documents import MIN_DOCUMENT_BYTES
 from decoder.mongodb.messages import Opened, open_message
-from decoder.mongodb.secrets import is_secret_collection, is_sensitive_command
-from decoder.mongodb.summary import WRAPPERS, command_place, flag_bits
+from decoder.mongodb.secrets import has_sensitive_command, is_sensitive_command, names_secret_collection
+from decoder.mongodb.summary import command_place, flag_bits
 from decoder.mongodb.wire import (
     EXHAUST_ALLOWED,
     HEADER_BYTES,
@@ -37,9 +36,6 @@ NO_RESPONSE_TO = (0, -1)
 
 LOOK_BYTES = 512
 """Bytes that tell whether a message begins well."""
-
-_MOST_KEYS = 100
-"""Keys of a command that are looked at for its collection. Drivers write it second."""
 
 _MAX_NAME_BYTES = 256
 """Database and collection together have at most 255 bytes."""
@@ -82,9 +78,8 @@ def peek_request(data: bytes) -> RequestPeek:
     place = command_place(data)
     if place is not None:
         flags = flag_bits(data)
-        return RequestPeek(
-            bool(flags & MORE_TO_COME), bool(flags & EXHAUST_ALLOWED), _is_secret(*_command_in(data, *place))
-        )
+        is_secret = has_sensitive_command(data, *place) or names_secret_collection(data)
+        return RequestPeek(bool(flags & MORE_TO_COME), bool(flags & EXHAUST_ALLOWED), is_secret)
     try:
         opened = open_message(data)
     except DecodeError:
@@ -115,42 +110,20 @@ def has_more_to_come(data: bytes) -> bool:
     return bool(read.get("flagBits", 0) & MORE_TO_COME)
 
 
-def commands_of(opened: Opened) -> list[tuple[str | None, str | None]]:
-    """A request's commands (one, if all is well), each with its collection, as far as they can be read.
-
-    The collection may have its database in front.
-    """
-    if opened.outline is None:
-        return []
-    read = opened.outline.fields
-    name, collection = read.get("commandName"), read.get("fullCollectionName")
-    places = [place for place in opened.outline.places if place.role == "command"]
-    found = [_command_in(opened.data, place.start, place.end) for place in places]
-    return [(name or command, own or collection) for command, own in found or [(None, None)]]
-
-
-def _command_in(data: bytes, start: int, end: int) -> tuple[str | None, str | None]:
-    command = collection = None
-    for number, element in enumerate(islice(fields(data, start, end), _MOST_KEYS)):
-        key = data[element.key_start : element.key_end]
-        if number == 0:
-            if element.kind == DOCUMENT and key in WRAPPERS:
-                return _command_in(data, element.start, element.end)
-            command = key.decode(errors="replace")
-        if element.kind == STRING and (number == 0 or key == b"collection"):
-            collection = data[element.start + 4 : element.end - 1].decode(errors="replace")
-        if number == 0 and element.kind != INT64:  # a cursor id: getMore names its collection further on
-            break
-    return command, collection
-
-
 def holds_credentials(opened: Opened) -> bool:
     """Whether a request, and its answer, hold credentials."""
-    return any(_is_secret(command, collection) for command, collection in commands_of(opened))
+    return names_secret_collection(opened.data) or is_sensitive(opened)
 
 
-def _is_secret(command: str | None, collection: str | None) -> bool:
-    return is_secret_collection(collection) or (command is not None and is_sensitive_command(command))
+def is_sensitive(opened: Opened) -> bool:
+    """Whether a request is, or wraps, one of the commands with credentials."""
+    outline = opened.outline
+    if outline is None:
+        return False
+    places = (place for place in outline.places if place.role == "command")
+    return is_sensitive_command(outline.fields.get("commandName", "")) or any(
+        has_sensitive_command(opened.data, place.start, place.end) for place in places
+    )
 
 
 def possible_header(data: bytes | bytearray, at: int, direction: Direction) -> Header | None:

@@ -12,13 +12,13 @@ from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, PayloadPolicy
 from decoder.mongodb.compression import CHANGED, COMPRESSED_AT, NO_COMPRESSOR, STORED, stored
 from decoder.mongodb.documents import document_end, fields, walk
+from decoder.mongodb.harmless import harmless_values, may_have_texts
 from decoder.mongodb.messages import Opened, open_message
 from decoder.mongodb.payload import Masker
-from decoder.mongodb.peek import commands_of
+from decoder.mongodb.peek import is_sensitive
 from decoder.mongodb.rules import (
     COMMAND,
     COMMAND_WITH_STATEMENTS,
-    COMMANDS_ON_A_COLLECTION,
     HELLO_REPLY,
     OLD_ERROR,
     OLD_ERROR_KEYS,
@@ -27,13 +27,8 @@ from decoder.mongodb.rules import (
     STATEMENTS,
     Rules,
 )
-from decoder.mongodb.secrets import (
-    REPLY_SECRET_FIELDS,
-    SECRET_FIELDS,
-    is_secret_collection,
-    is_sensitive_command,
-)
-from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, Place
+from decoder.mongodb.secrets import names_secret_collection
+from decoder.mongodb.wire import CHECKSUM_BYTES, HEADER_BYTES, OP_MSG, Place
 from decoder.work import CALL_UNITS, METER, Budget
 
 _MAY_BE_ANOTHERS = (
@@ -44,7 +39,6 @@ _MAY_BE_ANOTHERS = (
 _UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
 _MOST_KEYS = 1000
 """Top-level keys of a reply that are looked at to tell what it is. A reply to hello has some twenty."""
-_WITHOUT_CREDENTIALS = frozenset({name.decode() for name in COMMANDS_ON_A_COLLECTION} | {"getMore", "bulkWrite"})
 _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
 
@@ -54,8 +48,8 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 
     Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
     which something had to be overwritten is stored uncompressed (see decoder.mongodb.compression.STORED), so that
-    its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, but under the
-    policy ``full`` if the command can be read and is no credential.
+    its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, under every
+    policy: nobody can say where a credential begins in it.
     """
     if frame.flags & CHANGED:
         return frame  # it was cleaned before
@@ -86,8 +80,6 @@ def _unopened(frame: Frame, opened: Opened) -> Frame:
             return cut
         at = COMPRESSED_AT - 1  # what is changed here would be taken for what the agent stored
         return replace(cut, frame=cut.frame[:at] + bytes([NO_COMPRESSOR]) + cut.frame[at + 1 :])
-    if frame.payload_policy == "full" and not frame.flags & FrameFlags.CREDENTIALS:
-        return frame
     return _without_tail(frame, HEADER_BYTES, FrameFlags.PAYLOAD_REMOVED)
 
 
@@ -114,20 +106,13 @@ class _Cleaning:
         self._opened = opened
         self._original = opened.data
         self._is_request = frame.direction == "request"
-        commands = commands_of(opened) if self._is_request else []
-        self._is_credential = bool(frame.flags & FrameFlags.CREDENTIALS) or any(
-            command is not None and is_sensitive_command(command) for command, _ in commands
-        )
-        # A message that cannot be read to its end may hold a credential there, unless its command has none.
-        self._is_open = self._is_request and all(
-            command in _WITHOUT_CREDENTIALS if command is not None else collection is not None
-            for command, collection in commands
-        )
-        self._policy = self._policy_of([collection for _, collection in commands])
+        self._is_credential = bool(frame.flags & FrameFlags.CREDENTIALS) or (self._is_request and is_sensitive(opened))
+        self._policy = self._policy_of()
         self._data = bytearray(opened.data)
         self._budget = budget
         self._masker = Masker(self._data, opened.data, self._policy, self._budget, field_hash)
         self._flags = int(frame.flags)
+        self._has_texts = self._policy == "full" and may_have_texts(opened.data)
 
     def run(self) -> _Cleaned:
         """The message as it may be stored, and its flags."""
@@ -152,29 +137,14 @@ class _Cleaning:
     def _is_cut(self) -> bool:
         return bool(self._flags & FrameFlags.BODY_REMOVED)
 
-    def _policy_of(self, collections: list[str | None]) -> PayloadPolicy:
-        """Of what may be somebody's credentials less stays than the policy ``full`` says."""
+    def _policy_of(self) -> PayloadPolicy:
+        """Of what may be somebody's credentials less stays than the policy says: no value, and no hash of one."""
         policy = self._frame.payload_policy
-        if policy != "full":
-            return policy
-        is_secret = any(map(is_secret_collection, [*collections, self._cursor_namespace()]))
-        may_be = not self._is_request and self._frame.flags & _MAY_BE_ANOTHERS
-        return "lengths" if is_secret or may_be else "full"
-
-    def _cursor_namespace(self) -> str | None:
-        """Of which collection a reply brings documents."""
-        if self._is_request or self._opened.outline is None:
-            return None
-        for place in self._opened.outline.places:
-            if place.role == "command":
-                for cursor in self._fields_named(place.start, place.end, b"cursor"):
-                    for start, end in self._fields_named(*cursor, b"ns"):
-                        return self._original[start + 4 : end - 1].decode(errors="replace")
-        return None
-
-    def _fields_named(self, start: int, end: int, name: bytes) -> list[tuple[int, int]]:
-        found = islice(fields(self._original, start, end), _MOST_KEYS)
-        return [(e.start, e.end) for e in found if self._original[e.key_start : e.key_end] == name]
+        if policy in ("full", "hash") and names_secret_collection(self._original):
+            return "lengths"
+        if policy == "full" and not self._is_request and self._frame.flags & _MAY_BE_ANOTHERS:
+            return "lengths"
+        return policy
 
     def _note_checksum(self) -> None:
         """The verdict on the message as it was on the wire."""
@@ -236,17 +206,32 @@ class _Cleaning:
             for _ in walk(self._original, start, end, self._budget):
                 pass
             self._masker.erase(start, end)
+        elif place.role == "internal" and self._opened.opcode == OP_MSG:
+            self._erase_token(start, end)
+        elif self._policy == "full" and self._is_harmless(start, end):
+            return
         elif self._is_request:
             is_command = place.role == "command"
             if is_command:
                 rules = COMMAND if self._policy == "none" else COMMAND_WITH_STATEMENTS
             else:
                 rules = STATEMENTS.get(place.into.get("identifier", ""), {})
-            secret = SECRET_FIELDS if is_command else {}
-            self._masker.document(start, end, rules, is_command=is_command, secret=secret)
+            self._masker.document(start, end, rules, is_command=is_command)
         else:
-            secret = REPLY_SECRET_FIELDS if place.role == "command" or self._is_hello(start, end) else {}
-            self._masker.document(start, end, self._reply_rules(place, start, end), secret=secret)
+            is_reply = place.role == "command" or self._is_hello(start, end)
+            self._masker.document(start, end, self._reply_rules(place, start, end), is_reply=is_reply)
+
+    def _erase_token(self, start: int, end: int) -> None:
+        """A section of kind 2: with its signature a proxy speaks for any user."""
+        for _ in walk(self._original, start, end, self._budget):
+            pass
+        self._masker.erase_secret(start, end)
+
+    def _is_harmless(self, start: int, end: int) -> bool:
+        budget = self._budget
+        count = harmless_values(self._original, start, end, budget.left, with_texts=self._has_texts)
+        budget.spent += count or 0
+        return count is not None
 
     def _reply_rules(self, place: Place, start: int, end: int) -> Rules:
         if place.role == "command":
@@ -267,8 +252,8 @@ class _Cleaning:
         return {self._original[e.key_start : e.key_end] for e in found}
 
     def _cut(self, start: int, end: int) -> None:
-        """Overwrite what does not decode, unless it may all be stored."""
-        if start >= end or (self._policy == "full" and self._is_open):
+        """Overwrite what does not decode."""
+        if start >= end:
             return
         self._data[start:end] = bytes(end - start)
         self._flags |= FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED
