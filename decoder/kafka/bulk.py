@@ -6,6 +6,7 @@ What :class:`~decoder.kafka.framing.KafkaFramer`, :class:`~decoder.kafka.pairing
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +17,9 @@ from decoder import limits
 from decoder.kafka import seal_kernel, stream_kernel
 from decoder.kafka.batch import kernel_tables
 from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
-from decoder.kafka.peek import peek_request
-from decoder.kafka.redaction import RECORDS, is_untouched
+from decoder.kafka.redaction import RECORDS, is_plain
 from decoder.kafka.stream_kernel import FRAME, Frames, new_frames
-from decoder.model import Frame, FrameFlags, PayloadPolicy
+from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Marks = np.ndarray[Any, np.dtype[np.uint8]]
@@ -167,41 +167,42 @@ class KafkaBulk:
             policy: for record keys, values and headers.
         """
         kinds = frames.api_key * 2 + is_response
-        present = np.unique(kinds)
-        untouched = [kind for kind in present.tolist() if is_untouched(kind >> 1, _DIRECTIONS[kind & 1])]
-        left = ~np.isin(kinds, untouched)
-        if policy in ("lengths", "full"):
-            with_records = np.flatnonzero(np.isin(kinds, [key * 2 + side for key, side in _RECORD_KINDS]))
-            flags = np.empty(len(with_records), np.int64)
-            seal_kernel.seal_frames(
-                kernel_tables(), data, frames.begin[with_records], frames.size[with_records],
-                is_response[with_records], frames.api_key[with_records], frames.api_version[with_records],
-                policy == "full", _spans(), flags,
-            )  # fmt: skip
-            done = flags != seal_kernel.GIVEN_BACK
-            frames.flags[with_records[done]] |= flags[done]
-            left[with_records[done]] = False
+        present = np.unique(kinds).tolist()
+        by_kernel = [kind for kind in present if _is_for_kernel(kind >> 1, _DIRECTIONS[kind & 1], policy)]
+        left = np.ones(len(kinds), bool)
+        if policy == "full":
+            left = ~np.isin(kinds, [kind for kind in present if is_plain(kind >> 1, _DIRECTIONS[kind & 1])])
+        chosen = np.flatnonzero(np.isin(kinds, by_kernel))
+        flags = np.empty(len(chosen), np.int64)
+        seal_kernel.seal_frames(
+            kernel_tables(), data, frames.begin[chosen], frames.size[chosen], is_response[chosen],
+            frames.api_key[chosen], frames.api_version[chosen], policy == "full", _spans(), flags,
+        )  # fmt: skip
+        done = flags != seal_kernel.GIVEN_BACK
+        frames.flags[chosen[done]] |= flags[done]
+        left[chosen[done]] = False
         return np.flatnonzero(left)
 
     @staticmethod
     def sealed(frame: Frame) -> Frame | None:
-        """What :func:`decoder.redact.redact` makes of a sound frame with records; None if it must see the frame."""
+        """What :func:`decoder.redact.redact` makes of a sound frame without credentials; None if it must see it."""
         side = _DIRECTIONS.index(frame.direction)
-        if (frame.api_key, frame.direction) not in RECORDS or frame.payload_policy not in ("lengths", "full"):
+        key, version, policy = -1 if frame.api_key is None else frame.api_key, frame.api_version, frame.payload_policy
+        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED or not _is_for_kernel(key, frame.direction, policy):
             return None
-        bodies = kernel_tables().bodies
-        key, version = frame.api_key or 0, frame.api_version
-        if version is None or not 0 <= version < bodies.shape[2] or bodies[side, key, version] < 0:
+        tables = kernel_tables()
+        if version is None or not 0 <= version < tables.bodies.shape[2] or tables.bodies[side, key, version] < 0:
             return None
-        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED:
+        if side == 0 and _NAMES.pack(key, version) != frame.frame[: _NAMES.size]:
             return None
-        asked = peek_request(frame.frame) if side == 0 else None
-        if side == 0 and (asked is None or (asked.api_key, asked.api_version) != (key, version)):
-            return None
+        if (key, frame.direction) not in RECORDS:
+            header, body = tables.headers[side, key, version], tables.bodies[side, key, version]
+            seen = np.frombuffer(frame.frame, np.uint8)
+            return frame if seal_kernel.is_clean(tables.code, int(header), int(body), seen, _NO_SPANS) else None
         data, flags = np.frombuffer(bytearray(frame.frame), np.uint8), np.empty(1, np.int64)
         seal_kernel.seal_frames(
-            kernel_tables(), data, np.zeros(1, np.int64), np.array([len(data)]), np.array([side], np.uint8),
-            np.array([key]), np.array([version]), frame.payload_policy == "full", _spans(), flags,
+            tables, data, np.zeros(1, np.int64), np.array([len(data)]), np.array([side], np.uint8),
+            np.array([key]), np.array([version]), policy == "full", _spans(), flags,
         )  # fmt: skip
         if flags[0] == seal_kernel.GIVEN_BACK:
             return None
@@ -209,7 +210,16 @@ class KafkaBulk:
 
 
 _DIRECTIONS: Sequence[Any] = ("request", "response")
-_RECORD_KINDS = [(key, _DIRECTIONS.index(direction)) for key, direction in RECORDS]
+_NAMES = struct.Struct(">hh")
+"""Api key and version, as a request begins."""
+_NO_SPANS: Ints = np.empty((0, 2), np.int64)
+
+
+def _is_for_kernel(api_key: int, direction: Direction, policy: PayloadPolicy) -> bool:
+    """Whether the kernel can apply a policy to messages of this kind."""
+    if (api_key, direction) in RECORDS:
+        return policy in ("lengths", "full")
+    return policy != "full" and is_plain(api_key, direction)
 
 
 def _spans() -> Ints:

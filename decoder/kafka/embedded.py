@@ -98,6 +98,8 @@ def _read(programs: Programs, place: Place, direction: Direction, flags: int, tr
         return _forwarded(programs, place.content, direction, flags, trace)
     if place.protocol_type not in (None, _CONSUMER):
         return {"name": None, "status": "raw", "protocolType": place.protocol_type}
+    if flags & FrameFlags.PAYLOAD_REMOVED and not any(place.content):
+        return {"name": None, "status": "redacted"}
     result = _consumer_protocol(programs, place.name, place.content, trace)
     if place.protocol_type is None and "error_code" in result:  # then nothing says that it is a consumer's
         return {"name": None, "status": "raw"}

@@ -1,10 +1,12 @@
 """How does the payload policy reach many frames at once? What redaction does with records, compiled.
 
 Only for whole messages of known layout whose batches are of format 2 and with a good checksum, and not of topics that
-may be Kafka's own if the records stay: everything else is given back to :mod:`decoder.kafka.redaction`, which decides.
+may be Kafka's own if the records stay. Where they do not, all strings must be printable, and there may be neither
+fields of bytes nor tags that the schema does not know. Everything else is given back to
+:mod:`decoder.kafka.redaction`, which decides.
 """
 
-# ruff: noqa: C901, PLR0911, PLR0912
+# ruff: noqa: C901, PLR0911, PLR0912, PLR0915
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
@@ -29,14 +31,13 @@ MAX_FIELDS = 4096
 
 _CODE = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _SPANS = nb.int64[:, ::1]
-_END, _UUID, _TAGS = int(Op.END), int(Op.UUID), int(Op.TAGS)
+_END, _UUID, _TAGS, _TAG = int(Op.END), int(Op.UUID), int(Op.TAGS), int(Op.TAG)
 _BOOL, _INT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _FLOAT64 = (int(Op(n)) for n in range(1, 9))
 _STRING, _C_STRING, _BYTES, _C_BYTES, _RECORDS, _C_RECORDS = (int(Op(n)) for n in range(10, 16))
 _ARRAY, _C_ARRAY, _STRUCT = (int(Op(n)) for n in range(16, 19))
 _W = WIDTH
 _MAX_BATCHES = limits.MAX_BATCHES_PER_FIELD
 _LOG_OVERHEAD, _MAGIC_AT, _V2_HEADER = LOG_OVERHEAD, MAGIC_AT, V2_HEADER
-_MAX_FIELDS = MAX_FIELDS
 _CODEC, _CONTROL, _MARKER_KEY, _MARKER_REST = CODEC, CONTROL, MARKER_KEY_BYTES, MARKER_REST_BYTES
 _CHECKED, _REMOVED = int(FrameFlags.CRC_CHECKED), int(FrameFlags.PAYLOAD_REMOVED)
 
@@ -68,21 +69,49 @@ def _may_be_internal(data, pos, end):
     return data[pos + 15] != 0
 
 
+@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+def _is_printable(data, pos, end):
+    """Whether a string holds nothing but printable ASCII."""
+    odd = 0
+    for at in range(np.uint64(pos), np.uint64(end)):
+        odd |= (data[at] < 32) | (data[at] > 126)
+    return odd == 0
+
+
 @compiled(PAIR, _CODE, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean, _SPANS, nb.int64)
 def find_records(code, pc, data, pos, end, is_kept, spans, count):
     """Walk one struct by its program: where it ends, and how many records fields are noted in ``spans`` (begin, end).
 
-    The end is FAIL if something does not fit, if the message has tagged fields, or if the records stay (``is_kept``)
-    and a topic may be one of Kafka's own.
+    The end is FAIL if something does not fit, if there are tagged fields that the program does not know, if the records
+    stay (``is_kept``) and a topic may be one of Kafka's own, or if they do not and something is neither a number nor
+    printable text.
     """
     while True:
         op = code[pc]
-        if op == _END:
+        if op in (_END, _TAG):  # the value of a tagged field ends where the next one begins
             return pos, count
         if op == _TAGS:
             tags, pos = varint(data, pos, end)
-            if pos < 0 or tags:
+            if pos < 0:
                 return FAIL, count
+            known, stop = pc + _W, pc + _W + 2 * _W * np.int64(code[pc + 2])
+            for _ in range(tags):
+                tag, pos = varint(data, pos, end)
+                if pos < 0:
+                    return FAIL, count
+                size, pos = varint(data, pos, end)
+                while known < stop and code[known + 2] < tag:
+                    known += 2 * _W
+                if pos < 0 or size > end - pos or known >= stop or code[known + 2] != tag:
+                    return FAIL, count
+                value = known + _W
+                if code[value] == _STRUCT and code[value + 2]:  # its mark is another one here
+                    return FAIL, count
+                tag_end = pos + size
+                pos, count = find_records(code, value, data, pos, tag_end, is_kept, spans, count)
+                if pos != tag_end:
+                    return FAIL, count
+                known += 2 * _W
             return pos, count
         width = _width(op)
         if width:
@@ -119,19 +148,35 @@ def find_records(code, pc, data, pos, end, is_kept, spans, count):
             if op in (_ARRAY, _C_ARRAY):
                 target = np.int64(code[pc + 3])
                 for _ in range(size):
+                    begin = pos
                     pos, count = find_records(code, target, data, pos, end, is_kept, spans, count)
                     if pos < 0:
                         return FAIL, count
+                    if pos == begin:  # elements that take no bytes are all alike
+                        break
             elif size > 0:
                 if is_kept and _may_be_internal(data, pos, pos + size):
                     return FAIL, count
                 if op in (_RECORDS, _C_RECORDS):
-                    if count == _MAX_FIELDS:
+                    if count == spans.shape[0]:
                         return FAIL, count
                     spans[count, 0], spans[count, 1] = pos, pos + size
                     count += 1
+                elif not is_kept and (op in (_BYTES, _C_BYTES) or not _is_printable(data, pos, pos + size)):
+                    return FAIL, count
                 pos += size
         pc += _W
+
+
+@compiled(nb.boolean, _CODE, nb.int64, nb.int64, BYTES_IN, _SPANS)
+def is_clean(code, header, body, data, spans):
+    """Whether a frame without records and credentials, by these programs, is as every policy would leave it."""
+    end = np.int64(data.shape[0])
+    pos, _ = find_records(code, header, data, np.int64(0), end, False, spans, np.int64(0))
+    if pos < 0:
+        return False
+    pos, _ = find_records(code, body, data, pos, end, False, spans, np.int64(0))
+    return pos == end
 
 
 @compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
@@ -191,9 +236,10 @@ def _overwrite(data, pos, end):
     nb.boolean, _SPANS, nb.int64[::1],
 )  # fmt: skip
 def seal_frames(tables, data, begins, sizes, is_response, api_keys, api_versions, is_kept, spans, flags):
-    """Apply the policy ``lengths``, or ``full`` if ``is_kept``, to frames with records, in place.
+    """Apply the policy ``lengths``, or ``full`` if ``is_kept``, to frames without credentials, in place.
 
-    ``flags`` become the bits of FrameFlags that tell what was found and done, or GIVEN_BACK: then nothing has changed.
+    Of clean frames without records all policies leave the same. ``flags`` become the bits of FrameFlags that tell what
+    was found and done, or GIVEN_BACK: then nothing has changed.
     """
     for number in range(begins.shape[0]):
         flags[number] = GIVEN_BACK

@@ -49,6 +49,12 @@ def credentials(secret: bytes) -> dict[str, Body]:
         "IncrementalAlterConfigs response": (
             "response", 44, 1, {"responses": [{"errorCode": 40, "errorMessage": text}]},
         ),
+        "CreateTopics response that refuses": (
+            "response", 19, 7, {"topics": [{"name": "t", "errorCode": 40, "errorMessage": text}]},
+        ),
+        "StreamsGroupHeartbeat response": (
+            "response", 88, 0, {"status": [{"statusCode": 3, "statusDetail": text}]},
+        ),
         "StreamsGroupHeartbeat request": (
             "request", 88, 0, {"topology": {"subtopologies": [
                 {"repartitionSourceTopics": [{"name": "t", "topicConfigs": [{"key": "x", "value": text}]}],

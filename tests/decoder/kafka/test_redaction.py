@@ -166,7 +166,7 @@ def _without_secrets(value):
 
 _SECRET_NAMES = {
     "authBytes", "hmac", "salt", "saltedPassword", "value", "requestData", "requestPrincipal", "responseData",
-    "recordBatches", "errorMessage",
+    "recordBatches", "errorMessage", "statusDetail",
 }  # fmt: skip
 
 V2 = batch([record(CANARY, CANARY, 0, [(CANARY, CANARY)])] * 2, base_offset=5, producer=(4711, 3, 17))

@@ -2,111 +2,79 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
+from decoder.kafka.quick_look import is_clean
 from decoder.kafka.schema import table
-from decoder.kafka.secrets import SECRET_FIELDS
+from decoder.kafka.secrets import REVIEWED, Fate, fate_of, fates, fields_of, review_of, smells
 from tests.decoder.kafka.credentials import credentials
 
-SMELL = re.compile(
-    "pass|pwd|hmac|salt|auth|token|key|secret|credential|value|config|signature|cert|private|metadata|message",
-    re.IGNORECASE,
-)
-"""In the name of a field; of fields of type bytes every name smells."""
-
-HARMLESS = {
-    "configs/name": "the name of a config",
-    "configs/documentation": "Kafka's own description of a config",
-    "errorMessage": "the broker's words for an error code; passwords it prints as [hidden]",
-    "batchIndexErrorMessage": "the same",
-    "acknowledgeErrorMessage": "the same",
-    "configurationKeys": "names of configs",
-    "topicConfigs/key": "the name of a config",
-    "clientTags/key": "a label of a Streams client, such as its zone",
-    "clientTags/value": "a label of a Streams client, such as its zone",
-    "coordinatorKeys": "group and transactional ids",
-    "coordinators/key": "a group or transactional id",
-    "key": "FindCoordinator: a group or transactional id",
-    "ops/key": "the name of a quota",
-    "values/key": "the name of a quota",
-    "tokenId": "names a delegation token; worth nothing without its hmac",
-    "tokens/tokenId": "names a delegation token; worth nothing without its hmac",
-    "tokenRequesterPrincipalType": "a kind of principal",
-    "tokenRequesterPrincipalName": "a user's name",
-    "tokens/tokenRequesterPrincipalType": "a kind of principal",
-    "tokens/tokenRequesterPrincipalName": "a user's name",
-    "tokens/principalType": "a kind of principal",
-    "tokens/principalName": "a user's name",
-    "committedMetadata": "what a consumer notes beside its offset, by Kafka's own clients a leader epoch",
-    "metadata": "OffsetFetch: the same note",
-    "protocols/metadata": "JoinGroup: topics and owned partitions of a member",
-    "members/metadata": "JoinGroup: topics and owned partitions of a member",
-    "assignments/assignment": "SyncGroup: partitions of a member",
-    "assignment": "SyncGroup: partitions of a member",
-    "members/memberMetadata": "DescribeGroups: topics of a member",
-    "members/memberAssignment": "DescribeGroups: partitions of a member",
-    "clientHostAddress": "Envelope: the client's address",
-    "metrics": "PushTelemetry: counters of a client",
-    "resourceName": "ListConfigResources: the name of a broker, topic, group or subscription",
-}
-"""Fields whose names smell but that hold no secret: the end of their path, and why."""
-
-RECORDS = {"ProduceRequest", "FetchResponse", "ShareFetchResponse"}
-"""Their records follow the payload policy."""
+PRIVACY = Path(__file__).parents[3] / "docs" / "privacy.md"
+FIRST_LINE = "| api | message | field | what becomes of it | why |"
 
 
-def fields() -> Iterator[tuple[str, int, Any, str, str]]:
-    """Message, api key, kind, path and type of each field that can hold a text or bytes."""
-
-    def walk(layout: list[list[Any]], above: str) -> Iterator[tuple[str, str]]:
-        for name, type_, *_, nested in layout:
-            if nested:
-                yield from walk(nested, f"{above}{name}/")
-            elif type_.removeprefix("[]") in ("string", "bytes", "records"):
-                yield f"{above}{name}", type_
-
+def fields() -> Iterator[tuple[str, int, str, str]]:
+    """Direction, api key, path and type of each field that can hold a text or bytes, of every version."""
     for message in table.messages():
         if message.kind in ("request", "response") and message.api_key is not None:
-            for path, type_ in walk(message.definition["fields"], ""):
-                yield message.name, message.api_key, message.kind, path, type_
+            for version in range(message.versions[0], message.versions[1] + 1):
+                for path, type_ in fields_of(table.layout(message.definition, version)):
+                    yield message.kind, message.api_key, path, type_
 
 
-def smells(path: str, type_: str) -> bool:
-    return type_ not in {"string", "[]string"} or any(SMELL.search(part) for part in path.split("/")[-2:])
-
-
-def test_every_field_that_smells_of_a_secret_is_removed_or_known_to_be_harmless():
+def test_somebody_decided_about_every_field_that_smells_of_a_secret():
     unknown = {
-        f"{name}: {path}"
-        for name, key, kind, path, type_ in fields()
-        if smells(path, type_)
-        and path not in SECRET_FIELDS.get((key, kind), ())
-        and not (type_ == "records" and name in RECORDS)
-        and not any(path == end or path.endswith("/" + end) for end in HARMLESS)
-    }
+        (kind, key, path) for kind, key, path, type_ in fields()
+        if smells(path, type_) and review_of(key, kind, path) is None
+    }  # fmt: skip
     assert unknown == set()
 
 
-def test_every_secret_field_exists():
-    known = {(key, kind, path) for _, key, kind, path, _ in fields()}
-    named = {(key, kind, path) for (key, kind), paths in SECRET_FIELDS.items() for path in paths}
-    assert named - known == set()
+def test_every_decision_is_about_some_field():
+    used = {id(review_of(key, kind, path)) for kind, key, path, _ in fields()}
+    assert [review for review in REVIEWED if id(review) not in used] == []
+    assert all(review.reason for review in REVIEWED)
+
+
+def test_no_field_of_bytes_just_stays():
+    assert {path for kind, key, path, type_ in fields() if type_ != "string" and fate_of(key, kind, path, type_) is Fate.STAYS} == set()  # noqa: E501  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["saslPassword", "tokens/hmac", "newSecret", "credentials/user", "authBytes"])
+def test_a_new_secret_is_overwritten_before_anybody_has_looked(name):
+    assert fate_of(99, "request", name, "string") is Fate.SECRET
+    assert fate_of(99, "request", "anything", "bytes") is Fate.SECRET
+    assert fate_of(99, "request", "topics/name", "string") is Fate.STAYS
 
 
 def test_the_tests_of_redaction_know_every_message_with_secrets():
-    assert {(key, kind) for kind, key, _, _ in credentials(b"secret").values()} == set(SECRET_FIELDS)
+    secret = {(key, kind) for (kind, key, _), named in fates().items() if Fate.SECRET in named.values()}
+    assert {(key, kind) for kind, key, _, _ in credentials(b"secret").values()} == secret
 
 
-def test_every_exception_is_of_some_use():
-    paths = [path for _, _, _, path, type_ in fields() if smells(path, type_)]
-    assert [end for end in HARMLESS if not any(p == end or p.endswith("/" + end) for p in paths)] == []
+def lines() -> list[str]:
+    """The table of docs/privacy.md: of each api what does not just stay, in any version."""
+    names, rows = table.api_names(), {}
+    for (kind, key, _), named in fates().items():
+        for path, fate in named.items():
+            review = review_of(key, kind, path)
+            reason = review.reason if review else "nobody has looked"
+            rows[key, kind, path] = f"| {names[key]} ({key}) | {kind} | `{path}` | {fate.value} | {reason} |"
+    return [FIRST_LINE, "|---|---|---|---|---|", *(rows[row] for row in sorted(rows))]
 
 
-@pytest.mark.parametrize("name", ["saslPassword", "tokens/hmac", "newSecret", "authBytes", "credentials/user"])
-def test_a_new_secret_would_be_noticed(name):
-    assert smells(name, "string")
-    assert smells("anything", "bytes")
+def test_the_documentation_has_the_table():
+    text = PRIVACY.read_text()
+    shown = text[text.index(FIRST_LINE) :].split("\n\n")[0].splitlines()
+    assert shown == lines()
+
+
+def test_a_version_that_no_release_has_is_not_clean():
+    assert not is_clean(b"\0\3\0\x63\0\0\0\7\xff\xff", "request", 3, 99)
+
+
+if __name__ == "__main__":
+    print("\n".join(lines()))

@@ -1,0 +1,176 @@
+"""Is a frame without credentials and records what its api says, and nothing else? Told without reading its values.
+
+Most frames are; the others are for :mod:`decoder.kafka.redaction`, which takes ten times as long. What
+:func:`decoder.kafka.seal_kernel.find_records` does for many frames, for one, in a process without compiled code.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from decoder.kafka.schema import table
+from decoder.kafka.schema.table import FieldLayout, StructLayout
+from decoder.model import Direction
+
+_SIZES = {
+    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
+}  # fmt: skip
+_STRING, _BYTES, _ARRAY, _MARKED, _TAGS = range(5)
+_FAIL = -1
+
+Steps = tuple[Any, ...]
+"""What stands in a struct: an integer, bytes of fields of fixed size; a tuple, a kind and what is to be known of it."""
+
+
+def is_clean(data: bytes, direction: Direction, api_key: int, api_version: int | None) -> bool:
+    """Whether a frame decodes to its last byte, with printable strings, no bytes fields and no tags that are not known.
+
+    Args:
+        data: the frame, without its length prefix.
+        direction, api_key, api_version: of a request its own header is believed.
+    """
+    if direction == "request":
+        api_key, api_version = int.from_bytes(data[:2], "big", signed=True), int.from_bytes(data[2:4], "big")
+    steps = _steps_of(direction, api_key, api_version)
+    if steps is None:
+        return False
+    try:
+        return _walk(steps, data, 0, len(data)) == len(data)
+    except IndexError:
+        return False
+
+
+@lru_cache(maxsize=1024)
+def _steps_of(direction: Direction, api_key: int, api_version: int | None) -> Steps | None:
+    """Of the header and the body; None if no release has this version."""
+    for message in table.messages():
+        if message.kind == direction and message.api_key == api_key and api_version is not None:
+            if not table.within(api_version, message.versions):
+                continue
+            flexible = table.within(api_version, message.flexible)
+            if direction == "request":
+                name, version = "RequestHeader", table.request_header_version(api_key, api_version, flexible)
+            else:
+                name, version = "ResponseHeader", table.response_header_version(api_key, flexible)
+            (header,) = [m for m in table.messages() if m.name == name and table.within(version, m.versions)]
+            return _merged((*_compile(table.layout(header.definition, version)),
+                            *_compile(table.layout(message.definition, api_version))))  # fmt: skip
+    return None
+
+
+def _compile(layout: StructLayout) -> Steps:
+    steps: list[Any] = []
+    for item in layout.fields:
+        if item.tag is None:
+            steps += _field(item)
+    if layout.flexible:
+        steps.append((_TAGS, {item.tag: _tagged(item) for item in layout.fields if item.tag is not None}))
+    return _merged(tuple(steps))
+
+
+def _field(item: FieldLayout) -> Steps:
+    if item.array:
+        return ((_ARRAY, item.compact, item.nullable, _element(item)),)
+    if item.struct is not None and item.nullable:
+        return ((_MARKED, _compile(item.struct)),)
+    return _element(item, nullable=item.nullable)
+
+
+def _element(item: FieldLayout, *, nullable: bool = False) -> Steps:
+    if item.struct is not None:
+        return _compile(item.struct)
+    if item.type in _SIZES:
+        return (_SIZES[item.type],)
+    return ((_STRING if item.type == "string" else _BYTES, item.compact, nullable),)
+
+
+def _tagged(item: FieldLayout) -> Steps | None:
+    """None: a struct that may be null has another mark here."""
+    return None if item.struct is not None and item.nullable and not item.array else _field(item)
+
+
+def _merged(steps: Steps) -> Steps:
+    """With runs of fields of fixed size as one."""
+    merged: list[Any] = []
+    for step in steps:
+        if merged and isinstance(step, int) and isinstance(merged[-1], int):
+            merged[-1] += step
+        else:
+            merged.append(step)
+    return tuple(merged)
+
+
+def _walk(steps: Steps, data: bytes, pos: int, end: int) -> int:
+    """Where it ends, _FAIL if something does not fit. Raises IndexError where bytes are missing."""
+    for step in steps:
+        if step.__class__ is int:
+            pos += step
+            continue
+        kind = step[0]
+        if kind == _TAGS:
+            pos = _walk_tags(step[1], data, pos, end) if data[pos] else pos + 1
+        elif kind == _MARKED:
+            pos = _walk(step[1], data, pos + 1, end) if data[pos] < 128 else pos + 1
+        else:
+            size, pos = _length(data, pos, kind, compact=step[1])
+            if size > end - pos or size < -1 or (size == -1 and not step[2]):
+                return _FAIL
+            if kind == _ARRAY:
+                pos = _walk_array(step[3], size, data, pos, end)
+            elif size > 0:
+                text = data[pos : pos + size]
+                if kind == _BYTES or not text.isascii() or not text.decode("ascii").isprintable():
+                    return _FAIL
+                pos += size
+        if not 0 <= pos <= end:
+            return _FAIL
+    return pos if pos <= end else _FAIL
+
+
+def _walk_array(element: Steps, size: int, data: bytes, pos: int, end: int) -> int:
+    if len(element) == 1 and element[0].__class__ is int:
+        return pos + max(size, 0) * int(element[0])
+    for _ in range(size):
+        begin = pos
+        pos = _walk(element, data, pos, end)
+        if pos <= begin:  # it fails, or its elements take no bytes and are all alike
+            break
+    return pos
+
+
+def _walk_tags(known: dict[int, Steps | None], data: bytes, pos: int, end: int) -> int:
+    count, pos = _varint(data, pos)
+    previous = -1
+    for _ in range(count):
+        tag, pos = _varint(data, pos)
+        size, pos = _varint(data, pos)
+        steps = known.get(tag)
+        if steps is None or tag <= previous or size > end - pos or _walk(steps, data, pos, pos + size) != pos + size:
+            return _FAIL
+        previous = tag
+        pos += size
+    return pos
+
+
+def _length(data: bytes, pos: int, kind: int, *, compact: bool) -> tuple[int, int]:
+    """A size, -1 is null, and where the content begins."""
+    if compact:
+        if 0 < data[pos] < 128:
+            return data[pos] - 1, pos + 1
+        size, pos = _varint(data, pos)
+        return size - 1, pos
+    width = 2 if kind == _STRING else 4
+    return int.from_bytes(data[pos : pos + width], "big", signed=True), pos + width
+
+
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    """An unsigned one of 32 bits; a size that no frame has if it is longer."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            return value, pos
+    return 1 << 40, pos
