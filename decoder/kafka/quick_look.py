@@ -12,12 +12,16 @@ from typing import Any
 from decoder.kafka.schema import table
 from decoder.kafka.schema.table import FieldLayout, StructLayout
 from decoder.model import Direction
+from decoder.work import METER
 
 _SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
 _STRING, _BYTES, _ARRAY, _MARKED, _TAGS = range(5)
 _FAIL = -1
+
+LOOK_UNITS, LOOKED_AT_BYTES = 5, 32
+"""Work (see decoder.work) that a look takes, and bytes that take one unit more."""
 
 Steps = tuple[Any, ...]
 """What stands in a struct: an integer, bytes of fields of fixed size; a tuple, a kind and what is to be known of it."""
@@ -32,6 +36,7 @@ def is_clean(data: bytes, direction: Direction, api_key: int, api_version: int |
     """
     if direction == "request":
         api_key, api_version = int.from_bytes(data[:2], "big", signed=True), int.from_bytes(data[2:4], "big")
+    METER.units += LOOK_UNITS + len(data) // LOOKED_AT_BYTES
     steps = _steps_of(direction, api_key, api_version)
     if steps is None:
         return False
