@@ -1,0 +1,219 @@
+"""Which frames carry marked secrets, and is one left in what may be stored? For the campaign of mutated frames.
+
+A canary is a unit of eight bytes, three times: a mutation that cuts it leaves a unit, so one needle finds any rest.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from decoder.codec import Codec
+from decoder.errors import DecodeError
+from decoder.kafka.bodies import FieldSpan
+from decoder.kafka.redaction import RECORDS, is_untouched
+from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
+from decoder.kafka.secrets import SECRET_FIELDS
+from decoder.model import Direction, Frame, FrameFlags, Message
+from decoder.mongodb.messages import open_message
+from decoder.mongodb.secrets import SENSITIVE_COMMANDS
+from tests.canaries import record_sets
+from tests.decoder.kafka.encode import find_layout, frame
+from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD, SECRET
+from tests.hostile.samples import Sample
+
+CREDENTIAL_UNIT, PAYLOAD_UNIT = b"S3cr~tQ#", b"P@yl0a!Z"
+CREDENTIAL, PAYLOAD_CANARY = CREDENTIAL_UNIT * 3, PAYLOAD_UNIT * 3
+CODEC = Codec()
+
+_SECRET_TYPES = ("bytes", "string", "records")
+_PIECES = (24, 16, 12, 8)
+"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.test_redaction has."""
+
+_MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
+_NAMES = frozenset({
+    "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",
+    "db",
+})  # fmt: skip
+"""Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
+_CREDENTIAL_KEYS = frozenset({"payload", "pwd", "speculativeAuthenticate", "credentials", "nonce"})
+
+
+def needles(unit: bytes) -> tuple[bytes, ...]:
+    """The unit as it is, and in base64 wherever it begins in it."""
+    found = [unit]
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + unit)
+        found.append(encoded[-(-before * 8 // 6) : (before + len(unit)) * 8 // 6])
+    return tuple(found)
+
+
+CREDENTIAL_NEEDLES, PAYLOAD_NEEDLES = needles(CREDENTIAL_UNIT), needles(PAYLOAD_UNIT)
+
+
+def left_in(data: bytes, *, is_full: bool) -> bool:
+    """Whether a canary is left that must not be; under the policy ``full`` payload may stay."""
+    return any(one in data for one in (CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES))
+
+
+# Kafka
+
+
+@cache
+def kafka() -> tuple[Sample, ...]:
+    """Of each api with credentials every version; of each with records every format, codec and some versions."""
+    return (*_with_credentials(), *_with_records())
+
+
+def _with_credentials() -> Iterator[Sample]:
+    for (key, direction), paths in SECRET_FIELDS.items():
+        oldest, newest = api_versions()[key]
+        for version in range(oldest, newest + 1):
+            body = _struct(find_layout(direction, key, version)[0], paths, "")
+            yield Sample(frame(direction, key, version, body), direction, key, version)
+
+
+def _struct(layout: StructLayout, secrets: frozenset[str], path: str) -> dict[str, Any]:
+    """A body with the canary in the secret fields, and something short in the others."""
+    return {item.name: _value(item, secrets, f"{path}{item.name}") for item in layout.fields if item.tag is None}
+
+
+def _value(item: FieldLayout, secrets: frozenset[str], path: str) -> Any:
+    if item.struct is not None:
+        value: Any = _struct(item.struct, secrets, f"{path}/")
+    elif item.type in _SECRET_TYPES:
+        value = CREDENTIAL if path in secrets else b"ab"
+        value = value.decode() if item.type == "string" else value
+    else:
+        value = {"bool": True, "uuid": "dGhlIHRvcGljIG9yZGVycw", "float64": 1.0}.get(item.type, 1)
+    return [value] if item.array else value
+
+
+def _with_records() -> Iterator[Sample]:
+    for number, records in enumerate(record_sets(PAYLOAD_CANARY).values()):
+        for version in ((3, 9, 13), (2, 7, 11))[number % 2]:
+            topic = {"topicId": "dGhlIHRvcGljIG9yZGVycw"} if version >= 13 else {"name": "t"}
+            body = {"topicData": [{**topic, "partitionData": [{"index": 3, "records": records}]}], "acks": -1}
+            yield Sample(frame("request", 0, version, body), "request", 0, version)
+        for version in ((4, 12, 17), (3, 7, 13))[number % 2]:
+            topic = {"topicId": "dGhlIHRvcGljIG9yZGVycw"} if version >= 13 else {"topic": "t"}
+            body = {"responses": [{**topic, "partitions": [{"partitionIndex": 3, "records": records}]}]}
+            yield Sample(frame("response", 1, version, body), "response", 1, version)
+        shared = {"partitionIndex": 1, "records": records}
+        body = {"responses": [{"topicId": "dGhlIHRvcGljIG9yZGVycw", "partitions": [shared]}]}
+        yield Sample(frame("response", 78, 1, body), "response", 78, 1)
+
+
+def is_kafka_leak(stored: Frame) -> bool:
+    """Whether what is left of a canary stands where secrets stand.
+
+    A mutation may turn a frame into one of another api, or a length may give a secret to a name: then it is what it
+    says, and stays. Asked only if a canary is left.
+    """
+    key = stored.api_key
+    if stored.direction == "request" and len(stored.frame) > 1:
+        key = int.from_bytes(stored.frame[:2], "big", signed=True)
+    if key is None:
+        return True
+    if is_untouched(key, stored.direction) and not stored.flags & _MAY_BE_ANOTHERS:
+        return False
+    spans: list[FieldSpan] = []
+    CODEC.decode(
+        stored.frame, direction=stored.direction, api_key=key, api_version=stored.api_version, trace=spans.append
+    )
+    secrets = SECRET_FIELDS.get((key, stored.direction), frozenset())
+    open_spans = [span for span in spans if _is_open(span, secrets)]
+    is_full = stored.payload_policy == "full"
+    return not all(
+        any(span.start <= at < span.end for span in open_spans)
+        for at in _places(stored.frame, CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES)
+    )
+
+
+def _is_open(span: FieldSpan, secrets: frozenset[str]) -> bool:
+    """Whether a field stays by what the tables say."""
+    name = "/".join(part for part in span.path if isinstance(part, str))
+    return "records" not in span.type and not span.type.startswith("unknown") and name not in secrets
+
+
+def _places(data: bytes, wanted: Sequence[bytes]) -> Iterator[int]:
+    for needle in wanted:
+        at = data.find(needle)
+        while at >= 0:
+            yield at
+            at = data.find(needle, at + 1)
+
+
+def has_records(stored: Frame, key: int | None) -> bool:
+    """Whether frames of this kind carry records."""
+    return (key, stored.direction) in RECORDS
+
+
+# MongoDB
+
+
+@cache
+def mongodb() -> tuple[tuple[Direction, bytes], ...]:
+    """The messages of the redaction's own tests, with canaries in the place of their secrets."""
+    payload = [(direction, _replaced(data, PAYLOAD_CANARY)) for direction, data in PAYLOAD.values()]
+    secret = [(direction, _replaced(data, CREDENTIAL)) for direction, data, flags in CREDENTIALS.values() if not flags]
+    return tuple(dict.fromkeys([*payload, *secret]))
+
+
+def _replaced(data: bytes, canary: bytes) -> bytes:
+    for size in _PIECES:
+        data = data.replace(SECRET[:size], canary[:size])
+    return data
+
+
+def plain_of(data: bytes) -> bytes:
+    """What stands in a message, also if it is compressed."""
+    if data[12:16] != b"\xdc\x07\0\0":
+        return data
+    try:
+        return data + open_message(data).data
+    except DecodeError:
+        return data
+
+
+def is_mongodb_leak(stored: Frame) -> bool:
+    """Whether what is left of a canary stands where secrets stand; see :func:`is_kafka_leak`.
+
+    It may stand in keys, which stay, and in names of collections and databases.
+    """
+    message = CODEC.decode(stored.frame, protocol="mongodb", direction=stored.direction, flags=stored.flags)
+    is_full = stored.payload_policy == "full"
+    wanted = CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES
+    paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
+    if is_full:  # what a mutation made another command is payload
+        return _is_credential(message, stored) or any(_CREDENTIAL_KEYS & set(path) for path in paths)
+    is_in_body = any(_paths_with(message.body, wanted)) or any(one in _text_of_keys(message.body) for one in wanted)
+    return bool(paths) or not is_in_body
+
+
+def _is_credential(message: Message, stored: Frame) -> bool:
+    return bool(stored.flags & FrameFlags.CREDENTIALS) or (message.api_name or "").lower() in SENSITIVE_COMMANDS
+
+
+def _is_name(path: tuple[str, ...]) -> bool:
+    return path[-1] in _NAMES or path[-1].lower() in ("insert", "find", "update", "delete", "aggregate")
+
+
+def _paths_with(value: Any, wanted: Sequence[bytes], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _paths_with(part, wanted, (*path, name))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _paths_with(part, wanted, path)
+    elif isinstance(value, str) and any(one in value.encode("utf-8", "surrogatepass") for one in wanted):
+        yield path
+
+
+def _text_of_keys(value: Any) -> bytes:
+    if isinstance(value, dict):
+        parts = (name.encode("utf-8", "surrogatepass") + _text_of_keys(part) for name, part in value.items())
+        return b"\n".join(parts)
+    return b"\n".join(map(_text_of_keys, value)) if isinstance(value, list) else b""
