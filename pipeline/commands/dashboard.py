@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,34 +15,80 @@ from pipeline.terminal import Console
 
 def dashboard(
     lake: Annotated[str, typer.Option(help="The lake's folder.")],
-    host: Annotated[str, typer.Option(help="Address to listen on; by default this machine alone can reach it.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; by default this machine alone can reach it. Beyond that the page asks for a "
+            "token, which the link that is printed has in it."
+        ),
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="TCP port to listen on.")] = 8501,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="WIRELAKE_PAGE_ALLOW_HOST",
+            help="A further name that people type to reach the page (several times for several; in the environment, "
+            "with spaces between them). Requests for other names are refused: a stranger's page may have made one up.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="WIRELAKE_PAGE_TOKEN_FILE",
+            help="File with the token that the page asks for, for services; or put it into WIRELAKE_PAGE_TOKEN.",
+        ),
+    ] = None,
+    behind_proxy: Annotated[
+        str | None,
+        typer.Option(metavar="HEADER", help="Header in which a proxy with a login names the user; asks for no token."),
+    ] = None,
+    proxy_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address or network of that proxy; of nobody else the header is believed."
+        ),
+    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only serve; open no browser.")] = False,
 ) -> None:
     """Show the lake as a web page: findings, groups and partitions, transactions, clients, latency, exchanges, SQL.
 
-    It has no login: whoever reaches the address can read the lake. Ctrl-C ends it.
+    On this machine's loopback address it asks for nothing, unless a token is set. Ctrl-C ends it.
 
     Examples:
 
       wirelake dashboard --lake demo-lake
 
       wirelake dashboard --lake lake --port 8600 --no-browser    # then: ssh -L 8600:localhost:8600 this-machine
+
+      wirelake dashboard --lake lake --host 0.0.0.0 --allow-host dash.example.org    # prints a link with a token
+
+      wirelake dashboard --lake lake --host 10.1.2.3 --token-file /etc/wirelake/page-token
+
+      wirelake dashboard --lake lake --allow-host dash.example.org --behind-proxy X-User --proxy-from 127.0.0.1
     """
     try:
-        from pipeline.dashboard.web.server import is_loopback, serve  # noqa: PLC0415 - loads Streamlit
+        from pipeline.dashboard.web.access import access  # noqa: PLC0415
+        from pipeline.dashboard.web.server import serve  # noqa: PLC0415 - loads Streamlit
     except ImportError as error:
         raise UserError(
             f"this command needs Streamlit: pip install 'wirelake[dashboard]', with Python 3.11 or newer ({error})"
         ) from error
+    shown = access(
+        host,
+        allow_hosts=allow_host or (),
+        token_file=token_file,
+        behind_proxy=behind_proxy,
+        proxy_from=proxy_from or (),
+    )
     connect(lake).close()
     console = Console(stderr=True)
 
     def ready(url: str) -> None:
         console.print(Text(f"The dashboard of {lake} is at {url} (Ctrl-C ends it)"), soft_wrap=True)
-        if not is_loopback(host):
-            console.print(Text("It has no login: whoever reaches this address can read the lake.", "bold yellow"))
+        if shown.is_token_new:
+            console.print(Text("Whoever has this link can read the lake; it is told once."), soft_wrap=True)
+        elif shown.token is not None:
+            console.print(Text("It asks for its token: open it with ?token=… at the end, once."), soft_wrap=True)
 
-    serve(lake, host, port, ready, browser=not no_browser)
+    serve(lake, host, port, shown, ready, browser=not no_browser)

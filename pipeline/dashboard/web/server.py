@@ -1,20 +1,25 @@
-"""How does the page come to a browser? Streamlit in this process, on one address, until it is told to end."""
+"""How does the page come to a browser? Streamlit in this process, behind the gate, until it is told to end."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 import threading
-import time
-import urllib.error
-import urllib.request
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
+import uvicorn
+from streamlit.starlette import App
 from streamlit.web import bootstrap
 
+from pipeline.dashboard.web.access import Access
+from pipeline.dashboard.web.gate import Gate
+from pipeline.dashboard.web.headers import answer_headers
 from pipeline.dashboard.web.here import LAKE
 from pipeline.errors import UserError
 
@@ -23,6 +28,12 @@ _OPTIONS = {
     "server.headless": True,  # asks for no email address and opens no browser: we do
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
+    # What a file of Streamlit's settings in the current folder could else open or move.
+    "server.baseUrlPath": "",
+    "server.enableStaticServing": False,
+    "server.enableAgentApi": False,
+    "server.scriptHealthCheckEnabled": False,
+    "global.developmentMode": False,
     "browser.gatherUsageStats": False,
     "client.toolbarMode": "minimal",
     "client.showErrorDetails": "type",
@@ -36,28 +47,79 @@ _OPTIONS = {
     "theme.paddingBottom": "3rem",
     "theme.headingFontSizes": ["2rem", "1.4rem", "1.2rem"],
 }
-_POLL_SECONDS = 0.1
+_WAITING = 2048
+"""Connections that wait to be accepted."""
+_PING_SECONDS = 30
+_END_SECONDS = 5
+"""How long open connections may take to end when the page is told to."""
 
 
-def serve(lake: str, host: str, port: int, ready: Callable[[str], None], *, browser: bool) -> None:
+def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str], None], *, browser: bool) -> None:
     """Serve the page until SIGINT or SIGTERM.
 
     Args:
         lake: the lake's folder or URL.
         host: the address to listen on, a name or an IP address.
         port: the TCP port.
-        ready: is told the page's URL once it can be opened, in another thread.
-        browser: whether to open it in the user's browser.
+        access: what a request must show.
+        ready: is told the page's URL once it can be opened, with the token if it was made for this run.
+        browser: whether to open it in the user's browser; not where it takes a token or a proxy, since others on this
+            machine see the address that a browser is started with.
 
     Raises:
         UserError: the address is not ours to listen on.
     """
-    _demand_free(host, port)
+    listener = _listen(host, port)
     os.environ[LAKE] = lake
-    options = {**_OPTIONS, "server.address": host, "server.port": port}
-    bootstrap.load_config_options(flag_options=options)
-    threading.Thread(target=_announce, args=(page_url(host, port), ready, browser), daemon=True).start()
-    bootstrap.run(str(_SCRIPT), False, [], options)
+    bootstrap.load_config_options({**_OPTIONS, "server.address": host, "server.port": port})
+    config = uvicorn.Config(
+        Gate(App(_SCRIPT), access, port, answer_headers()),
+        http="h11",
+        ws="websockets-sansio",
+        ws_ping_interval=_PING_SECONDS,
+        ws_ping_timeout=_PING_SECONDS,
+        ws_per_message_deflate=False,
+        proxy_headers=False,  # who connects is who connects, whatever a header says
+        server_header=False,
+        access_log=False,  # addresses have the token in them, once
+        log_config=None,
+        log_level="warning",
+        timeout_graceful_shutdown=_END_SECONDS,
+    )
+    url = page_url(host, port)
+    link = f"{url}/?token={quote(access.token, safe='')}" if access.token and access.is_token_new else url
+
+    def begun() -> None:
+        ready(link)
+        if browser and access.token is None and access.proxy is None:
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+    with listener:
+        _Server(config, begun).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says when it can be asked, and ends well when told to end."""
+
+    def __init__(self, config: uvicorn.Config, begun: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._begun = begun
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._begun()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End at a signal; uvicorn's own would send it once more when all has ended, which then is no good end."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def page_url(host: str, port: int) -> str:
@@ -71,35 +133,21 @@ def page_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if address.version == 6 else f"http://{host}:{port}"
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _demand_free(host: str, port: int) -> None:
+def _listen(host: str, port: int) -> socket.socket:
+    listener = None
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, number) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        listener = socket.socket(family, kind, number)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # all addresses are those of IPv4, too
+        listener.bind(address)
+        listener.listen(_WAITING)
     except OSError as error:
+        if listener is not None:
+            listener.close()
         reason = error.strerror or str(error)
         raise UserError(
             f"cannot listen on {host}, port {port}: {reason}. Choose another one: --port {port + 1}"
         ) from error
-
-
-def _announce(url: str, ready: Callable[[str], None], browser: bool) -> None:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # our own address needs no proxy
-    while True:
-        try:
-            with opener.open(f"{url}/_stcore/health", timeout=5):
-                break
-        except (urllib.error.URLError, OSError):
-            time.sleep(_POLL_SECONDS)
-    ready(url)
-    if browser:
-        webbrowser.open(url)
+    return listener

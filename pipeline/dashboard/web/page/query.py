@@ -30,6 +30,8 @@ _MOST_NESTED = 256 * 1024
 """Bytes of a list or struct that is shown: as Python's objects it has many times as many."""
 _ENDLESS = {2**63 - 1: "infinity", 1 - 2**63: "-infinity", 2**31 - 1: "infinity", 1 - 2**31: "-infinity"}
 """How DuckDB writes the times and days that are none."""
+_ASKED = "query that was asked"
+"""What of the session holds the query for which somebody pressed the button; it runs again when the page does."""
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
@@ -42,8 +44,13 @@ def draw(here: Here) -> None:
     with st.form("ask", border=False):
         sql = st.text_area("Query", value=_FIRST, key="sql", bind="query-params", height=140)
         asked = st.form_submit_button("Run", type="primary")
-    if asked or "sql" in st.query_params:
+    if asked:
+        st.session_state[_ASKED] = sql
+    # What only stands in the address was written by whoever made the link, to be read before it is run.
+    if st.session_state.get(_ASKED) == sql:
         _answer(here.connection, sql)
+    elif "sql" in st.query_params:
+        st.info("This query came with the address. Read it, then press *Run*.")
     with st.expander("Tables and views"):
         for view in views():
             st.markdown(f"`{view.name}`: {view.question}")

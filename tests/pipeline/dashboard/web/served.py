@@ -58,7 +58,7 @@ class Served:
 
 
 @contextmanager
-def serve(lake: Path, *options: str) -> Iterator[Served]:
+def serve(lake: Path, *options: str, **environment: str) -> Iterator[Served]:
     """Start it, wait until it can be opened, and end it."""
     port = free_port()
     command = [sys.executable, "-m", "pipeline.cli", "dashboard", "--lake", str(lake), "--port", str(port)]
@@ -70,11 +70,11 @@ def serve(lake: Path, *options: str) -> Iterator[Served]:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1"},
+                env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", **environment},
             )
         served = Served(process, port, log)
         try:
-            served.wait_for(f"at {'http://localhost' if options else 'http://127.0.0.1'}:{port}")
+            served.wait_for("(Ctrl-C ends it)")
             yield served
         finally:
             process.kill()

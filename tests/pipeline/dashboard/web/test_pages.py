@@ -54,6 +54,19 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return opened
 
 
+@pytest.fixture
+def asked(use: Any) -> Any:
+    """Open the page of SQL with a query in its address, and press the button."""
+
+    def pressed(lake: Path, sql: str) -> AppTest:
+        app = use(lake, "query", sql=sql)
+        next(button for button in app.button if button.label == "Run").click().run()
+        assert [error.message for error in app.exception] == []
+        return app
+
+    return pressed
+
+
 def told(app: AppTest) -> str:
     """All texts of the page, a line each."""
     kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
@@ -163,24 +176,32 @@ def test_a_finding_leads_to_its_exchanges(use: Any, hand_made_lake: Path) -> Non
     assert "There is no such finding" in told(use(hand_made_lake, "exchanges", finding="gone"))
 
 
-def test_a_query_is_answered_and_a_wrong_one_explained(use: Any, hand_made_lake: Path) -> None:
-    app = use(hand_made_lake, "query", sql="SELECT count(*) AS n, 1 AS n FROM silver.exchanges")
+def test_a_query_is_answered_and_a_wrong_one_explained(asked: Any, hand_made_lake: Path) -> None:
+    app = asked(hand_made_lake, "SELECT count(*) AS n, 1 AS n FROM silver.exchanges")
     assert frames(app) == [[{"n": 104, "n_1": 1}]]
     for wrong in ("DELETE FROM silver.exchanges", "FROM nowhere", "SELECT 'a'::INT", "FROM read_text('/etc/hostname')"):
-        refused = use(hand_made_lake, "query", sql=wrong)
+        refused = asked(hand_made_lake, wrong)
         assert [error.value for error in refused.error] == ["The query does not run."]
-    assert "The first 1,000 rows" in told(use(hand_made_lake, "query", sql="FROM range(5000)"))
-    ((long,),) = frames(use(hand_made_lake, "query", sql="SELECT repeat('x', 3000) AS body"))
+    assert "The first 1,000 rows" in told(asked(hand_made_lake, "FROM range(5000)"))
+    ((long,),) = frames(asked(hand_made_lake, "SELECT repeat('x', 3000) AS body"))
     assert long["body"].endswith("xx … (3,000 characters)")
 
 
-def test_values_that_python_has_not_are_shown_as_text(use: Any, hand_made_lake: Path) -> None:
+def test_a_query_of_the_address_waits_for_a_person(use: Any, asked: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "query", sql="SELECT 4711 AS n")
+    assert ([area.value for area in app.text_area], frames(app)) == (["SELECT 4711 AS n"], [])
+    assert "Read it, then press *Run*" in told(app)
+    app = asked(hand_made_lake, "SELECT 4711 AS n")
+    assert frames(app.run()) == [[{"n": 4711}]]  # again, when the page is drawn again
+
+
+def test_values_that_python_has_not_are_shown_as_text(asked: Any, hand_made_lake: Path) -> None:
     sql = (
         "SELECT TIMESTAMPTZ '-infinity' AS never, DATE 'infinity' AS day, TIMESTAMP '200000-01-01' AS late, "
         "{'a': TIMESTAMPTZ 'infinity'} AS inside, 18446744073709551615::UBIGINT AS many "
         "UNION ALL SELECT TIMESTAMPTZ '2026-03-01 12:00:00+00', NULL, NULL, NULL, 1 ORDER BY many DESC"
     )
-    first, second = frames(use(hand_made_lake, "query", sql=sql))[0]
+    first, second = frames(asked(hand_made_lake, sql))[0]
     assert first == {
         "never": "-infinity",
         "day": "infinity",
@@ -191,9 +212,9 @@ def test_values_that_python_has_not_are_shown_as_text(use: Any, hand_made_lake: 
     assert (second["never"], second["many"]) == ("2026-03-01 12:00:00+00:00", "1")
 
 
-def test_long_values_are_cut(use: Any, hand_made_lake: Path) -> None:
+def test_long_values_are_cut(asked: Any, hand_made_lake: Path) -> None:
     sql = "SELECT repeat('ä', 2001) AS text, repeat('a', 1001)::BLOB AS bytes, range(900) AS few, range(90000) AS many"
-    ((row,),) = frames(use(hand_made_lake, "query", sql=sql))
+    ((row,),) = frames(asked(hand_made_lake, sql))
     assert row["text"] == "ä" * 2000 + " … (2,001 characters)"
     assert row["bytes"] == "61" * 1000 + " … (1,001 bytes)"
     assert row["few"].startswith("[0, 1, 2")
@@ -202,9 +223,9 @@ def test_long_values_are_cut(use: Any, hand_made_lake: Path) -> None:
     assert row["many"].endswith(" KiB)")
 
 
-def test_an_answer_ends_where_a_browser_has_enough(use: Any, hand_made_lake: Path) -> None:
+def test_an_answer_ends_where_a_browser_has_enough(asked: Any, hand_made_lake: Path) -> None:
     columns = ", ".join(["repeat('x', 2000)"] * 40)
-    text = told(use(hand_made_lake, "query", sql=f"SELECT {columns} FROM range(1000)"))
+    text = told(asked(hand_made_lake, f"SELECT {columns} FROM range(1000)"))
     assert "The first 224 rows; with more, the answer would be too long." in text
 
 
@@ -216,20 +237,20 @@ def test_an_answer_ends_where_a_browser_has_enough(use: Any, hand_made_lake: Pat
     ],
 )
 def test_a_query_that_takes_too_long_is_stopped(
-    use: Any, hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+    asked: Any, hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     def soon(connection: Any, sql: str, most: int, _: float) -> Any:
         return first_rows(connection, sql, most, 1)
 
     monkeypatch.setattr("pipeline.dashboard.sql.first_rows", soon)
-    app = use(hand_made_lake, "query", sql=sql)
+    app = asked(hand_made_lake, sql)
     assert [warning.value[:25] for warning in app.warning] == ["Stopped after 30 seconds."]
     assert not app.error
 
 
-def test_an_error_of_a_late_row_is_told(use: Any, hand_made_lake: Path) -> None:
+def test_an_error_of_a_late_row_is_told(asked: Any, hand_made_lake: Path) -> None:
     sql = "SELECT CASE WHEN range < 900 THEN 1 ELSE error('no ' || range) END FROM range(1000)"
-    app = use(hand_made_lake, "query", sql=sql)
+    app = asked(hand_made_lake, sql)
     assert [error.value for error in app.error] == ["The query does not run."]
     assert "no 900" in told(app)
 

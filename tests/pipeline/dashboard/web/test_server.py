@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -67,7 +68,8 @@ def test_an_address_of_another_machine_is_told(hand_made_lake: Path) -> None:
 )
 def test_what_to_type_into_a_browser(host: str, url: str, loopback: bool) -> None:
     require_streamlit()
-    from pipeline.dashboard.web.server import is_loopback, page_url  # noqa: PLC0415 - loads Streamlit
+    from pipeline.dashboard.web.names import is_loopback  # noqa: PLC0415
+    from pipeline.dashboard.web.server import page_url  # noqa: PLC0415 - loads Streamlit
 
     assert (page_url(host, 80), is_loopback(host)) == (url, loopback)
 
@@ -84,11 +86,19 @@ def test_it_listens_on_one_address_and_ends_when_told(hand_made_lake: Path, numb
         assert "Traceback" not in served.said()
 
 
-def test_it_warns_where_others_can_reach_it(hand_made_lake: Path) -> None:
+def test_where_others_can_reach_it_the_link_has_a_token(hand_made_lake: Path) -> None:
     require_streamlit()
     with serve(hand_made_lake, "--host", "0.0.0.0") as served:  # noqa: S104 - what is tested
         assert isinstance(served, Served)
-        served.wait_for("whoever reaches this address can read the lake")
+        served.wait_for("Whoever has this link can read the lake")
+        assert re.search(rf" is at http://localhost:{served.port}/\?token=[A-Za-z0-9_-]{{43}} ", served.said())
+
+
+def test_a_token_of_the_environment_is_not_told(hand_made_lake: Path) -> None:
+    require_streamlit()
+    with serve(hand_made_lake, WIRELAKE_PAGE_TOKEN="of-this-service-0123") as served:  # noqa: S106 - a test's
+        served.wait_for("It asks for its token")
+        assert "of-this-service" not in served.said()
 
 
 def test_the_command_line_ends_with_code_2(tmp_path: Path) -> None:
