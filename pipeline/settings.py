@@ -201,6 +201,40 @@ def _days_kept(chosen: Mapping[str, int | None], name: str) -> int | None:
     return chosen.get(name, TABLES[name].keep_days)
 
 
+class SqlSettings(BaseModel):
+    """``wirelake sql`` and the page: what one query may take before it is ended, with a sentence that says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    memory_mb: Annotated[int, Field(ge=64)] = Field(
+        default=2048,
+        description="MiB for the tables and rows of a query; what DuckDB does not count, e.g. one text of gigabytes, "
+        "ends it at a quarter and 256 MiB more. One query must not take the machine's memory from capture and page",
+    )
+    threads: Count = Field(
+        default=4, description="Threads of a query, at most one a core: one query must not take all cores of a server"
+    )
+    temp_mb: Annotated[int, Field(ge=0)] = Field(
+        default=4096,
+        description="MiB of temporary files beyond that memory, in a private folder that goes away with the query; 0: "
+        "none. A sort without end must not fill the disk that capture writes to",
+    )
+    command_seconds: Seconds = Field(
+        default=3600.0, description="How long a query of the command may take, e.g. a join of a table with itself"
+    )
+    page_seconds: Seconds = Field(
+        default=30.0, description="The same of the page, where each query is one of a visitor"
+    )
+    page_rows: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=1000, description="Rows of an answer that the page shows: a browser holds all of them"
+    )
+    page_queries: Count = Field(
+        default=4,
+        description="Queries of visitors that run at once, each with that memory; the next is told to wait: many "
+        "visitors must not take what one may not",
+    )
+
+
 class Settings(BaseSettings):
     """All settings; immutable."""
 
@@ -225,6 +259,7 @@ class Settings(BaseSettings):
     )
     stream: StreamSettings = StreamSettings()
     maintain: MaintenanceSettings = MaintenanceSettings()
+    sql: SqlSettings = SqlSettings()
     spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
 
     @field_validator("spark", mode="before")

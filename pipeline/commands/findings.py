@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeline.dashboard.delta import open_table
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
@@ -53,15 +52,14 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     """All rows of ``gold.findings``, the most severe first, and of these what still holds.
 
     Raises:
-        UserError: there is no such table.
+        UserError: there is no such table, or it leads out of its folder.
     """
-    try:
-        table = DeltaTable(str(lake / FINDINGS.path))
-    except TableNotFoundError as error:
+    table = open_table(str(lake), FINDINGS)
+    if table is None:
         raise UserError(
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
-        ) from error
+        )
     rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
     return sorted(
         rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])

@@ -6,21 +6,22 @@ import base64
 import csv
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import duckdb
 import orjson
 import pyarrow as pa
 import typer
 from rich.table import Table as Grid
 from rich.text import Text
 
-from pipeline.dashboard.sql import connect, open_query
+from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 from pipeline.tables import TABLES
 from pipeline.terminal import Console, json_line, printable
 
@@ -35,8 +36,16 @@ def sql(
     tables: Annotated[bool, typer.Option("--tables", help="List tables and views, with their columns.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a header.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds that it may take; default: an hour.")
+    ] = None,
+    memory: Annotated[int | None, typer.Option(min=64, help="MiB of memory that it may take; default: 2048.")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file, see `sql:` in conf/local.yaml.")] = None,
 ) -> None:
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.
+
+    All rows are read, with --json or --csv all are printed; a query that takes more time, memory or temporary files
+    than it may ends with an error instead, exit code 2, and what was printed until then is not the whole answer.
 
     Examples:
 
@@ -53,27 +62,37 @@ def sql(
         return
     if query is None or lake is None:
         raise UserError('give a query and its lake: wirelake sql "FROM consumer_lag" --lake DIR (or --tables)')
-    with connect(lake) as connection:
-        reader = open_query(connection, query)
-        names = _distinct(reader.schema.names)
-        rows = _rows(reader)
-        if as_json:
-            for row in rows:
-                _write_json(dict(zip(names, row, strict=True)))
-        elif as_csv:
-            _write_csv(names, rows)
-        else:
-            _show(names, rows)
-
-
-def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
+    limits = load_settings(conf).sql
+    if memory is not None:
+        limits = limits.model_copy(update={"memory_mb": memory})
     try:
-        for batch in reader:
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    except (duckdb.Error, pa.ArrowException, OSError) as error:  # e.g. a cast that fails on the millionth row
-        raise UserError(str(error)) from error
-    except (OverflowError, ValueError) as error:
-        raise UserError(f"a time that is out of Python's range ({error}): cast it to VARCHAR") from error
+        with closing(ask(lake, query, limits, seconds=timeout or limits.command_seconds)) as batches:
+            _write(batches, as_json=as_json, as_csv=as_csv)
+    except TooSlowError as error:
+        raise UserError(f"{error}. Ask for less (WHERE date = …), or give it longer: --timeout SECONDS") from error
+    except TooMuchError as error:
+        raise UserError(f"{error}. Ask for less (WHERE date = …), or give it more: --memory MIB") from error
+
+
+def _write(batches: Iterator[pa.RecordBatch], *, as_json: bool, as_csv: bool) -> None:
+    names = _distinct(next(batches).schema.names)
+    rows = _rows(batches)
+    if as_json:
+        for row in rows:
+            _write_json(dict(zip(names, row, strict=True)))
+    elif as_csv:
+        _write_csv(names, rows)
+    else:
+        _show(names, rows)
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        try:
+            values = [column.to_pylist() for column in batch.columns]
+        except (OverflowError, ValueError) as error:
+            raise UserError(f"a time that is out of Python's range ({error}): cast it to VARCHAR") from error
+        yield from zip(*values, strict=True)
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import os
+import tempfile
+from collections.abc import Container
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from threading import Event, Timer
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from pipeline.dashboard.delta import open_table
+from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
+from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES
 
 _READ_ONLY = (
@@ -26,135 +30,159 @@ _SPARK_NAMES = (
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
 )
-_MEMORY = "50%"
-"""DuckDB's share of the machine's memory, with room beside it for what reads the tables and holds the answer."""
-_BATCH = 16
-"""Rows that are read at once where an answer may be left before its end: frames may have a MiB each."""
-_QUERIES = ("SELECT", "EXPLAIN")
 
 
-class TooSlowError(UserError):
-    """A query was stopped, for it took longer than it may."""
+class Lake:
+    """A lake's tables as ``schema.name`` in DuckDB, and the views by their names; those that are asked for.
+
+    Attributes:
+        connection: where they are.
+    """
+
+    def __init__(self, place: Path | str, limits: SqlSettings, spill: Path | str | None) -> None:
+        """Open the lake, without a table yet.
+
+        Args:
+            place: the lake's folder or URL.
+            limits: what a query may take.
+            spill: folder for temporary files; None: there are none.
+        """
+        self._place = str(place).rstrip("/") or "/"
+        self._found: dict[str, bool] = {}
+        self.connection = duckdb.connect(":memory:")
+        for setting, value in _settings(limits, spill).items():
+            self.connection.execute(f"SET {setting} = {value}")
+        for macro in _SPARK_NAMES:
+            self.connection.execute(f"CREATE MACRO {macro}")
+        for statement in _READ_ONLY:
+            self.connection.execute(statement)
+
+    def attach(self, wanted: Container[str] | None = None) -> None:
+        """Open tables and views that are not open yet.
+
+        Args:
+            wanted: names in small letters, without schema; None: all.
+
+        Raises:
+            UserError: there is no lake, or a table of these cannot be read or leads out of its folder.
+        """
+        asked = [view for view in views() if wanted is None or view.name in wanted]
+        for name, table in TABLES.items():
+            if name in self._found:
+                continue
+            if wanted is None or table.name in wanted or any(name in view.sql for view in asked):
+                self._found[name] = self._attach(name)
+        if not any(self._found.values()):
+            if wanted is not None:
+                self.attach()
+                return
+            raise UserError(
+                f"there is no lake at {self._place}: name the folder that `wirelake stream --lake` wrote to, "
+                "or run `wirelake stream --landing DIR --lake DIR --once` first"
+            )
+        for view in asked:
+            try:
+                self.connection.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")
+            except duckdb.CatalogException:
+                continue  # a table that it needs is not there yet
+
+    def _attach(self, name: str) -> bool:
+        table = TABLES[name]
+        if (found := open_table(self._place, table)) is None:
+            return False
+        try:
+            dataset = found.to_pyarrow_dataset()
+        except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
+            raise UserError(f"cannot read {self._place}/{table.path}: {error}") from error
+        self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
+        self.connection.register(f"delta_{table.schema}_{table.name}", dataset)
+        self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name}")
+        return True
 
 
-def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
+def _settings(limits: SqlSettings, spill: Path | str | None) -> dict[str, str]:
+    folder = str(spill or "").replace("'", "''")
+    return {
+        "TimeZone": "'UTC'",
+        "memory_limit": f"'{limits.memory_mb}MiB'",
+        "threads": str(min(limits.threads, os.cpu_count() or 1)),
+        "temp_directory": f"'{folder}'",
+        "max_temp_directory_size": f"'{limits.temp_mb if spill else 0}MiB'",
+    }
+
+
+@cache
+def _spill() -> tempfile.TemporaryDirectory[str]:
+    """A private folder for what this process's own queries spill; it goes away when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="wirelake-spill-")
+
+
+def connect(place: Path | str, limits: SqlSettings | None = None) -> duckdb.DuckDBPyConnection:
     """A connection in which the lake's tables are ``schema.name`` and the views have their names.
 
+    It is for queries of this program; :func:`pipeline.dashboard.ask.ask` asks those of others.
+
     Args:
-        lake: the lake's folder or URL.
+        place: the lake's folder or URL.
+        limits: what a query may take; None: the defaults.
 
     Raises:
-        UserError: there is no lake.
+        UserError: there is no lake, or it cannot be read.
     """
-    connection = duckdb.connect(":memory:")
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(f"SET memory_limit = '{_MEMORY}'")
-    for macro in _SPARK_NAMES:
-        connection.execute(f"CREATE MACRO {macro}")
-    found = [name for name in TABLES if _attach(connection, str(lake).rstrip("/"), name)]
-    if not found:
-        connection.close()
-        raise UserError(
-            f"there is no lake at {lake}: name the folder that `wirelake stream --lake` wrote to, "
-            "or run `wirelake stream --landing DIR --lake DIR --once` first"
-        )
-    for view in views():
-        try:
-            connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
-        except duckdb.CatalogException:
-            continue  # a table that it needs is not there yet
-    for statement in _READ_ONLY:
-        connection.execute(statement)
-    return connection
-
-
-def _attach(connection: duckdb.DuckDBPyConnection, lake: str, name: str) -> bool:
-    table = TABLES[name]
+    limits = limits or SqlSettings()
+    lake = Lake(place, limits, _spill().name if limits.temp_mb else None)
     try:
-        dataset = DeltaTable(f"{lake}/{table.path}").to_pyarrow_dataset()
-    except TableNotFoundError:
-        return False
-    except (DeltaError, OSError) as error:
-        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
-    connection.register(f"delta_{table.schema}_{table.name}", dataset)
-    connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name}")
-    return True
+        lake.attach()
+    except UserError:
+        lake.connection.close()
+        raise
+    return lake.connection
 
 
-def open_query(
-    connection: duckdb.DuckDBPyConnection, sql: str, most: int | None = None, batch: int = 1_000_000
-) -> pa.RecordBatchReader:
-    """Run one query and return its rows as they come.
+def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordBatchReader:
+    """Run one query and return its rows as they come; the tables that it names are opened before.
 
     Args:
-        connection: to the lake, see :func:`connect`.
+        lake: whose connection is for this query alone.
         sql: one query.
         most: rows after which it ends; None: all.
         batch: rows that come at once.
 
     Raises:
-        UserError: it is not one query, or it does not run; says which tables and views there are.
+        UserError: there is no lake, it is not one query that only reads, or it does not run; says which tables and
+            views there are.
     """
+    connection = lake.connection
     try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type.name not in _QUERIES:
-            raise UserError("give one query: the lake is read-only, so it begins with SELECT, WITH, FROM or DESCRIBE")
-        relation = connection.sql(sql)
+        query = read_only(connection, sql)
+        lake.attach(None if query.asks_for_all else query.words)
+        connection.execute("BEGIN TRANSACTION READ ONLY")  # should a write come through all the same
+        relation = connection.sql(query.sql)
         return (relation if most is None else relation.limit(most)).to_arrow_reader(batch)
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as error:
+        with suppress(duckdb.Error):  # the query was not even begun
+            connection.execute("ROLLBACK")
+        lake.attach()
         raise UserError(f"{error}\n\n{_names(connection)}") from error
 
 
-def first_rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int, seconds: float) -> Generator[pa.RecordBatch]:
-    """Run one query and yield its first rows, a few at a time: whoever has seen enough closes the iterator.
+def query(place: Path | str, sql: str, limits: SqlSettings | None = None) -> pa.Table:
+    """The answer of the lake to ``sql``, a query of this program: it may take as long as it needs.
 
     Args:
-        connection: to the lake, see :func:`connect`.
-        sql: one query.
-        most: rows after which it ends.
-        seconds: after which the query is stopped.
-
-    Raises:
-        TooSlowError: it was stopped.
-        UserError: it is not one query, or it does not run.
-    """
-    is_late = Event()
-
-    def stop() -> None:
-        is_late.set()
-        connection.interrupt()
-
-    timer = Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        with open_query(connection, sql, most, _BATCH) as reader:
-            for batch in reader:
-                if is_late.is_set():  # too late to be interrupted, or between two batches
-                    raise TooSlowError(f"stopped after {seconds} seconds")
-                yield batch
-    except (UserError, duckdb.Error, pa.ArrowException, OSError) as error:
-        # The reader has one error for all that can go wrong while rows come: OSError.
-        if is_late.is_set():
-            raise TooSlowError(f"stopped after {seconds} seconds") from error
-        raise UserError(str(error)) from error
-    finally:
-        timer.cancel()
-
-
-def query(lake: Path | str, sql: str) -> pa.Table:
-    """The answer of the lake to ``sql``.
-
-    Args:
-        lake: the lake's folder or URL.
+        place: the lake's folder or URL.
         sql: one query in DuckDB's SQL; tables are ``schema.name`` (see :mod:`pipeline.tables`), times are UTC.
+        limits: what it may take; None: the defaults.
 
     Raises:
         UserError: there is no lake, or the query does not run.
     """
-    with connect(lake) as connection:
-        return open_query(connection, sql).read_all()
+    limits = limits or SqlSettings()
+    lake = Lake(place, limits, _spill().name if limits.temp_mb else None)
+    with lake.connection:
+        return open_query(lake, sql, None, 1_000_000).read_all()
 
 
 def _names(connection: duckdb.DuckDBPyConnection) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.settings import FindingSettings, Settings, StreamSettings, load_settings
+from pipeline.settings import FindingSettings, Settings, SqlSettings, StreamSettings, load_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_the_committed_file_holds_the_defaults(write) -> None:
 def test_the_committed_file_shows_every_key() -> None:
     text = (ROOT / "conf" / "local.yaml").read_text(encoding="utf-8")
     names = list(Settings.model_fields)
-    names += [*StreamSettings.model_fields, *FindingSettings.model_fields]
+    names += [*StreamSettings.model_fields, *FindingSettings.model_fields, *SqlSettings.model_fields]
     assert [name for name in names if f"{name}:" not in text] == []
 
 

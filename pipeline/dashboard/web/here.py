@@ -16,6 +16,7 @@ from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web.words import clock, plain
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 
 LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""
@@ -51,7 +52,7 @@ def lake_of_session(*, anew: bool) -> tuple[duckdb.DuckDBPyConnection, datetime]
     state = st.session_state
     taken = state.get("taken", 0.0)
     if anew or "lake" not in state or time.time() - taken > FRESH_SECONDS:
-        fresh = connect(os.environ[LAKE])
+        fresh = connect(os.environ[LAKE], load_settings().sql)
         if "lake" in state:
             state["lake"].close()
         state["lake"], state["taken"] = fresh, time.time()

@@ -7,15 +7,18 @@ import shutil
 import time
 from pathlib import Path
 
-import duckdb
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from pipeline.commands.sql import sql
-from pipeline.dashboard.sql import TooSlowError, connect, first_rows, query
+from pipeline.dashboard.ask import TooSlowError, ask
+from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
+from pipeline.settings import SqlSettings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES
+
+LIMITS = SqlSettings()
 
 app = typer.Typer()
 app.command()(sql)
@@ -95,31 +98,27 @@ def test_only_one_query_is_taken(hand_made_lake: Path, statement: str) -> None:
 
 
 def test_a_query_reads_the_lake_only(hand_made_lake: Path) -> None:
-    with pytest.raises(UserError, match="disabled"):
+    with pytest.raises(UserError, match="the function read_text is not for queries"):
         query(hand_made_lake, "FROM read_text('/etc/hostname')")
 
 
 def test_the_first_rows_come_a_few_at_a_time(hand_made_lake: Path) -> None:
-    with connect(hand_made_lake) as connection:
-        batches = first_rows(connection, "SELECT repeat('x', 100000) FROM range(1000)", 100, 30)
-        assert next(batches).num_rows == 16
-        batches.close()
-        assert sum(batch.num_rows for batch in first_rows(connection, "FROM range(1000)", 100, 30)) == 100
+    batches = ask(hand_made_lake, "SELECT repeat('x', 100000) FROM range(1000)", LIMITS, seconds=30, most=100, batch=16)
+    assert [next(batches).num_rows for _ in range(2)] == [0, 16]
+    batches.close()
+    rows = ask(hand_made_lake, "FROM range(1000)", LIMITS, seconds=30, most=100, batch=16)
+    assert sum(batch.num_rows for batch in rows) == 100
 
 
 def test_rows_stop_coming_when_the_time_is_over(hand_made_lake: Path) -> None:
-    with connect(hand_made_lake) as connection:
-        batches = first_rows(connection, "FROM range(100000000)", 100000000, 0.3)
-        with pytest.raises(TooSlowError):  # noqa: PT012 - it comes with one of the batches
-            for _ in batches:
-                time.sleep(0.1)
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    with pytest.raises(TooSlowError):  # noqa: PT012 - it comes with one of the batches
+        for _ in ask(hand_made_lake, "FROM range(100000000)", LIMITS, seconds=1.5):
+            time.sleep(0.1)
 
 
-def test_an_error_while_rows_come_is_told(hand_made_lake: Path) -> None:
-    sql = "SELECT CASE WHEN range < 900000 THEN 1 ELSE error('no more') END FROM range(1000000)"
-    with connect(hand_made_lake) as connection, pytest.raises(UserError, match="no more"):
-        list(first_rows(connection, sql, 1000000, 30))
+def test_an_answer_without_rows_has_columns(hand_made_lake: Path) -> None:
+    (batch,) = ask(hand_made_lake, "SELECT 1 AS a WHERE false", LIMITS, seconds=30)
+    assert (batch.schema.names, batch.num_rows) == (["a"], 0)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +131,6 @@ def test_an_error_while_rows_come_is_told(hand_made_lake: Path) -> None:
 def test_the_command_tells_an_error_while_rows_come(hand_made_lake: Path, sql: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         run(sql, "--lake", str(hand_made_lake), "--csv")
-
-
-def test_a_query_does_not_take_the_whole_memory(hand_made_lake: Path) -> None:
-    with connect(hand_made_lake) as connection, duckdb.connect() as usual:
-        limits = [
-            one.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchone()
-            for one in (connection, usual)
-        ]
-    assert limits[0] < limits[1]
 
 
 def test_an_error_names_tables_and_views(hand_made_lake: Path) -> None:
@@ -161,6 +151,23 @@ def test_a_young_lake_has_the_views_whose_tables_are_there(hand_made_lake: Path,
     assert query(tmp_path, "FROM latency").num_rows == 2
     with pytest.raises(UserError, match=r"views: errors, latency$"):
         query(tmp_path, f"FROM {OFFSET_TIMELINE.full_name}")
+
+
+def test_a_query_that_takes_too_long_or_too_much_says_what_to_give(hand_made_lake: Path) -> None:
+    with pytest.raises(UserError, match=r"^stopped after 1 seconds\. Ask for less .*--timeout SECONDS"):
+        run("SELECT sleep_ms(60000)", "--lake", str(hand_made_lake), "--timeout", "1")
+    with pytest.raises(UserError, match=r"^stopped: the query needs more than 64 MiB of memory .*--memory MIB"):
+        run("SELECT list(range) FROM range(100000000)", "--lake", str(hand_made_lake), "--memory", "64")
+
+
+def test_the_settings_say_how_much(hand_made_lake: Path, tmp_path: Path) -> None:
+    conf = tmp_path / "settings.yaml"
+    conf.write_text("sql: {command_seconds: 1, temp_mb: 0, memory_mb: 64}", encoding="utf-8")
+    lake = ("--lake", str(hand_made_lake), "--conf", str(conf))
+    with pytest.raises(UserError, match="stopped after 1 seconds"):
+        run("SELECT sleep_ms(60000)", *lake)
+    with pytest.raises(UserError, match=r"needs more than 64 MiB of memory\. Ask"):
+        run("SELECT list(range) FROM range(100000000)", *lake)
 
 
 @pytest.mark.parametrize("arguments", [["SELECT 1"], ["--lake", "x"], ["SELECT 1", "--lake", "x", "--json", "--csv"]])

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import streamlit as st
 
-from pipeline.dashboard.sql import TooSlowError, first_rows
+from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.grid import Column, Kind, grid
-from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.here import LAKE, Here, run
 from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
+from pipeline.settings import SqlSettings, load_settings
 from pipeline.tables import TABLES
 
-_MOST = 1000
 _MOST_TEXT = 16 * 1024 * 1024
-"""Rows, and characters of all of them, that are shown."""
-_SECONDS = 30
+"""Characters of all rows that are shown."""
+_BATCH = 16
+_MOST_BATCH = 64 * 1024 * 1024
+"""Rows that are read at once, since an answer may be left before its end, and their bytes: this process holds them."""
 _CELL = 2000
 """Characters of a value that are shown."""
 _MOST_NESTED = 256 * 1024
@@ -35,11 +37,13 @@ _ASKED = "query that was asked"
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
-def draw(here: Here) -> None:
+def draw(_: Here) -> None:
     """Draw the page."""
+    limits = load_settings().sql
     st.caption(
         "One query in DuckDB's SQL. It reads the lake and nothing else, of all times: the time range is not applied. "
-        f"Times are UTC; {_MOST:,} rows are shown, and a query may take {_SECONDS} seconds."
+        f"Times are UTC; {limits.page_rows:,} rows are shown, and a query may take "
+        f"{limits.page_seconds:g} seconds."
     )
     with st.form("ask", border=False):
         sql = st.text_area("Query", value=_FIRST, key="sql", bind="query-params", height=140)
@@ -48,7 +52,7 @@ def draw(here: Here) -> None:
         st.session_state[_ASKED] = sql
     # What only stands in the address was written by whoever made the link, to be read before it is run.
     if st.session_state.get(_ASKED) == sql:
-        _answer(here.connection, sql)
+        _answer(sql, limits)
     elif "sql" in st.query_params:
         st.info("This query came with the address. Read it, then press *Run*.")
     with st.expander("Tables and views"):
@@ -78,12 +82,25 @@ class _Answer:
     is_cut: bool = False
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+def _answer(sql: str, limits: SqlSettings) -> None:
+    asked = ask(
+        os.environ[LAKE],
+        sql,
+        limits,
+        seconds=limits.page_seconds,
+        most=limits.page_rows + 1,
+        batch=_BATCH,
+        most_bytes=_MOST_BATCH,
+        at_once=limits.page_queries,
+    )
     try:
-        with closing(first_rows(connection, sql, _MOST + 1, _SECONDS)) as batches:
+        with closing(asked) as batches:
             answer = _read(batches)
-    except TooSlowError:
-        st.warning(f"Stopped after {_SECONDS} seconds. Ask for less: a day (`WHERE date = …`), fewer columns.")
+    except BusyError as error:
+        st.warning(_sentence(error))
+        return
+    except (TooSlowError, TooMuchError) as error:
+        st.warning(f"{_sentence(error)} Ask for less: a day (`WHERE date = …`), fewer columns.")
         return
     except UserError as error:
         st.error("The query does not run.")
@@ -92,14 +109,14 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     if not answer.count:
         st.info("No rows.")
         return
-    count = min(answer.count, _MOST)
+    count = min(answer.count, limits.page_rows)
     if answer.is_cut:
         st.caption(f"The first {number(count)} rows; with more, the answer would be too long. Ask for fewer columns.")
     else:
-        st.caption(f"The first {number(count)} rows" if answer.count > _MOST else f"{number(count)} rows")
+        st.caption(f"The first {number(count)} rows" if answer.count > count else f"{number(count)} rows")
     rows = zip(*answer.columns, strict=True)
     grid(
-        [{str(index): value for index, value in enumerate(row)} for row, _ in zip(rows, range(_MOST), strict=False)],
+        [{str(index): value for index, value in enumerate(row)} for row, _ in zip(rows, range(count), strict=False)],
         [
             Column(str(index), name, kind)
             for index, (name, kind) in enumerate(zip(answer.names, answer.kinds, strict=True))
@@ -108,13 +125,18 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     )
 
 
+def _sentence(error: UserError) -> str:
+    text = str(error)
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _read(batches: Iterable[pa.RecordBatch]) -> _Answer:
     answer, length = _Answer([], [], []), 0
     for batch in batches:
         if length > _MOST_TEXT:
             answer.is_cut = True
             break
-        if not answer.count:
+        if not answer.names:
             answer = _Answer(batch.schema.names, [_kind(kind) for kind in batch.schema.types], [[] for _ in batch])
         for index, column in enumerate(batch.columns):
             values = _values(column)

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pipeline.dashboard.sql import first_rows
 from pipeline.tables import COPIES, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
 from tests.pipeline.rows import write
@@ -239,12 +238,9 @@ def test_an_answer_ends_where_a_browser_has_enough(asked: Any, hand_made_lake: P
 def test_a_query_that_takes_too_long_is_stopped(
     asked: Any, hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
-    def soon(connection: Any, sql: str, most: int, _: float) -> Any:
-        return first_rows(connection, sql, most, 1)
-
-    monkeypatch.setattr("pipeline.dashboard.sql.first_rows", soon)
+    monkeypatch.setenv("WIRELAKE_SQL__PAGE_SECONDS", "1")
     app = asked(hand_made_lake, sql)
-    assert [warning.value[:25] for warning in app.warning] == ["Stopped after 30 seconds."]
+    assert [warning.value[:24] for warning in app.warning] == ["Stopped after 1 seconds."]
     assert not app.error
 
 

@@ -1,0 +1,119 @@
+"""Which files does a table of the lake consist of, and do all of them lie in its folder? Delta without a JVM."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from pipeline.errors import UserError
+from pipeline.tables import Table
+
+_LOG = "_delta_log"
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.(.*)")
+_PARTS = re.compile(r"(\d{10}\.\d{10}\.)?parquet")
+"""How checkpoints without sidecars are named."""
+_MOST_DECODINGS = 8
+
+
+def open_table(lake: str, table: Table) -> DeltaTable | None:
+    """A table of the lake; None if it is not there.
+
+    The log is a list of paths, which a stranger's lake may lead anywhere: it is opened only if everything that it
+    names lies in the table's folder, and nothing on the way there is a link.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: one of :mod:`pipeline.tables`.
+
+    Raises:
+        UserError: it cannot be read, or it leads out of its folder.
+    """
+    folder = _local(lake)
+    try:
+        if folder is not None:
+            if not os.path.lexists(f"{folder}/{table.path}/{_LOG}"):
+                return None
+            _demand_own_log(folder, table)
+        found = DeltaTable(f"{folder or lake}/{table.path}")
+        _demand_own_files(found, folder, table)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
+    return found
+
+
+def _local(lake: str) -> str | None:
+    """The lake's folder without links; None if it is not on this machine."""
+    if "://" not in lake:
+        return os.path.realpath(lake)
+    url = urlsplit(lake)
+    return os.path.realpath(unquote(url.path)) if url.scheme.lower() == "file" else None
+
+
+def _demand_own_log(folder: str, table: Table) -> None:
+    log = f"{folder}/{table.path}/{_LOG}"
+    if os.path.realpath(log) != log:
+        raise _leaves(table, f"{table.path}/{_LOG} is a link, or lies behind one")
+    newest = ""
+    for entry in os.scandir(log):
+        if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+            raise _leaves(table, f"{_LOG}/{entry.name} is a link or no file")
+        if checkpoint := _CHECKPOINT.fullmatch(entry.name):
+            if not _PARTS.fullmatch(checkpoint[1]):
+                raise _with_sidecars(table)
+            newest = max(newest, entry.path)
+    if newest and "sidecar" in pq.read_schema(newest).names:
+        raise _with_sidecars(table)
+
+
+def _demand_own_files(found: DeltaTable, folder: str | None, table: Table) -> None:
+    paths = [str(path) for path in pa.table(found.get_add_actions()).column("path").to_pylist()]
+    parents: set[str] = set()
+    for path in paths:
+        plain = _decoded(path)
+        if plain is None or plain.startswith(("/", "\\")) or _SCHEME.match(plain) or ".." in re.split(r"[/\\]", plain):
+            raise _leaves(table, f"its log names {path!r}")
+        if folder is not None:
+            file = f"{folder}/{table.path}/{unquote(path)}"
+            parents.add(str(PurePosixPath(file).parent))
+            try:
+                mode = os.lstat(file).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # the query says so if it reads it
+            if not stat.S_ISREG(mode):
+                raise _leaves(table, f"{path!r} is a link or no file")
+    for parent in parents:
+        if os.path.realpath(parent) != parent:
+            raise _leaves(table, f"{parent!r} is a link, or lies behind one")
+
+
+def _decoded(path: str) -> str | None:
+    """A path without percent-encoding, of whatever depth; None if that does not end."""
+    for _ in range(_MOST_DECODINGS):
+        if (plain := unquote(path)) == path:
+            return plain
+        path = plain
+    return None
+
+
+def _leaves(table: Table, why: str) -> UserError:
+    return UserError(
+        f"{table.full_name} leads out of its folder: {why}. It is not read: somebody else may have made it"
+    )
+
+
+def _with_sidecars(table: Table) -> UserError:
+    return UserError(
+        f"{table.full_name} has a checkpoint with sidecars, which `wirelake` does not write and which may lead out of "
+        "its folder. It is not read"
+    )
