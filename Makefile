@@ -15,8 +15,9 @@ FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 KILLS ?= 52
+RUNS ?= 1000
 
-.PHONY: help setup demo test proofs lint samples schemas coverage-docs airflow archive bench fuzz loss faults lock clean
+.PHONY: help setup demo test proofs lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +95,9 @@ loss: setup ## Harm captures and compare what the agent makes of them (make loss
 
 faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1)
 	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED)
+
+endings: setup ## Run each command that needs no JVM again and again (make endings RUNS=1000)
+	@$(PYTHON_IN) -m tests.faults.endings --runs $(RUNS)
 
 lock: setup ## Resolve the newest allowed versions into both lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock

@@ -7,13 +7,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeline.delta_dataset import open_dataset
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
@@ -53,16 +54,17 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     """All rows of ``gold.findings``, the most severe first, and of these what still holds.
 
     Raises:
-        UserError: there is no such table.
+        UserError: there is no such table, or it cannot be read.
     """
     try:
-        table = DeltaTable(str(lake / FINDINGS.path))
+        rows: list[dict[str, Any]] = open_dataset(lake / FINDINGS.path).to_table().to_pylist()
     except TableNotFoundError as error:
         raise UserError(
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
         ) from error
-    rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
+    except (DeltaError, pa.ArrowException, OSError) as error:
+        raise UserError(f"cannot read {lake / FINDINGS.path}: {error}") from error
     return sorted(
         rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])
     )

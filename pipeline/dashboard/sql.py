@@ -8,10 +8,10 @@ from threading import Event, Timer
 
 import duckdb
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from pipeline.dashboard.views import views
+from pipeline.delta_dataset import open_dataset
 from pipeline.errors import UserError
 from pipeline.tables import TABLES
 
@@ -71,7 +71,7 @@ def connect(lake: Path | str) -> duckdb.DuckDBPyConnection:
 def _attach(connection: duckdb.DuckDBPyConnection, lake: str, name: str) -> bool:
     table = TABLES[name]
     try:
-        dataset = DeltaTable(f"{lake}/{table.path}").to_pyarrow_dataset()
+        dataset = open_dataset(f"{lake}/{table.path}")
     except TableNotFoundError:
         return False
     except (DeltaError, OSError) as error:
