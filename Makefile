@@ -17,7 +17,7 @@ SEEDS ?= 2000
 KILLS ?= 52
 RUNS ?= 1000
 
-.PHONY: help setup demo test proofs lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings lock clean
+.PHONY: help setup demo test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of t
 
 proofs: setup ## Tests that take long: a Spark cluster of two workers, a few kills, the pipeline's benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
+
+pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)
+	@$(PYTHON_IN) -m tests.pythons $(TESTS)
 
 lint: setup ## Formatting, ruff, mypy, import rules, whether all tests load
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
