@@ -25,7 +25,11 @@ def open_dataset(table: Path | str) -> Any:
         TableNotFoundError: there is no Delta table.
         DeltaError: its log cannot be read, or names a file outside of the folder.
     """
-    delta = DeltaTable(str(table))
+    return dataset_of(DeltaTable(str(table)), table)
+
+
+def dataset_of(delta: DeltaTable, table: Path | str) -> Any:
+    """The same of a table that is open already."""
     if "://" in str(table):
         return delta.to_pyarrow_dataset()
     dataset: Any = delta.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(table), fs.LocalFileSystem()))
