@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 AIRFLOW_VENV := .venv-airflow
+RELEASE_VENV := .venv-release
 STAMPS := $(VENV)/.stamps
 PYTHON_IN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
@@ -15,8 +16,9 @@ FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 KILLS ?= 52
+RUNS ?= 1000
 
-.PHONY: help setup demo test proofs lint samples schemas coverage-docs airflow archive bench fuzz loss faults lock clean
+.PHONY: help setup demo test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +55,9 @@ test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of t
 
 proofs: setup ## Tests that take long: a Spark cluster of two workers, a few kills, the pipeline's benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
+
+pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)
+	@$(PYTHON_IN) -m tests.pythons $(TESTS)
 
 lint: setup ## Formatting, ruff, mypy, import rules, whether all tests load
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
@@ -95,11 +100,26 @@ loss: setup ## Harm captures and compare what the agent makes of them (make loss
 faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1)
 	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED)
 
-lock: setup ## Resolve the newest allowed versions into both lock files
+endings: setup ## Run each command that needs no JVM again and again (make endings RUNS=1000)
+	@$(PYTHON_IN) -m tests.faults.endings --runs $(RUNS)
+
+dist: setup $(RELEASE_VENV)/.stamp ## Build the wheel into dist/, and beside it the list of what it is made of (CycloneDX)
+	@$(PYTHON_IN) -m pipeline.setup.sbom dist --cyclonedx $(RELEASE_VENV)/bin/cyclonedx-py
+
+$(RELEASE_VENV)/.stamp: release/requirements.lock | $(STAMPS)/venv
+	@[ -x $(RELEASE_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON_IN) $(RELEASE_VENV)
+	@$(UV) pip install --quiet --python $(RELEASE_VENV)/bin/python --require-hashes -r release/requirements.lock
+	@touch $@
+
+audit: dist ## Look for known vulnerabilities of what is pinned, and for licences that are not permitted
+	@$(PYTHON_IN) -m pipeline.setup.audit "$$(ls -t dist/*.cdx.json | head -1)"
+
+lock: setup ## Resolve the newest allowed versions into all lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
 	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
+	@$(UV) $(LOCK) --upgrade release/requirements.in -o release/requirements.lock
 
 clean: ## Remove the environments, caches and the demo lake
-	@rm -rf $(VENV) $(AIRFLOW_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	@rm -rf $(VENV) $(AIRFLOW_VENV) $(RELEASE_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 	  demo-lake demo-landing spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.dashboard.delta import open_table
+from pipeline.dashboard.delta import open_dataset
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
@@ -54,13 +54,13 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     Raises:
         UserError: there is no such table, or it leads out of its folder.
     """
-    table = open_table(str(lake), FINDINGS)
+    table = open_dataset(str(lake), FINDINGS)
     if table is None:
         raise UserError(
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
         )
-    rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = table.to_table().to_pylist()
     return sorted(
         rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])
     )

@@ -6,12 +6,14 @@ import os
 import re
 import stat
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
 
 from pipeline.errors import UserError
 from pipeline.tables import Table
@@ -24,11 +26,16 @@ _PARTS = re.compile(r"(\d{10}\.\d{10}\.)?parquet")
 _MOST_DECODINGS = 8
 
 
-def open_table(lake: str, table: Table) -> DeltaTable | None:
-    """A table of the lake; None if it is not there.
+def open_dataset(lake: str, table: Table) -> Any | None:
+    """A table of the lake as a ``pyarrow.dataset.Dataset``; None if it is not there.
 
     The log is a list of paths, which a stranger's lake may lead anywhere: it is opened only if everything that it
     names lies in the table's folder, and nothing on the way there is a link.
+
+    Files of a folder are opened by Arrow's own file system. The one that deltalake hands to Arrow by default is written
+    in Python, so that the bytes it reads are Python objects, and the last of Arrow's threads to let go of them takes
+    the interpreter's lock to do so. A thread that asks for it while the interpreter ends is unwound by Python, through
+    a C++ destructor that must not be: the process dies by SIGABRT, after all its work is done.
 
     Args:
         lake: the lake's folder or URL.
@@ -49,7 +56,13 @@ def open_table(lake: str, table: Table) -> DeltaTable | None:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
-    return found
+    try:
+        if folder is None:
+            return found.to_pyarrow_dataset()
+        files = fs.SubTreeFileSystem(f"{folder}/{table.path}", fs.LocalFileSystem())
+        return found.to_pyarrow_dataset(filesystem=files)
+    except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
+        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
 
 
 def _local(lake: str) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.delta import open_table
+from pipeline.dashboard.delta import open_dataset
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
@@ -88,12 +88,8 @@ class Lake:
 
     def _attach(self, name: str) -> bool:
         table = TABLES[name]
-        if (found := open_table(self._place, table)) is None:
+        if (dataset := open_dataset(self._place, table)) is None:
             return False
-        try:
-            dataset = found.to_pyarrow_dataset()
-        except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
-            raise UserError(f"cannot read {self._place}/{table.path}: {error}") from error
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
         self.connection.register(f"delta_{table.schema}_{table.name}", dataset)
         self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name}")

@@ -1,0 +1,60 @@
+"""The wheel alone is enough: it has the program, its data and the settings to begin with."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.pythons import find_python, supported
+from tests.requirements import ROOT
+from tests.wheel import build_wheel, demand_installed, run_python, run_uv
+
+_DATA = """
+from pipeline.dashboard.views import views
+from pipeline.dashboard.web.rules import rule_page
+from pipeline.streaming.findings.runner import RULES
+from decoder import Codec
+Codec()
+print(len(views()), sum(bool(rule_page(rule)) for rule in RULES))
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has the wheel, and its dependencies from here."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run_uv("venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
+    installed = folder / "venv" / "bin" / "python"
+    run_uv("pip", "install", "--quiet", "--python", str(installed), "--no-deps", str(build_wheel(folder)))
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    # A folder that a .pth file names has its own .pth files left unread: the checkout stays unseen.
+    (folder / "venv" / "lib" / version / "site-packages" / "here.pth").write_text(sysconfig.get_path("purelib"))
+    return installed
+
+
+def test_the_program_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
+    demand_installed(python, tmp_path)
+    said = run_python(python, tmp_path, str(python.with_name("wirelake")), "--help")
+    assert (said.returncode, said.stderr) == (0, "")
+    for command in ("capture", "decode", "explain", "findings", "sql", "stream", "doctor"):
+        assert command in said.stdout
+
+
+def test_data_files_are_in_it(python: Path, tmp_path: Path) -> None:
+    found = run_python(python, tmp_path, "-c", _DATA)
+    views = len(list((ROOT / "pipeline" / "dashboard" / "views").glob("*.sql")))
+    rules = len(list((ROOT / "docs" / "rules").glob("*.md")))
+    assert found.stdout.split() == [str(views), str(rules)], found.stderr
+    settings = python.parents[1] / "share" / "wirelake" / "conf"
+    assert {path.name for path in settings.iterdir()} == {path.name for path in (ROOT / "conf").iterdir()}
+
+
+def test_the_supported_versions_are_those_that_can_be_looked_for() -> None:
+    versions = supported()
+    assert versions == ["3.10", "3.11", "3.12", "3.13"]
+    this = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert this not in versions or find_python(this)
+    assert find_python("2.0") is None
