@@ -1,4 +1,4 @@
-"""No shape of a MongoDB message carries a credential past redaction: secret × wrapper × case × place × compression."""
+"""No shape of a MongoDB message carries a credential past redaction: by secret, wrapper, case, place, compression."""
 
 from __future__ import annotations
 
@@ -228,14 +228,17 @@ ON_USERS: dict[str, tuple[Direction, bytes]] = {
             "$graphLookup": {"from": "system.backup_users"},
         }.items()
     },
-    **{name: ("request", legacy({"x": TEXT}, USERS)[name]) for name in ("OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_QUERY")},
+    **{
+        name: ("request", legacy({"x": TEXT}, USERS)[name])
+        for name in ("OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_QUERY")
+    },
     "oplog": (
         "response",
         reply({"cursor": {"nextBatch": [{"op": "i", "ns": USERS, "o": {"x": TEXT}}], "ns": "local.oplog.rs"}}),
     ),
     "change stream": (
         "response",
-        reply({"cursor": {"nextBatch": [{"ns": {"db": "admin", "coll": "system.users"}, "fullDocument": {"x": TEXT}}]}}),
+        reply({"cursor": {"nextBatch": [{"ns": {"db": "a", "coll": "system.users"}, "fullDocument": {"x": TEXT}}]}}),
     ),
     "old oplog": ("response", legacy({"op": "i", "ns": USERS, "o": {"x": TEXT}})["OP_REPLY"]),
 }  # fmt: skip
@@ -276,7 +279,7 @@ def test_what_does_not_decode_keeps_no_value(policy):
         "an unknown section": sections(body_section({"find": "orders"}), b"\5" + SECRET),
         "an unknown type": command(struct.pack("<i", 40) + b"\x02a\0\x19\0\0\0" + SECRET + b"\0\x66\0\0"),
         "a length": sections(body_section({"find": "a"}), b"\1" + struct.pack("<i", 500) + SECRET),
-        "a legacy opcode": legacy({"x": TEXT})["OP_INSERT"][:-2],
+        "a legacy opcode": legacy({"x": TEXT})["OP_DELETE"][:-2],
         "compressed": compressed(good[:-3], "zstd"),
         "not compressed": message(2012, struct.pack("<iiB", 2013, 40, 2) + SECRET),
     }
