@@ -13,6 +13,7 @@ import re
 
 BEGINNINGS = frozenset(
     [b"n,", b"y,", b"p=", b"r=", b"c=", b"v=", b"bi", b"eS", b"cD", b"cj", b"Yz", b"dj"]
+    + [b"AC", b"AD", b"AE", b"AF", b"AG", b"AH"]
     + [bytes([0, byte]) for byte in range(0x20, 0x7F)]
 )
 """The first two bytes of messages of SCRAM, of their base64, and of PLAIN."""
