@@ -14,7 +14,7 @@ from shlex import quote
 
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
-from wirelake_job import HOME, LAKE, submit
+from wirelake_job import CONF, HOME, LAKE, submit
 
 with DAG(
     dag_id="wirelake_daily",
@@ -28,4 +28,5 @@ with DAG(
 ) as dag:
     maintain = submit("maintain", "--maintain")
     wirelake = quote(f"{HOME}/.venv/bin/wirelake")
-    maintain >> BashOperator(task_id="check", bash_command=f"{wirelake} check --lake {quote(LAKE)}")
+    settings = f" --conf {quote(CONF)}" if CONF else ""
+    maintain >> BashOperator(task_id="check", bash_command=f"{wirelake} check --lake {quote(LAKE)}{settings}")

@@ -146,6 +146,11 @@ class StreamSettings(BaseModel):
     max_frames_files_per_trigger: Count = Field(
         default=1000, description="Files of bronze.frames that one batch of the second query reads at most"
     )
+    manifests_required: bool = Field(
+        default=False,
+        description="Set landing files aside that have no manifest. Without one nothing tells a file of an agent from "
+        "what somebody else put there; agents of older releases wrote none",
+    )
     kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
         default=20_000,
         description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds",

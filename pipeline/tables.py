@@ -831,15 +831,22 @@ STREAM_PROGRESS = Table(
 LANDING_FILES = Table(
     "ops",
     "landing_files",
-    "Which file of the landing zone was read in which batch",
+    "Which file of the landing zone was read in which batch, and which was not",
     (
         _r("query", "string", "Name of the query that read it: frames or gaps"),
         _r("file", "string", "URI of the file"),
-        _r("rows", "bigint", "Rows in it"),
-        _r("bytes", "bigint", "Size of the file"),
-        _r("modified_at", "timestamp", "Its modification time"),
-        _r("batch_id", "bigint", "Batch id of the query's checkpoint"),
-        _r("checkpoint", "string", "Id of the checkpoint"),
+        _r("rows", "bigint", "Rows that were read of it"),
+        _r("bytes", "bigint", "Size of the file; of a lost one as its manifest says"),
+        _r("modified_at", "timestamp", "Its modification time; of a lost one the time of its first row"),
+        _r("batch_id", "bigint", "Batch id of the query's checkpoint; -1: found missing outside of batches"),
+        _r("checkpoint", "string", "Id of the checkpoint; empty: found missing outside of batches"),
+        _c(
+            "status",
+            "string",
+            "read; or why not: lost (deleted before), damaged (not what its manifest says), unreadable (no landing "
+            "file), unlisted (without a manifest, where the settings demand one); null: read, by an older release",
+        ),
+        _c("reason", "string", "Why it was not read, in words"),
     ),
     key=("query", "checkpoint", "batch_id", "file"),
 )

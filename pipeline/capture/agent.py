@@ -60,6 +60,7 @@ def frames_of(
     field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     tls_keylog: str | Path | None = None,
+    tls_embedded_keys: bool = False,
     idle_us: int = IDLE_US,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
@@ -76,7 +77,8 @@ def frames_of(
         payload_policy: what of record keys and values stays in the frames.
         field_hash: what the policy ``hash`` hashes with.
         allow_truncated: read a file that is cut off or damaged up to that place.
-        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with; keys inside a pcapng file are used anyway.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
+        tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
         idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
@@ -85,7 +87,7 @@ def frames_of(
         CaptureError: a file cannot be read, or not be decrypted.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
-    with decryption_of(pieces, tls_keylog) as decryption:
+    with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
         stats = stats if stats is not None else CaptureStats()
         agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us)
         for path in map(str, pieces):
@@ -102,10 +104,10 @@ def frames_of(
 
 
 def decryption_of(
-    pieces: Sequence[str | Path], tls_keylog: str | Path | None
+    pieces: Sequence[str | Path], tls_keylog: str | Path | None, *, use_embedded: bool
 ) -> AbstractContextManager[Decryption | None]:
     """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
-    return Decryption(str(pieces[0]), tls_keylog) if len(pieces) == 1 else nullcontext()
+    return Decryption(str(pieces[0]), tls_keylog, use_embedded=use_embedded) if len(pieces) == 1 else nullcontext()
 
 
 class Held(Protocol):
@@ -161,8 +163,8 @@ class Agent:
 
     def note(self, aside: Aside) -> None:
         """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
-        if aside.has_secrets and self._decryption is not None:
-            self._decryption.found_secrets()
+        if aside.has_secrets and (self._decryption is None or not self._decryption.found_secrets()):
+            self.stats.unused_keys = 1
         if aside.dropped is not None:
             self._dropped[aside.interface] = aside.dropped
             self.stats.kernel_dropped = sum(self._dropped.values())

@@ -64,6 +64,10 @@ PublishEvery = Annotated[
 TlsKeyLog = Annotated[
     str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
 ]
+TlsEmbeddedKeys = Annotated[
+    bool,
+    typer.Option("--tls-embedded-keys", help="Decrypt TLS with the keys that the pcapng itself holds; needs tshark."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -93,6 +97,7 @@ def read(
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
     as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
@@ -130,8 +135,10 @@ def read(
         raise UserError("name capture files, or a directory by --follow: one of both")
     if until_idle is not None and not follow:
         raise UserError("--until-idle needs --follow: files and pipes end by themselves")
-    if follow and tls_keylog:
-        raise UserError("--tls-keylog needs capture files: a ring that is still written cannot be decrypted")
+    if follow and (tls_keylog or tls_embedded_keys):
+        raise UserError(
+            "--tls-keylog and --tls-embedded-keys need capture files: a ring that is still written cannot be decrypted"
+        )
     policy, field_hash = chosen_payload(payload, payload_key_file)
     errors = Console(stderr=True)
     failed: list[CaptureError] = []
@@ -169,6 +176,7 @@ def read(
                 field_hash=field_hash,
                 allow_truncated=allow_truncated,
                 tls_keylog=tls_keylog,
+                tls_embedded_keys=tls_embedded_keys,
                 idle_us=int(idle_timeout * 1e6),
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,

@@ -67,7 +67,9 @@ class Decryption:
 
     Args:
         path: the capture.
-        key_log: file in the format of SSLKEYLOGFILE; None to use only what the capture itself holds.
+        key_log: file in the format of SSLKEYLOGFILE; None: there is none.
+        use_embedded: decrypt with keys that the capture itself holds. Only if asked: who made the capture would
+            otherwise choose that another, large program reads it.
 
     Raises:
         CaptureError: the key log cannot be read, tshark is missing, or the capture is not a file.
@@ -76,9 +78,12 @@ class Decryption:
         connections: how many were decrypted.
     """
 
-    def __init__(self, path: str, key_log: str | Path | None = None) -> None:
+    def __init__(self, path: str, key_log: str | Path | None = None, *, use_embedded: bool = False) -> None:
         self.connections = 0
         self._path = path
+        self._use_embedded = use_embedded
+        if use_embedded and path == STDIN:
+            raise self._unreadable_twice()
         self._process: subprocess.Popen[bytes] | None = None
         self._plain: Iterator[_Plain] = iter(())
         self._next: _Plain | None = None
@@ -100,10 +105,11 @@ class Decryption:
         """Whether tshark is at work."""
         return self._process is not None
 
-    def found_secrets(self) -> None:
-        """The capture holds its own keys: decrypt with them, too. Standard input stays encrypted."""
-        if self._process is None and self._path != STDIN:
+    def found_secrets(self) -> bool:
+        """The capture holds its own keys: decrypt with them if that was asked for. Returns whether they are used."""
+        if self._process is None and self._use_embedded:
             self._start()
+        return self.active
 
     def translate(self, events: Iterable[StreamEvent], number: int, tracker: Tracker) -> Iterator[StreamEvent]:
         """The events of packet ``number``, with plain bytes in the place of encrypted ones.
@@ -129,11 +135,11 @@ class Decryption:
 
     def _start(self, *options: str) -> None:
         if self._path == STDIN:
-            raise CaptureError(self._path, "cannot be decrypted: save the capture to a file, it has to be read twice")
+            raise self._unreadable_twice()
         if shutil.which(TSHARK.command) is None:
             raise CaptureError(
                 self._path,
-                f"needs {TSHARK.command} to decrypt TLS: {install_command(TSHARK)} (or leave the key log out)",
+                f"needs {TSHARK.command} to decrypt TLS: {install_command(TSHARK)} (or do not ask for it)",
             )
         command = [TSHARK.command, "-r", self._path, *options, *_OPTIONS]
         # No settings of the user's own Wireshark; what tshark prints may hold secrets, so nobody gets to see it.
@@ -143,6 +149,9 @@ class Decryption:
         )
         self._plain = self._read(self._process)
         self._next = next(self._plain, None)
+
+    def _unreadable_twice(self) -> CaptureError:
+        return CaptureError(self._path, "cannot be decrypted: save the capture to a file, it has to be read twice")
 
     def _read(self, process: subprocess.Popen[bytes]) -> Iterator[_Plain]:
         source = ByteSource(cast(BinaryIO, process.stdout))

@@ -51,6 +51,9 @@ class LandingFile:
         folder: where it goes, relative to the landing zone.
         manifests: where its manifest goes.
         start: capture time of its first row, µs since the epoch; part of its name.
+        end: that of its last row.
+        rows: how many.
+        frame_bytes: of its frames on the wire; 0 for gaps.
     """
 
     folder: str
@@ -58,6 +61,7 @@ class LandingFile:
     start: int
     end: int
     rows: int
+    frame_bytes: int
     content: bytes
 
     def manifest(self, path: str) -> bytes:
@@ -70,6 +74,7 @@ class LandingFile:
                 "sha256": hashlib.sha256(self.content).hexdigest(),
                 "min_ts": _iso(self.start),
                 "max_ts": _iso(self.end),
+                "frame_bytes": self.frame_bytes,
             },
             option=orjson.OPT_INDENT_2,
         )
@@ -164,6 +169,7 @@ def _files(prefix: str, table: pa.Table) -> Iterator[LandingFile]:
             start=span["min"].as_py(),
             end=span["max"].as_py(),
             rows=part.num_rows,
+            frame_bytes=pc.sum(part["size"].cast(pa.int64())).as_py() if "size" in part.column_names else 0,
             content=sink.getvalue().to_pybytes(),
         )
 

@@ -10,9 +10,11 @@ import io
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from typing import IO
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.drops import Drops, dropped_packets, without_reports
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
@@ -42,9 +45,13 @@ a second old; what it still holds when the program ends is lost."""
 PATIENCE_S = 10.0
 """How long the program may take to end when told to, s."""
 
+LOOK_EVERY_S = 10.0
+"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap tells at its end."""
+
 _PROGRAMS = ("tcpdump", "dumpcap")
-_DROPPED = re.compile(r"(\d+) packets? dropped by (?:kernel|interface)")
-_DUMPCAP_DROPPED = re.compile(r"Packets received/dropped on interface '.*?': \d+/(\d+)")
+_MOST_WORDS = 4096
+"""Bytes looked at of what it has said: the last reports."""
+
 _NO_DEVICE = re.compile(
     r"no such device|does not exist|no interface|doesn't exist|not a valid interface", re.IGNORECASE
 )
@@ -129,10 +136,13 @@ def capture_live(
         on_progress=on_progress,
     )
     run.hurry()  # before the first packet, since it takes a while
+    drops = Drops(agent_id, tap.interface, _now_us())
     with run, _started(command) as program:
 
         def on_wait() -> bool:
             run.wait()
+            if (said := program.said_lately()) is not None:
+                run.add_now(drops.since_last(dropped_packets(said), _now_us()))
             if stop.asked(DRAIN_S):
                 program.end()
             return not stop.asked(DRAIN_S + PATIENCE_S)
@@ -149,19 +159,16 @@ def capture_live(
                 run.take(packet)
         except DamagedCaptureError:
             pass  # killed inside a packet: it did not end in good order, which is told below
-        run.finish()
         said = program.last_words()
         run.stats.kernel_dropped = dropped_packets(said)
+        run.add_now(drops.since_last(run.stats.kernel_dropped, _now_us()))
+        run.finish()
         if not stop.asked():
-            raise CaptureError(tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(said)}")
+            raise CaptureError(
+                tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(without_reports(said))}"
+            )
         run.agent.check_link_types(tap.interface)
         return run.stats
-
-
-def dropped_packets(statistics: str) -> int | None:
-    """Packets dropped by the kernel and the interface, by the closing words of tcpdump or dumpcap; None if not told."""
-    counts = _DROPPED.findall(statistics) or _DUMPCAP_DROPPED.findall(statistics)
-    return sum(map(int, counts)) if counts else None
 
 
 def _explained(tap: Tap, said: str) -> CaptureError:
@@ -178,6 +185,10 @@ def _explained(tap: Tap, said: str) -> CaptureError:
     return CaptureError(tap.interface, f"{Path(program).name} does not start: {_one_line(said)}")
 
 
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
 def _one_line(said: str) -> str:
     return "; ".join(line.strip() for line in said.splitlines() if line.strip()) or "it said nothing"
 
@@ -189,6 +200,19 @@ class _Program:
         self.output = output
         self._process = process
         self._words = words
+        self._can_report = Path(str(process.args[0])).name == "tcpdump" if isinstance(process.args, list) else False
+        self._asked = time.monotonic()
+
+    def said_lately(self) -> str | None:
+        """Now and then what it has said so far; then it is asked anew for what was dropped. None: not yet."""
+        if not self._can_report or time.monotonic() - self._asked < LOOK_EVERY_S:
+            return None
+        self._asked = time.monotonic()
+        # Not by seeking: it writes where this file stands.
+        said = os.pread(self._words.fileno(), _MOST_WORDS, max(0, os.fstat(self._words.fileno()).st_size - _MOST_WORDS))
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
+        return said.decode(errors="replace")
 
     def end(self) -> None:
         """Tell it to end in good order; it writes what it still has."""

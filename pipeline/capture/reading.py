@@ -38,6 +38,7 @@ def read_capture(
     field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     tls_keylog: str | Path | None = None,
+    tls_embedded_keys: bool = False,
     idle_us: int = IDLE_US,
     publish_every_s: float = PUBLISH_EVERY_S,
     store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
@@ -50,12 +51,13 @@ def read_capture(
     Of a damaged file the landing files stay that were complete before the damage; reading it with ``allow_truncated``,
     or whole, adds the rest. Files that follow each other in time are pieces of one capture:
     their connections go on (see pipeline.capture.sources.captures). Standard input lands as it comes, also what
-    precedes the place where it is cut off. With a key log every file stands alone, because tshark reads it beside us.
+    precedes the place where it is cut off. To be decrypted every file stands alone, because tshark reads it beside us.
 
     Args:
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
-        agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, idle_us, on_progress: see :func:`frames_of`.
+        agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
+            see :func:`frames_of`.
         publish_every_s: rows of standard input land at the latest so long after they came, s.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         stop: asked to, standard input ends.
@@ -86,15 +88,18 @@ def read_capture(
     files = list(_files(paths, on_error))
     if STDIN in files:
         try:
-            with decryption_of([STDIN], tls_keylog):  # refuses: it would have to be read twice
+            with decryption_of(
+                [STDIN], tls_keylog, use_embedded=tls_embedded_keys
+            ):  # refuses: it would have to be read twice
                 total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
         except CaptureError as error:
             on_error(error)
     files = [file for file in files if file != STDIN]
     extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
-    for pieces in [[file.path] for file in extents] if tls_keylog else captures(extents):
+    decrypts = tls_keylog is not None or tls_embedded_keys
+    for pieces in [[file.path] for file in extents] if decrypts else captures(extents):
         try:
-            with decryption_of(pieces, tls_keylog) as decryption:
+            with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
                 total.add(_read_pieces(pieces, run(decryption=decryption), allow_truncated))
         except CaptureError as error:
             on_error(error)

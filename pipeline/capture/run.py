@@ -143,6 +143,12 @@ class CaptureRun:
             else:
                 self._writer.add(item)
 
+    def add_now(self, gaps: Iterable[Gap]) -> None:
+        """Count and write losses that the agent does not know of. Raises as :meth:`take`."""
+        for gap in gaps:
+            self.stats.count(gap)
+            self._writer.add(gap)
+
     def publish(self) -> None:
         """Make all that was taken visible, as far as the agent can tell by now. Raises as :meth:`take`."""
         self.catch_up()

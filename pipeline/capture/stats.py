@@ -46,6 +46,7 @@ class CaptureStats:
             ``not_recognised``, ``budget``.
         tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
         decrypted: connections that were decrypted, whatever they speak inside.
+        unused_keys: captures that hold keys of TLS connections, which nobody asked to use.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
         truncated: frames of which the end is missing.
         frames: frames by protocol.
@@ -64,6 +65,7 @@ class CaptureStats:
     not_recognised: Counter[str] = field(default_factory=Counter)
     tls: Counter[TlsPeers] = field(default_factory=Counter)
     decrypted: int = 0
+    unused_keys: int = 0
     requests: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     responses: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     frames: Counter[str] = field(default_factory=Counter)
@@ -110,6 +112,7 @@ class CaptureStats:
         self.gaps += other.gaps
         self.truncated += other.truncated
         self.decrypted += other.decrypted
+        self.unused_keys += other.unused_keys
         for peers, connections in other.tls.items():
             self.count_tls(peers, connections)
         self.bytes_lost += other.bytes_lost

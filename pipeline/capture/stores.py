@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import re
 import socket
@@ -119,15 +120,26 @@ class LocalStore:
         """See Store.clear_stale. A process counts as dead if its number is free on this host, or is now our own."""
         host = re.escape(socket.gethostname())
         name = re.compile(
-            rf"\.{re.escape(agent_id)}-\d+-\d+\.(?:parquet|json)\.{host}\.(?P<pid>\d+)\.(?P<process>[0-9a-f]+)\.\d+\.tmp"
+            rf"\.(?P<name>{re.escape(agent_id)}-\d+-\d+)\.(?:parquet|json)\.{host}\.(?P<pid>\d+)\.(?P<process>[0-9a-f]+)\.\d+\.tmp"
         )
         try:
             for entry in self._staging.iterdir():
                 found = name.fullmatch(entry.name)
                 if found and not _is_alive(int(found["pid"]), found["process"]):
+                    self._withdraw(found["name"])
                     _remove(entry)
         except OSError as error:
             raise self._error(error) from error
+
+    def _withdraw(self, name: str) -> None:
+        """Remove the manifest of a file that never appeared: a reader would take it for one that was deleted."""
+        for manifest in (self._root / "_manifest" / f"{name}.json", self._root / "_manifest" / "gaps" / f"{name}.json"):
+            try:
+                path = str(json.loads(manifest.read_bytes())["path"])
+            except (FileNotFoundError, ValueError, KeyError, TypeError):
+                continue
+            if not (self._root / path).exists():
+                _remove(manifest)
 
     def _make(self, folder: Path) -> None:
         """Make a folder and those above it, durably, but not the root."""

@@ -23,6 +23,10 @@ _REASONS = {
 
 _TLS_PEERS_SHOWN = 10
 
+KEYS_UNUSED = (
+    "the capture holds keys of TLS connections, which were not used: --tls-embedded-keys decrypts with them (by tshark)"
+)
+
 
 def print_json(stats: CaptureStats) -> None:
     """One object on standard output, see CaptureStats."""
@@ -40,6 +44,8 @@ def print_summary(stats: CaptureStats) -> None:
         console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
     for reason in sorted(stats.not_recognised):
         console.print(Text(f"  {_not_read(stats, reason)}"))
+    if stats.unused_keys:
+        console.print(Text(f"  {KEYS_UNUSED}", "yellow"), soft_wrap=True)
     if stats.tls:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
@@ -62,7 +68,8 @@ def warnings(stats: CaptureStats) -> list[str]:
     """What a capture held, or should have held, that was not read; each in a sentence of its own."""
     reasons = sorted(reason for reason in stats.not_recognised if reason != "no_data")
     dropped = [_dropped(stats)] if stats.kernel_dropped else []
-    return [*(_not_read(stats, reason) for reason in reasons), *_losses(stats), *dropped]
+    keys = [KEYS_UNUSED] if stats.unused_keys else []
+    return [*keys, *(_not_read(stats, reason) for reason in reasons), *_losses(stats), *dropped]
 
 
 def _not_read(stats: CaptureStats, reason: str) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from decoder import Codec
 from decoder.model import PayloadPolicy
-from pipeline.capture.cli import TlsKeyLog
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.summary import warnings
 from pipeline.commands.apis import WantedApi
@@ -46,6 +46,7 @@ def decode(
     ] = Payload.lengths,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
     """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
 
@@ -73,7 +74,12 @@ def decode(
     policy: PayloadPolicy = "full" if records else "lengths"
     wanted, stats = WantedApi(api) if api is not None else None, CaptureStats()
     messages = decoded_messages(
-        files, allow_truncated=allow_truncated, payload_policy=policy, tls_keylog=tls_keylog, stats=stats
+        files,
+        allow_truncated=allow_truncated,
+        payload_policy=policy,
+        tls_keylog=tls_keylog,
+        tls_embedded_keys=tls_embedded_keys,
+        stats=stats,
     )
     chosen = messages if wanted is None else filter(wanted.accepts, messages)
     if records:

@@ -19,7 +19,9 @@ from decoder.guess import guess_response
 from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
 from decoder.prefix import SIZE, split_length_prefix
-from pipeline.capture.cli import TlsKeyLog
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.summary import KEYS_UNUSED
 from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.tree import say, show_message, terminal
@@ -72,6 +74,7 @@ def explain(
     api_version: Annotated[int | None, typer.Option(help="With --hex of a response: the request's version.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a field.")] = False,
     tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
     """Show what each byte of one message means, and the exact byte where it stops making sense.
 
@@ -96,7 +99,7 @@ def explain(
             _standard_input() if hex_text == "-" else hex_text, protocol, direction, _key(api_key), api_version, codec
         )
     elif file is not None and frame is not None:
-        subject = _captured(file, frame, tls_keylog)
+        subject = _captured(file, frame, tls_keylog, tls_embedded_keys)
     else:
         raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
     explanation = explain_frame(
@@ -177,12 +180,18 @@ def _how_to_name(data: bytes, api_key: int | None, codec: Codec) -> str:
     return "\n".join(lines)
 
 
-def _captured(path: str, number: int, tls_keylog: str | None) -> _Subject:
-    count = 0
-    for count, item in enumerate(ordered_frames([path], allow_truncated=True, tls_keylog=tls_keylog), start=1):
+def _captured(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool) -> _Subject:
+    count, stats = 0, CaptureStats()
+    frames = ordered_frames(
+        [path], allow_truncated=True, tls_keylog=tls_keylog, tls_embedded_keys=tls_embedded_keys, stats=stats
+    )
+    for count, item in enumerate(frames, start=1):
         if count == number:
             return _Subject(item.frame, item.direction, item.api_key, item.api_version, item.flags, item.protocol)
-    raise UserError(f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them")
+    hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
+    raise UserError(
+        f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
+    )
 
 
 def _show(explanation: Explanation, subject: _Subject, codec: Codec) -> None:

@@ -40,6 +40,7 @@ def ordered_frames(
     allow_truncated: bool = False,
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
+    tls_embedded_keys: bool = False,
     stats: CaptureStats | None = None,
 ) -> Iterator[Frame]:
     """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
@@ -58,6 +59,7 @@ def ordered_frames(
             allow_truncated=allow_truncated,
             payload_policy=payload_policy,
             tls_keylog=tls_keylog,
+            tls_embedded_keys=tls_embedded_keys,
             stats=seen,
         )
         for count, item in enumerate(frames):
@@ -87,6 +89,7 @@ def decoded_messages(
     allow_truncated: bool = False,
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
+    tls_embedded_keys: bool = False,
     stats: CaptureStats | None = None,
 ) -> Iterator[Decoded]:
     """All messages of some captures. See :func:`ordered_frames` for arguments, order and errors."""
@@ -97,6 +100,7 @@ def decoded_messages(
         allow_truncated=allow_truncated,
         payload_policy=payload_policy,
         tls_keylog=tls_keylog,
+        tls_embedded_keys=tls_embedded_keys,
         stats=stats,
     )
     for number, frame in enumerate(frames, start=1):

@@ -7,19 +7,18 @@ so that Delta's file statistics keep its cost that of the batch, not of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.lake import Lake, frames_kept_from, read_table
-from pipeline.streaming.new_files import NewFile
-from pipeline.streaming.sinks import Batch, append, day_of, note
-from pipeline.tables import FRAMES, GAPS, LANDING_FILES, Table
+from pipeline.streaming.sinks import Batch, append, day_of
+from pipeline.tables import FRAMES, GAPS, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +75,6 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
     if new:
         append(rows, lake, GAPS, batch)
     return Counted(extent.rows, new)
-
-
-def record_files(files: Sequence[NewFile], spark: SparkSession, lake: Lake, query: str, batch: Batch) -> None:
-    """Note in ``ops.landing_files`` which files of the landing zone a batch has read."""
-    schema = "file string, rows bigint, bytes bigint, modified_us bigint"
-    told = spark.createDataFrame([(file.uri, file.rows, file.size, file.modified_us) for file in files], schema)
-    rows = told.select(
-        F.lit(query).alias("query"),
-        "file",
-        "rows",
-        "bytes",
-        F.timestamp_micros("modified_us").alias("modified_at"),
-        F.lit(batch.number).alias("batch_id"),
-        F.lit(batch.checkpoint_id).alias("checkpoint"),
-    )
-    note(rows.coalesce(1), lake, LANDING_FILES, batch)
 
 
 def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame, _Extent, int] | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -33,9 +34,10 @@ from pipeline.streaming.checkpoints import renew_checkpoints
 from pipeline.streaming.erasure import check_names
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
+from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.maintenance import maintain_tables
-from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
+from pipeline.streaming.queries import Progress, Queries, StreamError, StreamSummary, told_as
 from pipeline.streaming.requests import Backfill, Maintenance, RefusedError, is_asked, open_for_requests, perform, serve
 from pipeline.streaming.session import build_session
 from pipeline.tables import FRAMES
@@ -58,17 +60,26 @@ class _Job:
     ) -> None:
         """Take in what has landed, one query after the other."""
         queries = self.queries(summary, progress, once=True)
-        for start in queries.all(landing):
+        ledger = Ledger(self.spark, queries.intake(landing))
+        landed, derived = queries.of_landing(landing), queries.of_bronze()
+        for step in (*(partial(queries.run, start, is_enough=is_enough) for start in landed), partial(_look, ledger),
+                     *(partial(queries.run, start, is_enough=is_enough) for start in derived)):  # fmt: skip
             if not is_enough():
-                queries.run(start, is_enough=is_enough)
+                step()
 
     def follow(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
     ) -> None:
         """Run all queries, and between their batches do what other processes ask for."""
+        ledger = Ledger(self.spark, self.queries(summary, progress, once=False).intake(landing))
+
+        def must_end() -> bool:
+            _look(ledger, only_if_due=True)
+            return is_enough() or is_asked(self.lake)
+
         while not is_enough():
             queries = self.queries(summary, progress, once=False)
-            queries.run(*queries.all(landing), is_enough=lambda: is_enough() or is_asked(self.lake))
+            queries.run(*queries.of_landing(landing), *queries.of_bronze(), is_enough=must_end)
             if not is_enough():
                 serve(self.lake, self.do)
 
@@ -209,6 +220,11 @@ def _perform(
         job.do(asked, say)
 
     perform(place, request, do, progress)
+
+
+def _look(ledger: Ledger, *, only_if_due: bool = False) -> None:
+    with told_as(StreamError, "the search for landing files that are gone"):
+        (ledger.look_if_due if only_if_due else ledger.look)()
 
 
 @contextmanager

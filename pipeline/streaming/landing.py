@@ -1,17 +1,17 @@
-"""How is the landing zone read? As a stream of the Parquet files that are new in it."""
+"""How is the landing zone read? As a stream of the Parquet files that are new in it: of their names, sizes and times.
+
+The stream opens none of them: one that is damaged or gone would stop it. (See pipeline.streaming.intake.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import UserError
-from pipeline.streaming.lake import struct_type
 from pipeline.streaming.new_files import literally, with_metadata
-from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
 
 class LandingError(UserError):
@@ -44,21 +44,23 @@ class Landing:
 
     def frames(self, spark: SparkSession, max_files: int) -> DataFrame:
         """A stream of :mod:`new_files` with landed frames. Files under way start with a dot: Spark skips them."""
-        return self._stream(spark, "date=*", LANDING_COLUMNS, max_files)
+        return self._stream(spark, "date=*", max_files)
 
     def gaps(self, spark: SparkSession, max_files: int) -> DataFrame:
         """A stream of :mod:`new_files` with losses in the capture."""
-        return self._stream(spark, "gap*", GAP_LANDING_COLUMNS, max_files)
+        return self._stream(spark, "gap*", max_files)
 
-    def _stream(self, spark: SparkSession, folder: str, columns: Iterable[Column], max_files: int) -> DataFrame:
+    def _stream(self, spark: SparkSession, folder: str, max_files: int) -> DataFrame:
         # A glob, because a folder that does not exist yet would be an error; no partition columns from folder names,
         # because `date` follows from `ts`.
         return (
-            spark.readStream.schema(struct_type(columns))
+            spark.readStream.format("binaryFile")
+            .schema("path string, modificationTime timestamp, length bigint, content binary")  # as Spark has it
+            .option("ignoreMissingFiles", "true")
             .option("recursiveFileLookup", "true")
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", max_files)
             .option("maxFileAge", "36500d")  # by default Spark skips, silently, files a week older than the newest
-            .parquet(f"{literally(self.root)}/{folder}")
+            .load(f"{literally(self.root)}/{folder}")
             .select(*with_metadata())
         )

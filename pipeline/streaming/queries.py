@@ -20,13 +20,14 @@ from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.batches import record_progress, write_exchanges
 from pipeline.streaming.exchanges import HALF_COLUMNS
-from pipeline.streaming.frames import Counted, record_files, write_frames, write_gaps
+from pipeline.streaming.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.gold import gold_news, write_gold
+from pipeline.streaming.intake import Intake
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.new_files import names_alone, new_files, read_files
 from pipeline.streaming.sinks import Batch
-from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
+from pipeline.tables import FRAMES
 
 Progress = Callable[[str], None]
 Step = Callable[[DataFrame, Batch], Counted]
@@ -119,9 +120,13 @@ class Queries:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{every or self.settings.trigger_seconds} seconds").start()
 
-    def all(self, landing: Landing) -> list[Callable[[], StreamingQuery]]:
-        """What starts each query, in the order in which the data flow."""
-        return [partial(self.gaps, landing), partial(self.frames, landing), self.exchanges, self.gold]
+    def of_landing(self, landing: Landing) -> list[Callable[[], StreamingQuery]]:
+        """What starts the queries that read the landing zone."""
+        return [partial(self.gaps, landing), partial(self.frames, landing)]
+
+    def of_bronze(self) -> list[Callable[[], StreamingQuery]]:
+        """What starts those behind them, in the order in which the data flow."""
+        return [self.exchanges, self.gold]
 
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
@@ -130,7 +135,7 @@ class Queries:
             return write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
 
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
-        return self._start("frames", source, self._noting_files("frames", LANDING_COLUMNS, write))
+        return self._start("frames", source, partial(self.intake(landing).take, "frames", write))
 
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
@@ -139,20 +144,11 @@ class Queries:
             return write_gaps(rows, self.lake, batch)
 
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
-        return self._start("gaps", source, self._noting_files("gaps", GAP_LANDING_COLUMNS, write))
+        return self._start("gaps", source, partial(self.intake(landing).take, "gaps", write))
 
-    def _noting_files(self, query: str, columns: Sequence[Column], write: Step) -> Step:
-        """A step that writes, and notes in ``ops.landing_files`` what was read."""
-
-        def step(news: DataFrame, batch: Batch) -> Counted:
-            spark, files = news.sparkSession, new_files(news)
-            if not files:
-                return Counted(0, 0)
-            counted = write(read_files(spark, files, columns), batch)
-            record_files(files, spark, self.lake, query, batch)  # only now: what is noted may be deleted
-            return counted
-
-        return step
+    def intake(self, landing: Landing) -> Intake:
+        """What takes landing files into bronze."""
+        return Intake(landing.root, self.lake, self.settings, self.progress)
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""

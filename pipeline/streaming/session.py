@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -40,11 +41,17 @@ _UNLIKE = (
 _SHORT = "/tmp"  # noqa: S108 - Spark's own choice, where it is not deep in the files of a container, as on YARN
 """Where sockets may lie: the path of one has at most 107 bytes."""
 
+_PRIVATE = r"(?i)secret|passw|token|credential|private|jaas|access[.]?key|account[.]?key|[.]sas[.]|[.]key([.]|$)"
+"""Names of settings that may hold a secret; Spark's own default lacks Azure's account keys, among others."""
+
 _DEFAULTS = {
     "spark.master": "local[2]",
+    # What Spark shows of such settings, on its page and in event logs.
+    "spark.redaction.regex": _PRIVATE,
     "spark.driver.memory": "2g",
     # The collector with the smallest footprint: heaps are small, and there is no core to spare for a concurrent one.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    # Whoever reaches its port sees plans and settings. Opened, it is for users of this machine (of a cluster: for all).
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -92,12 +99,20 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
         os.environ.setdefault(name, value)
     if "spark.pyspark.python" in extra:
         os.environ["PYSPARK_PYTHON"] = extra["spark.pyspark.python"]  # spark-submit does the same with its settings
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        _start_jvm(settings)
     builder = SparkSession.builder.appName(app_name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM with what it must know from the start. Secrets are told later: everybody reads command lines."""
+    plain = [(key, value) for key, value in settings.items() if not re.search(_PRIVATE, key)]
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(plain))
 
 
 def _submitted() -> dict[str, str]:

@@ -46,7 +46,7 @@ class Point(NamedTuple):
 POINTS = {
     "frames: before a batch is decoded": Point("queries", "write_frames", is_after=False),
     "frames: decoded and committed, the batch not noted": Point("queries", "write_frames", is_after=True),
-    "frames: files noted, the batch not": Point("queries", "record_files", is_after=True),
+    "frames: files noted, the batch not": Point("intake", "record", is_after=True),
     "progress noted, the batch not": Point("queries", "record_progress", is_after=True),
     "exchanges: before a batch": Point("queries", "write_exchanges", is_after=False),
     "exchanges: after an append": Point("batches", "append", is_after=True),

@@ -60,7 +60,51 @@ def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSetti
         .orderBy("agent_id", "server")
         .collect()
     )
-    return [_finding(row, facts, sources, settings) for row in rows]
+    elsewhere = (
+        gaps.where(F.col("connection_id").startswith(_FILE) | F.col("connection_id").startswith(_INTERFACE))
+        .groupBy("agent_id", "connection_id")
+        .agg(
+            F.count("*").alias("gaps"),
+            F.sum("bytes_lost").alias("bytes_lost"),
+            F.max("seq").alias("packets"),
+            F.min(F.unix_micros("ts")).alias("first_us"),
+            F.max(F.unix_micros("ts")).alias("last_us"),
+        )
+        .orderBy("agent_id", "connection_id")
+        .collect()
+    )
+    found = [_finding(row, facts, sources, settings) for row in rows]
+    return found + [_of_no_connection(row, sources) for row in elsewhere]
+
+
+_FILE, _INTERFACE = "file:", "interface:"
+"""How the `connection_id` of a loss begins that is of no connection: a landing file, packets that were dropped."""
+
+
+def _of_no_connection(row: Row, sources: Sources) -> Finding:
+    if row.connection_id.startswith(_FILE):
+        name = row.connection_id.removeprefix(_FILE)
+        summary = (
+            f"The landing file {name} of the capture agent {row.agent_id} was lost before it was read, with "
+            f"{row.bytes_lost} bytes of messages. Read the capture again if it is still there. `ops.landing_files` "
+            "says what was wrong with it."
+        )
+    else:
+        name = row.connection_id.removeprefix(_INTERFACE).split(":")[0]
+        summary = (
+            f"The kernel dropped {row.packets} packets of the interface {name} before the capture agent {row.agent_id} "
+            f"could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of which connections "
+            "nobody knows."
+        )
+    return Finding(
+        rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.connection_id}",
+        state=sources.state("", row.first_us, row.last_us, row.gaps), cluster="", topic=None, partition=None,
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE, evidence=[],
+        details={
+            "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": [row.connection_id], "client_ids": [],
+            "enough_us": row.first_us,
+        },
+    )  # fmt: skip
 
 
 def _finding(row: Row, facts: Facts, sources: Sources, settings: FindingSettings) -> Finding:

@@ -128,17 +128,47 @@ def test_ids_are_those_of_the_connection_on_the_wire(recording, tmp_path):
     assert len({f.flow_id for f in whole}) == len({f.connection_id for f in whole}) == len(dialogues())
 
 
-def test_keys_inside_a_pcapng_file(recording, tmp_path):
+def with_keys(path: Path, recording: Recording) -> Path:
+    """The recording as a pcapng file that holds its keys."""
     keys = recording.key_log.read_bytes()
     packets = list(read_packets(str(recording.capture)))
     secrets = block(10, struct.pack("<II", 0x544C534B, len(keys)) + keys)
-    path = tmp_path / "with_keys.pcapng"
     blocks = [section(), interface(packets[0].linktype), enhanced(packets[0]), secrets, *map(enhanced, packets[1:])]
     path.write_bytes(b"".join(blocks))
-    frames, _, _ = read(path, payload_policy="full")
+    return path
+
+
+def test_keys_inside_a_pcapng_file(recording, tmp_path):
+    path = with_keys(tmp_path / "with_keys.pcapng", recording)
+    frames, _, stats = read(path, payload_policy="full", tls_embedded_keys=True)
     assert landed(frames) == sent()
-    result = run("-", "--landing", tmp_path / "landing", "--json", stdin=path.read_bytes())
-    assert json.loads(result.stdout)["not_recognised"] == {"tls": len(dialogues())}
+    assert not stats.unused_keys
+    arguments = "-", "--landing", tmp_path / "landing", "--tls-embedded-keys"
+    result = run(*arguments, stdin=path.read_bytes())
+    assert result.exit_code == 2
+    assert "save the capture to a file" in result.stderr
+
+
+def test_no_capture_can_have_tshark_read_it_unasked(recording, tmp_path, monkeypatch):
+    """Whoever makes a capture chooses its blocks: they alone must not start a large program on it."""
+    path, started = with_keys(tmp_path / "with_keys.pcapng", recording), tmp_path / "started"
+    tshark = tmp_path / "bin" / "tshark"
+    tshark.parent.mkdir()
+    tshark.write_text(f"#!/bin/sh\ntouch '{started}'\n")
+    tshark.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tshark.parent}:/usr/bin:/bin")
+    landing = tmp_path / "landing"
+    told = run(path, "--landing", landing), run("-", "--landing", landing, stdin=path.read_bytes())
+    for result in told:
+        assert result.exit_code == 0
+        assert "--tls-embedded-keys decrypts with them" in result.stdout
+    assert json.loads(run(path, "--landing", landing, "--json").stdout)["unused_keys"] == 1
+    for command in (["decode", str(path)], ["explain", str(path), "--frame", "1"]):
+        result = CliRunner().invoke(app, command)
+        assert "--tls-embedded-keys" in result.stderr + str(result.exception)
+    assert not started.exists()
+    run(path, "--landing", landing, "--tls-embedded-keys")
+    assert started.exists(), "asked for, it is started"
 
 
 def test_keys_of_other_connections_are_no_use(recorded):

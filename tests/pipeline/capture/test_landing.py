@@ -90,6 +90,7 @@ def test_the_manifest_tells_what_the_file_holds(tmp_path):
         "sha256": hashlib.sha256(content).hexdigest(),
         "min_ts": "2023-11-15T00:00:00.000000Z",
         "max_ts": "2023-11-15T00:00:00.000077Z",
+        "frame_bytes": 2 * FRAME.size,
     }
 
 

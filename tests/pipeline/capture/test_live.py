@@ -6,14 +6,19 @@ import json
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.capture import live
-from pipeline.capture.live import Tap, capture_live, dropped_packets
+from pipeline.capture.drops import Drops, dropped_packets, without_reports
+from pipeline.capture.live import Tap, capture_live
 from pipeline.capture.packet import CaptureError
+from pipeline.capture.pipe import Stop
 from tests.pipeline.capture.replay import Replay, contents, landed, wirelake
 from tests.pipeline.capture.test_agent import SMALL
 from tests.requirements import require_tcpdump, require_tshark
@@ -139,10 +144,44 @@ def test_no_program_to_capture_with(tmp_path, monkeypatch):
         ("8 packets captured\n9 packets dropped by kernel\n3 packets dropped by interface\n", 12),
         ("Packets received/dropped on interface 'lo': 10/7 (pcap:5/dumpcap:0/flushed:2/ps_ifdrop:0) (58.8%)\n", 7),
         ("tcpdump: lo: the interface went away", None),
+        (
+            "tcpdump: 8 packets captured, 9 packets received by filter, 1 packet dropped by kernel\n"
+            "tcpdump: 9 packets captured, 9 packets received by filter, 4 packets dropped by kernel, 2 packets dropped "
+            "by interface\ntcpdump: 10 packets captured, 9 packe",
+            6,
+        ),
     ],
 )
 def test_drop_counts(said, dropped):
     assert dropped_packets(said) == dropped
+
+
+def test_drops_are_losses_of_their_interface_each_once():
+    drops = Drops("a", "eth0", 7)
+    assert drops.since_last(None, 8) == drops.since_last(0, 8) == []
+    (first,), none, (second,) = drops.since_last(3, 8), drops.since_last(3, 9), drops.since_last(5, 10)
+    assert none == []
+    assert (first.connection_id, first.seq, first.ts, first.bytes_lost) == ("interface:eth0:a:7", 3, 8, 0)
+    assert (second.connection_id, second.seq, second.ts) == ("interface:eth0:a:7", 5, 10)
+
+
+def test_reports_on_the_way_are_no_last_words():
+    said = (
+        "listening on lo\ntcpdump: 8 packets captured, 9 packets received by filter, 0 packets dropped by kernel\nend"
+    )
+    assert without_reports(said) == "listening on lo\nend"
+
+
+def test_tcpdump_tells_of_drops_on_the_way_and_goes_on(tmp_path, monkeypatch):
+    require_tcpdump()
+    monkeypatch.setattr(live, "LOOK_EVERY_S", 0.3)
+    reports, stop = [], Stop()
+    monkeypatch.setattr(live, "dropped_packets", lambda said: reports.append(dropped_packets(said)) or len(reports))
+    threading.Timer(2, stop.ask).start()
+    capture_live(Tap("lo", (9,)), tmp_path / "landing", agent_id="a", publish_every_s=0.2, stop=stop)
+    assert reports.count(0) >= 3, "it was asked, and answered"
+    table = pa.concat_tables(pq.ParquetFile(file).read() for file in tmp_path.glob("landing/gaps/date=*/*.parquet"))
+    assert sorted(table["seq"].to_pylist()) == list(range(1, len(reports) + 1))
 
 
 def test_the_kernel_s_drops_are_told(tmp_path):
@@ -163,3 +202,7 @@ def test_the_kernel_s_drops_are_told(tmp_path):
     dropped = json.loads(out)["kernel_dropped"]
     assert dropped > 0
     assert f"warning: the kernel dropped {dropped:,} packets" in errors
+    files = tmp_path.glob("landing/gaps/date=*/*.parquet")
+    gaps = [gap for file in files for gap in pq.ParquetFile(file).read().to_pylist()]
+    of_interface = [gap for gap in gaps if gap["connection_id"].startswith("interface:lo:")]
+    assert max(gap["seq"] for gap in of_interface) == dropped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -107,6 +108,21 @@ LocalStore(sys.argv[1]).write([("_manifest/a.json", b"{}"), ("date=2/a.parquet",
     seen = [str(Path(line).relative_to(tmp_path)) for line in done.stdout.splitlines()]
     assert seen[1::2] == ["_manifest/a.json", "date=2/a.parquet"]
     assert all(name.startswith(f"{STAGING}/.") and name.endswith(".tmp") for name in seen[::2])
+
+
+def test_what_was_announced_but_never_appeared_is_withdrawn(tmp_path):
+    """Killed between the two renames: the manifest is there, the file is not, and nobody deleted it."""
+    store = LocalStore(tmp_path)
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    for number in ("0000", "0001"):
+        name = f"a-{MIDNIGHT}-{number}"
+        (tmp_path / STAGING / f".{name}.parquet.{os.uname().nodename}.{ended.pid}.1f.7.tmp").touch()
+        place = f"date=2023-11-15/{name}.parquet"
+        store.write([(f"_manifest/{name}.json", json.dumps({"path": place}).encode())])
+    store.write([(place, b"it appeared")])
+    store.clear_stale("a")
+    assert everything(tmp_path) == [f"_manifest/{name}.json", place]
 
 
 def test_only_what_dead_processes_of_the_same_agent_left_is_cleared(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.streaming.session import _environment, _settings
-from tests.requirements import ROOT
+from tests.requirements import ROOT, require_java
 
 CHECKOUT = "spark.executorEnv.PYTHONPATH"
 HOST = "spark.driver.host"
@@ -80,6 +80,44 @@ def _families(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with suppress(OSError), socket.socket(fileno=os.dup(int(opened.name))) as one:
             found.add(one.family.name)
     yield pa.RecordBatch.from_pylist([{"family": family} for family in sorted(found)])
+
+
+def test_no_page_of_spark_is_open_unless_asked_for(spark: SparkSession) -> None:
+    assert spark.sparkContext.uiWebUrl is None
+
+
+OPENED = """
+import os, urllib.request
+from pathlib import Path
+from pipeline.streaming.session import build_session
+
+secrets = {
+    "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net": "canary-one",
+    "spark.hadoop.fs.s3a.secret.key": "canary-two",
+}
+spark = build_session("opened", extra_conf={"spark.ui.enabled": "true", "spark.ui.port": "0", **secrets})
+hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+assert [hadoop.get(name.removeprefix("spark.hadoop.")) for name in secrets] == ["canary-one", "canary-two"]
+page = spark.sparkContext._jsc.sc().uiWebUrl().get()
+told = urllib.request.urlopen(f"{page}/api/v1/applications/{spark.sparkContext.applicationId}/environment").read()
+assert b"account.key.lake" in told and b"canary" not in told
+lines = b"".join(file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists())
+assert b"spark.ui.port" in lines and b"canary" not in lines
+port = f"{int(page.rpartition(':')[2]):04X}"
+listening = [
+    line.split()[1] for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()[1:]
+    if line.split()[3] == "0A" and line.split()[1].endswith(":" + port)
+]
+print(listening)
+"""
+
+
+def test_secrets_in_settings_are_on_no_command_line_and_not_on_sparks_page_which_is_for_this_machine() -> None:
+    require_java()
+    done = subprocess.run([sys.executable, "-"], input=OPENED, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (address,) = eval(done.stdout)  # noqa: S307 - what we printed
+    assert address.rpartition(":")[0] in ("0100007F", "0000000000000000FFFF00000100007F"), "loopback"
 
 
 def test_workers_and_the_jvm_do_not_talk_by_tcp(spark: SparkSession) -> None:
