@@ -9,7 +9,7 @@ from decoder import limits
 from decoder.errors import ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
-from decoder.kafka.messages import decode_frame
+from decoder.kafka.messages import MAY_BE_ANOTHERS, decode_frame
 from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.secrets import SECRET_FIELDS, SECRET_TOPICS
@@ -26,9 +26,6 @@ _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")
 
 _SECRET_APIS = frozenset(key for key, _ in SECRET_FIELDS)
-
-_MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
-"""Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter | None = None) -> Frame:
@@ -59,7 +56,8 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None, meter: Meter
     if meter is not None:
         meter.units += len(spans) + sum(map(_work_of, message.record_batches))
     cleaned = _clean(frame, message.body, spans, secrets, field_hash)
-    return cleaned if message.status == "ok" else _without_unread(cleaned, message, spans)
+    is_understood = message.status == "ok" and message.error_code is None  # bytes behind it: a length may be wrong
+    return cleaned if is_understood else _without_unread(cleaned, message, spans)
 
 
 def is_untouched(api_key: int, direction: Direction) -> bool:
@@ -72,7 +70,7 @@ def _is_harmless(frame: Frame, key: int) -> bool:
     """Whether the frame can be stored as it is, without a look into its body."""
     if (key, frame.direction) in RECORDS:
         return bool(frame.flags & FrameFlags.PAYLOAD_REMOVED)  # it was cleaned before
-    return is_untouched(key, frame.direction) and not frame.flags & _MAY_BE_ANOTHERS
+    return is_untouched(key, frame.direction) and not frame.flags & MAY_BE_ANOTHERS
 
 
 def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> Frame:

@@ -6,6 +6,7 @@ It loads compiled code, which takes seconds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
@@ -22,6 +23,10 @@ from pipeline.capture.link import Segment
 from pipeline.capture.packet import Packet
 from pipeline.capture.packet_kernel import SEGMENT, Segments
 from pipeline.capture.state import AgentState
+
+MAX_STEPS = 16
+"""A block is cut where the clock was set. If that happens more often, it is read packet by packet: blocks of a few
+packets cost more than that."""
 
 
 class BlockAgent(Agent):
@@ -43,13 +48,20 @@ class BlockAgent(Agent):
 
     def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
         """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
-        if self._decryption is not None and self._decryption.active:  # it goes by packets
+        steps = self._clock.steps(block.ts).tolist()
+        if (self._decryption is not None and self._decryption.active) or len(steps) > MAX_STEPS:  # it goes by packets
             self._lanes.leave_all()
             for number in range(len(block)):
                 yield from super().take(block.packet(number))
             return
+        for begin, end in itertools.pairwise([0, *filter(None, steps), len(block)]):
+            yield from self._take_block(block.part(begin, end))
+
+    def _take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """Take a block within which the clock was not set."""
+        self._clock.go_on(block.ts)
         if len(block):
-            self._lanes.leave_silent(int(block.ts.max()) - self._idle_us)
+            self._lanes.leave_silent(self._clock.steady(int(block.ts.max())) - self._idle_us)
         flows = self._lanes.flows
         segments = flows.dissect(block)
         others = self._other_segments(block, segments)
@@ -62,7 +74,7 @@ class BlockAgent(Agent):
                 self.stats.count_kafka(table)
                 yield table
         for exchange_id, row in harvest.held:
-            self._hold(exchange_id, row)
+            self._hold(exchange_id, row, row.ts_end)
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
         for connection, _ in harvest.touched:
@@ -70,8 +82,9 @@ class BlockAgent(Agent):
                 self._lanes.expel(connection)
         touched = yield from self._take_rest(block, segments, others, harvest.rest.tolist())
         self.stats.packets += len(block)
-        self._ts = max([self._ts, *block.ts[-1:].tolist()])
-        self._tracker.last_ts = self._ts
+        if len(block):
+            self._ts = int(block.ts[-1])
+        self._tracker.last_ts = self._clock.steady(self._ts)
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._overdue(self._ts))
         for connection in touched:
@@ -99,7 +112,8 @@ class BlockAgent(Agent):
             segment = self._lanes.flows.segment(block, segments, number) if is_plain else others.get(number)
             if segment is not None:
                 self._ts = int(block.ts[number])
-                self._tracker.last_ts = int(block.ts[number - 1]) if number else self._tracker.last_ts
+                if number:
+                    self._tracker.last_ts = self._clock.steady(int(block.ts[number - 1]))
                 for event in self._tracker.take(segment, self._ts):
                     touched[event.connection] = None
                     yield from self._counted(self._event(event))
@@ -126,7 +140,7 @@ class BlockAgent(Agent):
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """See Agent.wait."""
-        self._lanes.leave_silent(self._ts + microseconds - self._idle_us)
+        self._lanes.leave_silent(self._clock.steady(self._ts) + microseconds - self._idle_us)
         yield from super().wait(microseconds)
 
     def state(self) -> AgentState:

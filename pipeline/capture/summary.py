@@ -22,6 +22,7 @@ _REASONS = {
 }
 
 _TLS_PEERS_SHOWN = 10
+_UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def print_json(stats: CaptureStats) -> None:
@@ -47,7 +48,10 @@ def print_summary(stats: CaptureStats) -> None:
     for loss in _losses(stats):
         console.print(Text(f"  {loss}", "yellow"))
     for name, count in sorted(stats.notices.items()):
-        console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
+        if name != "clock_set_back":
+            console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
+    if stats.clock_set_back_us:
+        console.print(Text(f"  {_set_back(stats)}", "yellow"))
     if stats.ring_files_missed:
         console.print(Text(f"  lost: {stats.ring_files_missed:,} files of the ring", "bold red"))
     if stats.kernel_dropped is not None:
@@ -62,7 +66,9 @@ def warnings(stats: CaptureStats) -> list[str]:
     """What a capture held, or should have held, that was not read; each in a sentence of its own."""
     reasons = sorted(reason for reason in stats.not_recognised if reason != "no_data")
     dropped = [_dropped(stats)] if stats.kernel_dropped else []
-    return [*(_not_read(stats, reason) for reason in reasons), *_losses(stats), *dropped]
+    times = [f"{stats.notices[name]:,} {NOTICES[name]}" for name in ("times_clamped",) if stats.notices[name]]
+    times += [_set_back(stats)] if stats.clock_set_back_us else []
+    return [*(_not_read(stats, reason) for reason in reasons), *_losses(stats), *times, *dropped]
 
 
 def _not_read(stats: CaptureStats, reason: str) -> str:
@@ -74,6 +80,14 @@ def _losses(stats: CaptureStats) -> Iterator[str]:
         yield f"cut off: {stats.truncated:,} messages whose end was not captured"
     if stats.gaps:
         yield f"lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps"
+
+
+def _set_back(stats: CaptureStats) -> str:
+    count = stats.notices["clock_set_back"]
+    times = "once, by" if count == 1 else f"{count:,} times, by up to"
+    seconds = round(stats.clock_set_back_us / 1_000_000)
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
+    return f"the clock was set back {times} {seconds // size:,} {unit}: what spans such a moment has a wrong duration"
 
 
 def _dropped(stats: CaptureStats) -> str:
