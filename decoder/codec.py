@@ -58,8 +58,9 @@ class Codec:
                 MongoDB message names its opcode.
             flags: what the capture agent knows of the frame, bits of decoder.model.FrameFlags.
             trace: called with a FieldSpan for each value read, of Kafka.
-            strict: strings in a body of Kafka's that are not UTF-8 are an error. This is for bytes that may be no
-                message; of a message they are read as Kafka does, with U+FFFD in place of what is not UTF-8.
+            strict: strings in a body of Kafka's that are not UTF-8 are an error, and so are bytes behind it. This is
+                for bytes that may be no message; a message is read as Kafka does, with U+FFFD in place of what is not
+                UTF-8, and regardless of what follows its last field.
 
         Returns:
             The message. Of MongoDB: see decoder.mongodb.messages. Of Kafka: ``header`` and ``body`` as its

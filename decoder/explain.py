@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from decoder.codec import Codec
+from decoder.errors import ErrorCode
 from decoder.kafka.bodies import LENGTH, TAGGED_SECTION, FieldSpan
 from decoder.kafka.compression import Budget
 from decoder.kafka.embedded import Place, places, read_embedded
@@ -20,6 +21,8 @@ MESSAGE = "message"
 """``Line.type`` of the heading of a message inside a bytes field."""
 BATCH = "batch"
 """``Line.name`` of a record batch."""
+TRAILING = "(trailing bytes)"
+"""``Line.name`` of bytes behind a whole message."""
 _HEX_SHOWN = 16
 _TEXT_SHOWN = 60
 
@@ -92,6 +95,10 @@ def explain(
     lines.sort(key=lambda line: (line.start, line.is_error, line.depth, -line.end))
     if message.error_offset is not None and message.status not in ("ok", "redacted"):
         lines.append(_error_line(frame, message))
+    elif message.error_code == ErrorCode.TRAILING_BYTES.value:
+        start = message.error_offset or 0
+        text = f"{len(frame) - start} bytes behind the message, of which its receiver takes no notice"
+        lines.append(Line(start, len(frame), 0, TRAILING, "raw", text, _hex(frame, start)))
     elif spans and (rest := max(span.end for span in spans)) < len(frame):
         lines.append(Line(rest, len(frame), 0, "(not decoded)", "raw", f"{len(frame) - rest} bytes", _hex(frame, rest)))
     return Explanation(message, tuple(lines), len(frame))

@@ -72,6 +72,28 @@ class FrameFlags(IntFlag):
     TOO_MUCH_WORK = 131072
     """Reading it to its end takes more work than a frame of its size may cause: the rest was overwritten unread (with
     BODY_REMOVED)."""
+    TIME_CLAMPED = 262144
+    """``ts`` or ``ts_end`` stands at the end of the span that times may have (:data:`MIN_TS_US` to :data:`MAX_TS_US`):
+    the capture told a time outside of it, or none. The bytes are none the worse for it."""
+
+
+MIN_TS_US = 0
+MAX_TS_US = 7_258_118_399_999_999
+"""The span of capture times, µs since the epoch: 1970 to 2199. A file may tell any year (pcapng has 64 bits, and a
+resolution of its own), but neither calendars nor arithmetic in nanoseconds go on for so long: what lies outside is
+taken for the end that it lies behind, and flagged TIME_CLAMPED. The begin itself is what files have that tell no
+time."""
+
+
+def clamped_time(ts: int) -> int:
+    """A capture time (µs since the epoch), or the end of the span of times that it lies behind."""
+    return min(max(ts, MIN_TS_US), MAX_TS_US)
+
+
+def time_flags(ts: int, ts_end: int) -> int:
+    """TIME_CLAMPED if one of a frame's times is no time that the capture told; else 0."""
+    is_told = MIN_TS_US < ts < MAX_TS_US and MIN_TS_US < ts_end < MAX_TS_US
+    return 0 if is_told else int(FrameFlags.TIME_CLAMPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +178,9 @@ class Message:
         header: Kafka's JSON of the request or response header; empty if it could not be read.
         body: Kafka's JSON of the body (see ``Codec.decode``); what was read before an error stays.
         status: see :data:`Status`.
-        error_code: a value of ``decoder.errors.ErrorCode``, None if ``ok``.
-        error_offset: byte offset in the frame of the error, None if ``ok``.
+        error_code: a value of ``decoder.errors.ErrorCode``, None if ``ok``; but for ``trailing_bytes``, which a message
+            may have that is ``ok``.
+        error_offset: byte offset in the frame of the error (of the first trailing byte), None without one.
         error_detail: what was expected there, in words.
         error_path: the field that was being read there (``topics/0/name``), None if no field was.
         api_key, api_version, api_name: as decoded, or as given by the caller.

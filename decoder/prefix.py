@@ -45,7 +45,7 @@ def split_length_prefix(
     codec = codec or Codec()
 
     def decode(part: bytes) -> Message:
-        return codec.decode(part, direction=direction, api_key=api_key, api_version=api_version)
+        return codec.decode(part, direction=direction, api_key=api_key, api_version=api_version, strict=True)
 
     if SIZE <= declared < len(frame) and decode(frame[:declared]).status == "ok":
         rest = len(frame) - declared

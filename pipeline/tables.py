@@ -118,7 +118,8 @@ LANDING_COLUMNS = (
         "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content, "
         "4096 record batch headers removed too, 8192 a body that did not decode removed, 16384 the reply to a command "
         "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
-        "left their count and first offset",
+        "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture told a "
+        "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span",
     ),
     _r("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
     _r(
@@ -216,7 +217,12 @@ EXCHANGES = Table(
         _r("ts", "timestamp", "request_ts, or response_ts when the request was not seen"),
         _c("request_ts", "timestamp", "First byte of the request"),
         _c("response_ts", "timestamp", "First byte of the response"),
-        _c("latency_us", "bigint", "Last byte of the request to first byte of the response, microseconds"),
+        _c(
+            "latency_us",
+            "bigint",
+            "Last byte of the request to first byte of the response, microseconds; null "
+            "if one of the times is not known (flag 262144)",
+        ),
         _c("request_size", "int", "Bytes of the request frame"),
         _c("response_size", "int", "Bytes of the response frame"),
         _r(

@@ -27,6 +27,9 @@ RECORDS_REMOVED = FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED
 """Frames with one of these flags hold no batch headers: of messages with credentials only a snapshot carries records,
 and those were overwritten whole."""
 
+MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
+"""Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -124,7 +127,7 @@ def decode_frame(
         api_key, api_version: of the request; a response does not name them. A request's own header is believed.
         flags: bits of FrameFlags: what the agent knows of the frame.
         trace: see BodyReader.
-        strict: see BodyReader; of the body.
+        strict: see BodyReader; of the body. Bytes behind it are an error, then.
     """
     frame = _Frame(programs, Cursor(data), direction, api_key, api_version, flags, trace, strict)
     if flags & FrameFlags.SASL_TOKEN:
@@ -186,14 +189,28 @@ def _read_body(frame: _Frame, entry: Entry) -> Message:
     start = frame.cursor.pos
     try:
         frame.read_body(entry)
-        if frame.cursor.remaining:
-            detail = f"{entry.name} ended here, {frame.cursor.remaining} bytes are left"
-            raise DecodeError(ErrorCode.TRAILING_BYTES, frame.cursor.pos, detail)
     except DecodeError as error:
         if _read_api_versions_fallback(frame, start):
             return frame.message("ok")
         return frame.message("partial" if frame.body else "malformed", error)
-    return frame.message("ok")
+    if not frame.cursor.remaining or _read_api_versions_fallback(frame, start):
+        return frame.message("ok")
+    return _with_trailing_bytes(frame, entry)
+
+
+def _with_trailing_bytes(frame: _Frame, entry: Entry) -> Message:
+    """A body that is complete, with bytes behind it.
+
+    Brokers read a request's fields and look no further, and so does the Java client with a response: librdkafka before
+    1.0 sends ApiVersions v0, which has no body, with four bytes of zeros, and is answered. So the message is ``ok``,
+    and the error code tells of the bytes. But of what may be no message (``strict``), or the answer to another request,
+    they say that it is none, or that it is another's.
+    """
+    detail = f"{entry.name} ended here, {frame.cursor.remaining} bytes are left"
+    error = DecodeError(ErrorCode.TRAILING_BYTES, frame.cursor.pos, detail)
+    if not frame.strict and not frame.flags & MAY_BE_ANOTHERS:
+        return frame.message("ok", error)
+    return frame.message("partial" if frame.body else "malformed", error)
 
 
 def _read_api_versions_fallback(frame: _Frame, start: int) -> bool:

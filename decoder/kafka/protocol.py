@@ -27,7 +27,8 @@ FUTURE = 0.9
 """A whole request of an api that is not known, or ApiVersions in a version that is not, and nothing behind it; or many
 requests of versions that are not known, all of one client."""
 BEGUN = 0.85
-"""The beginning of a request, or a whole one without a client id."""
+"""The beginning of a request, or a whole one without a client id, or one with bytes behind it that is answered or
+followed by another."""
 MIDWAY = 0.6
 """Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
@@ -77,6 +78,8 @@ class KafkaProtocol:
                 self._behind_tokens(client) or self._midway(client, starts) if client else self._answers(server, starts)
             )
         reading, peek = first
+        if reading is Reading.TRAILED:
+            return self._in_spite_of_doubt(client, server, peek) or self._midway(client, starts)
         if peek.is_odd:
             is_whole = reading is Reading.WHOLE and _is_half_readable(peek.client_id or b"")
             return SURE if is_whole and self._is_answer(server, peek) else self._midway(client, starts)
@@ -109,6 +112,19 @@ class KafkaProtocol:
         if len(data) != end and not (is_begun and (len(data) < end or _may_follow(data, end, peek))):
             return None
         return read_request(self._codec, data[4:end], size), peek
+
+    def _in_spite_of_doubt(self, client: bytes, server: bytes, peek: RequestPeek) -> float:
+        """Confidence in a first request that has bytes behind it, as librdkafka sent them before 1.0.
+
+        ApiVersions v0 has no body, so that anything that looks like its header reads so: the answer must tell, or the
+        next request of the same client.
+        """
+        rest = client[4 + _PREFIX.unpack_from(client)[0] :]
+        following = self._first_frame(rest)
+        is_followed = following is not None and _alone(*following, rest) == WHOLE
+        is_same = following is not None and following[1].client_id == peek.client_id
+        is_told = int.from_bytes(server[:4], "big") >= TELLING_BYTES and self._is_answer(server, peek)
+        return BEGUN * (is_told or (is_followed and is_same))
 
     def _is_answer(self, server: bytes, peek: RequestPeek) -> bool:
         """Whether a stream begins with a response that answers this request and decodes to its last byte."""

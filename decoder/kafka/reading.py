@@ -25,6 +25,8 @@ class Reading(Enum):
 
     WHOLE = "whole"
     """They are all there and decode to the last."""
+    TRAILED = "trailed"
+    """They are all there and decode, but something stands behind them."""
     BEGUN = "begun"
     """Those that are there decode, and are enough to tell."""
     POSSIBLE = "possible"
@@ -46,6 +48,8 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
     if message.status in (Reading.UNKNOWN_API.value, Reading.UNKNOWN_VERSION.value):
         return Reading(message.status)
     if len(frame) >= size:
+        if message.error_code == ErrorCode.TRAILING_BYTES.value:
+            return Reading.TRAILED
         return Reading.WHOLE if message.status == "ok" else Reading.NO
     if message.error_code == ErrorCode.LENGTH_OVERRUN:
         if not fields or max(end for _, end in fields) > size:

@@ -12,7 +12,7 @@ from decoder.errors import ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
 from decoder.kafka.embedded import ASSIGNMENT, SUBSCRIPTION, Place, read_embedded
-from decoder.kafka.messages import decode_frame
+from decoder.kafka.messages import MAY_BE_ANOTHERS, decode_frame
 from decoder.kafka.payload import rewrite_records
 from decoder.kafka.program import compile_programs
 from decoder.kafka.quick_look import is_clean
@@ -27,9 +27,6 @@ _TOPIC_NAMES = ("topic", "name", "topicId")
 _STRINGS = ("string", "compact string")
 _CONTENTS = (*_STRINGS, "bytes", "compact bytes", "records", "compact records", UNKNOWN_TAG)
 _NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-
-_MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
-"""Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
@@ -80,7 +77,7 @@ def _is_harmless(frame: Frame, key: int) -> bool:
         return bool(frame.flags & FrameFlags.PAYLOAD_REMOVED)  # it was cleaned before
     if not is_plain(key, frame.direction):
         return False
-    if frame.payload_policy == "full" and not frame.flags & _MAY_BE_ANOTHERS:
+    if frame.payload_policy == "full" and not frame.flags & MAY_BE_ANOTHERS:
         return True
     return is_clean(frame.frame, frame.direction, key, frame.api_version)
 
@@ -105,7 +102,7 @@ def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> F
             return frame
         if frame.flags & FrameFlags.TRUNCATED:
             return _without_tail(frame, read_end, FrameFlags.PAYLOAD_REMOVED)
-    elif is_plain(key, frame.direction) and not frame.flags & _MAY_BE_ANOTHERS:
+    elif is_plain(key, frame.direction) and not frame.flags & MAY_BE_ANOTHERS:
         begun = _without_tail(frame, read_end, FrameFlags.PAYLOAD_REMOVED)
         if _fails_alike(begun, message):
             return begun

@@ -14,6 +14,7 @@ from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
 from decoder.work import METER
 from pipeline.capture.budgets import CONNECTION_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
+from pipeline.capture.clock import Clock
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector, Segment
@@ -117,10 +118,6 @@ class Held(Protocol):
     def size(self) -> int:
         """Bytes."""
 
-    @property
-    def ts_end(self) -> int:
-        """Capture time of the last one (µs)."""
-
     def as_frame(self) -> Frame:
         """The frame."""
 
@@ -150,11 +147,12 @@ class Agent:
         self._field_hash = field_hash
         self._idle_us = idle_us
         self._dissector = Dissector()
-        self._tracker = Tracker(idle_us, stats.notices)
+        self._clock = Clock(stats)
+        self._tracker = Tracker(idle_us, stats.notices, self._clock)
         self._sessions: dict[Connection, Session] = {}
         self._buffered: dict[Connection, int] = {}  # by the sessions
         self._buffered_bytes = 0
-        self._held: OrderedDict[str, Frame | Held] = OrderedDict()
+        self._held: OrderedDict[str, tuple[int, Frame | Held]] = OrderedDict()  # since when, steady time
         self._held_bytes = 0
         self._ts = 0
         self._dropped: dict[int, int] = {}
@@ -173,6 +171,7 @@ class Agent:
         """Take the next packet."""
         self.stats.packets += 1
         self._ts = packet.ts_us
+        self._clock.take(packet.ts_us)
         segment = self._dissector.segment(packet)
         if segment is not None:
             yield from self._take_segment(segment, packet.ts_us, packet.original_length)
@@ -182,7 +181,7 @@ class Agent:
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
         budgets = self._budgets
-        budgets.pass_time(ts)
+        budgets.pass_time(self._clock.steady(ts))
         connection = self._tracker.find(segment.source, segment.destination)
         if not budgets.admits(connection):
             self._skip(connection, segment, ts, wire_bytes)
@@ -202,12 +201,12 @@ class Agent:
             units += CONNECTION_UNITS
         if connection is None or connection.is_over():
             self._budgets.charge_strangers(units, wire_bytes)
-        elif not self._budgets.charge(connection, units, wire_bytes, ts, answers):
+        elif not self._budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), answers):
             yield from self._counted(self._refuse(connection, ts))
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
         direction = 0 if connection is None or segment.source == connection.a else 1
-        self._budgets.skip(connection, direction, segment.length, wire_bytes, ts)
+        self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
             self._tracker.touch(connection, ts)
 
@@ -249,7 +248,7 @@ class Agent:
             session = self._sessions.get(connection)
             state = session.state() if session is not None else None
             if connection.is_over():
-                if connection.last_ts < self._ts - HOLE_TIMEOUT_US:
+                if connection.last_ts < self._clock.steady(self._ts) - HOLE_TIMEOUT_US:
                     continue  # so late nothing is sent again
             else:
                 sinces = (state.since if state else None, connection.held_since())
@@ -266,7 +265,7 @@ class Agent:
         """
         self._tracker.segments = state.segments
         for opened in state.connections:
-            connection = Connection.from_state(opened.tcp, self.stats.notices)
+            connection = Connection.from_state(opened.tcp, self.stats.notices, self._clock)
             self._tracker.add(connection)
             if opened.session is not None:
                 session = Session(connection, protocols(), self._agent_id, self._policy)
@@ -401,32 +400,33 @@ class Agent:
         elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
             yield frame
         else:
-            self._hold(exchange_id, frame)
+            self._hold(exchange_id, frame, min(frame.ts_end, self._ts))
         yield from self._overdue(self._ts)
 
     def _redact(self, frame: Frame) -> Frame:
         return redact(frame, self._field_hash)
 
-    def _hold(self, exchange_id: str, request: Frame | Held) -> None:
-        self._held[exchange_id] = request
+    def _hold(self, exchange_id: str, request: Frame | Held, ts: int) -> None:
+        """Hold a request back from ``ts`` (capture time, µs) on."""
+        self._held[exchange_id] = self._clock.steady(ts), request
         self._held_bytes += request.size
 
     def _overdue(self, now: int) -> Iterator[Frame | Gap]:
         """The requests that have been held back for too long, or that are too many."""
-        while self._held and self._is_overdue(next(iter(self._held.values())), now):
+        while self._held and self._is_overdue(next(iter(self._held.values()))[0], self._clock.steady(now)):
             overdue = self._let_go(next(iter(self._held)))
             if overdue is not None:
                 yield overdue
 
-    def _is_overdue(self, oldest: Frame | Held, now: int) -> bool:
-        return now - oldest.ts_end > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
+    def _is_overdue(self, oldest: int, now: int) -> bool:
+        return now - oldest > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
 
     def _let_go(self, exchange_id: str) -> Frame | None:
         request = self._no_longer_held(exchange_id)
         return request if request is None or isinstance(request, Frame) else request.as_frame()
 
     def _no_longer_held(self, exchange_id: str) -> Frame | Held | None:
-        request = self._held.pop(exchange_id, None)
+        _, request = self._held.pop(exchange_id, (0, None))
         if request is not None:
             self._held_bytes -= request.size
         return request

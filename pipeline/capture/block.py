@@ -55,6 +55,13 @@ class Block:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def part(self, begin: int, end: int) -> Block:
+        """Those from number ``begin`` up to ``end``."""
+        if begin == 0 and end == len(self):
+            return self
+        columns = (self.ts, self.starts, self.captured, self.original, self.linktypes)
+        return Block(self.data, *(column[begin:end] for column in columns))
+
     def packet(self, number: int) -> Packet:
         """One of them."""
         start = int(self.starts[number])

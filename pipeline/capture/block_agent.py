@@ -6,6 +6,7 @@ It loads compiled code, which takes seconds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator, Sequence
 from typing import cast
 
@@ -24,6 +25,10 @@ from pipeline.capture.link import Segment
 from pipeline.capture.packet import Packet
 from pipeline.capture.packet_kernel import SEGMENT, Segments
 from pipeline.capture.state import AgentState
+
+MAX_STEPS = 16
+"""A block is cut where the clock was set. If that happens more often, it is read packet by packet: blocks of a few
+packets cost more than that."""
 
 
 class BlockAgent(Agent):
@@ -46,16 +51,23 @@ class BlockAgent(Agent):
 
     def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
         """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
-        if self._decryption is not None and self._decryption.active:  # it goes by packets
+        steps = self._clock.steps(block.ts).tolist()
+        if (self._decryption is not None and self._decryption.active) or len(steps) > MAX_STEPS:  # it goes by packets
             self._lanes.leave_all()
             for number in range(len(block)):
                 yield from super().take(block.packet(number))
             return
+        for begin, end in itertools.pairwise([0, *filter(None, steps), len(block)]):
+            yield from self._take_block(block.part(begin, end))
+
+    def _take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """Take a block within which the clock was not set."""
+        self._clock.go_on(block.ts)
         if self._lanes.forget_flows():
             self._marks.clear()
         if len(block):
-            self._budgets.pass_time(int(block.ts[0]))
-            self._lanes.leave_silent(int(block.ts.max()) - self._idle_us)
+            self._budgets.pass_time(self._clock.steady(int(block.ts[0])))
+            self._lanes.leave_silent(self._clock.steady(int(block.ts.max())) - self._idle_us)
         flows = self._lanes.flows
         segments = flows.dissect(block)
         others = self._other_segments(block, segments)
@@ -68,15 +80,16 @@ class BlockAgent(Agent):
                 self.stats.count_kafka(table)
                 yield table
         for exchange_id, row in harvest.held:
-            self._hold(exchange_id, row)
+            self._hold(exchange_id, row, row.ts_end)
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
         yield from self._counted(self._charge_lanes(harvest))
         rest = self._skip_refused(block, segments, harvest.rest)
         touched = yield from self._take_rest(block, segments, others, rest)
         self.stats.packets += len(block)
-        self._ts = max([self._ts, *block.ts[-1:].tolist()])
-        self._tracker.last_ts = self._ts
+        if len(block):
+            self._ts = int(block.ts[-1])
+        self._tracker.last_ts = self._clock.steady(self._ts)
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._overdue(self._ts))
         for connection in touched:
@@ -99,7 +112,9 @@ class BlockAgent(Agent):
     def _charge_lanes(self, harvest: Harvest) -> Iterator[Frame | Gap]:
         """Book what the lanes did frame by frame; the rest costs next to nothing."""
         for work in harvest.work:
-            if not self._budgets.charge(work.connection, work.units, work.size, work.ts, work.answers):
+            if not self._budgets.charge(
+                work.connection, work.units, work.size, self._clock.steady(work.ts), work.answers
+            ):
                 self._lanes.expel(work.connection)
                 yield from self._refuse(work.connection, work.ts)
                 self._place(work.connection)
@@ -121,7 +136,7 @@ class BlockAgent(Agent):
             for side in (0, 1):
                 some = numbers[segments.side[numbers] == side]
                 payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
-                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, ts)
+                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, self._clock.steady(ts))
             self._place(connection)
         return cast("list[int]", taken.tolist())
 
@@ -138,13 +153,14 @@ class BlockAgent(Agent):
             if segments.kind[number] != SEGMENT:
                 segment = others.get(number)
             elif self._budgets.is_dry and not self._marks.is_known(int(segments.flow[number])):
-                self._budgets.skip(None, 0, int(segments.length[number]), int(block.original[number]), self._ts)
+                self._budgets.skip(None, 0, int(segments.length[number]), int(block.original[number]), 0)
                 continue
             else:
                 segment = self._lanes.flows.segment(block, segments, number)
             if segment is not None:
                 self._ts = int(block.ts[number])
-                self._tracker.last_ts = int(block.ts[number - 1]) if number else self._tracker.last_ts
+                if number:
+                    self._tracker.last_ts = self._clock.steady(int(block.ts[number - 1]))
                 yield from self._take_segment(segment, self._ts, int(block.original[number]))
                 connection = self._tracker.find(segment.source, segment.destination)
                 if connection is not None:
@@ -173,7 +189,7 @@ class BlockAgent(Agent):
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """See Agent.wait."""
-        self._lanes.leave_silent(self._ts + microseconds - self._idle_us)
+        self._lanes.leave_silent(self._clock.steady(self._ts) + microseconds - self._idle_us)
         yield from super().wait(microseconds)
 
     def state(self) -> AgentState:

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from pipeline.capture.clock import Clock
 from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.reassembly import NEAR_BYTES, SEGMENT_BYTES, HalfStream, Piece
 from pipeline.capture.state import ConnectionState, HalfState
@@ -23,12 +24,12 @@ STALE_DISTANCE = 1 << 24
 
 
 class _Reset(NamedTuple):
-    """A RST that was believed at first: its direction and position (None if not known), when it came."""
+    """A RST that was believed at first: its direction and position (None if not known), when it came (steady time)."""
 
     direction: int
     position: int | None
     segments: int
-    ts: int
+    since: int
 
 
 class Connection:
@@ -36,7 +37,8 @@ class Connection:
 
     Attributes:
         a, b: source and destination of the first segment captured.
-        first_ts, last_ts: capture times of the first and last segment, µs.
+        first_ts: capture time of the first segment, µs.
+        last_ts: steady time (see pipeline.capture.clock) of the last segment, µs.
         first_seq: sequence number of the first segment.
         client: the side that opened the connection, 0 for ``a``, 1 for ``b``; None if no SYN was seen.
         client_isn: initial sequence number of the client, if known.
@@ -46,14 +48,18 @@ class Connection:
     """
 
     __slots__ = (
-        "__weakref__", "_held", "_held_bytes", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
+        "__weakref__", "_clock", "_held", "_held_bytes", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
         "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices",
     )  # fmt: skip
 
-    def __init__(self, segment: Segment, ts: int, notices: Counter[str] | None = None) -> None:
+    def __init__(
+        self, segment: Segment, ts: int, notices: Counter[str] | None = None, clock: Clock | None = None
+    ) -> None:
+        self._clock = Clock() if clock is None else clock
         self.a: Endpoint = segment.source
         self.b: Endpoint = segment.destination
-        self.first_ts = self.last_ts = ts
+        self.first_ts = ts
+        self.last_ts = self._clock.steady(ts)
         self.first_seq = segment.seq
         self.client: int | None = None
         self.client_isn: int | None = None
@@ -69,15 +75,17 @@ class Connection:
         self._reset: _Reset | None = None
 
     @classmethod
-    def from_state(cls, state: ConnectionState, notices: Counter[str] | None = None) -> Connection:
+    def from_state(
+        cls, state: ConnectionState, notices: Counter[str] | None = None, clock: Clock | None = None
+    ) -> Connection:
         """The connection as it was.
 
         Raises:
             ValueError: an address that is not hexadecimal.
         """
         a, b = ((bytes.fromhex(address), port) for address, port in (state.a, state.b))
-        connection = cls(Segment(a, b, state.first_seq, 0, 0, b"", 0), state.first_ts, notices)
-        connection.last_ts = state.last_ts
+        connection = cls(Segment(a, b, state.first_seq, 0, 0, b"", 0), state.first_ts, notices, clock)
+        connection.last_ts = connection._clock.steady(state.last_ts)
         connection.client, connection.client_isn = state.client, state.client_isn
         connection._over = state.over
         for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
@@ -97,7 +105,7 @@ class Connection:
             (a.hex(), a_port),
             (b.hex(), b_port),
             self.first_ts,
-            self.last_ts,
+            self._clock.told(self.last_ts),
             self.first_seq,
             self.client,
             self.client_isn,
@@ -153,9 +161,9 @@ class Connection:
         direction = 0 if segment.source == self.a else 1
         half, other = self.halves[direction], self.halves[1 - direction]
         self._segments += 1
-        self.last_ts = ts
+        self.last_ts = self._clock.steady(ts)
         if segment.flags & RST:
-            self._take_reset(direction, segment, ts)
+            self._take_reset(direction, segment, self.last_ts)
             return self.check(ts)
         seq, needs = segment.seq, None
         if segment.flags & SYN:
@@ -183,16 +191,17 @@ class Connection:
 
         ``is_live``: a segment of this connection has just come.
         """
-        ready = self._begin(ts) if any(half.begins_late() for half in self.halves) else []
+        now = self._clock.steady(ts)
+        ready = self._begin(now) if any(half.begins_late() for half in self.halves) else []
         for direction, half in enumerate(self.halves):
-            while half.has_hole() and self._is_due(direction, ts):
+            while half.has_hole() and self._is_due(direction, now):
                 self._hold(direction, half.give_up_hole(ts))
                 self._hole_since[direction] = None
                 ready += self._release(direction)
             if not half.has_hole():
                 self._hole_since[direction] = None
         if self._reset is not None and not self._over:
-            ready += self._check_reset(self._reset, ts, is_live=is_live)
+            ready += self._check_reset(self._reset, ts, now, is_live=is_live)
         return ready
 
     def flush(self, ts: int) -> list[tuple[int, Piece]]:
@@ -255,22 +264,22 @@ class Connection:
                 position = min(position, half.fin)
         return half.isn, half.first, position, half.fin
 
-    def _is_due(self, direction: int, ts: int) -> bool:
+    def _is_due(self, direction: int, now: int) -> bool:
         half = self.halves[direction]
         since = self._hole_since[direction]
         if since is None:
-            since = self._hole_since[direction] = (self._segments, ts)
+            since = self._hole_since[direction] = (self._segments, now)
         if half.is_overfull():
             self.notices["holes_overfull"] += 1
             return True
         if half.hole_is_proven():
-            return self._is_grace_over(*since, ts)
-        return ts - since[1] >= HOLE_TIMEOUT_US
+            return self._is_grace_over(*since, now)
+        return now - since[1] >= HOLE_TIMEOUT_US
 
-    def _is_grace_over(self, segments: int, since: int, ts: int) -> bool:
-        return self._segments - segments >= GRACE_SEGMENTS or ts - since >= GRACE_US
+    def _is_grace_over(self, segments: int, since: int, now: int) -> bool:
+        return self._segments - segments >= GRACE_SEGMENTS or now - since >= GRACE_US
 
-    def _begin(self, ts: int) -> list[tuple[int, Piece]]:
+    def _begin(self, now: int) -> list[tuple[int, Piece]]:
         """Settle where streams joined midway begin, once late packets have had their time."""
         begun = []
         for direction, half in enumerate(self.halves):
@@ -278,8 +287,8 @@ class Connection:
             if not half.begins_late():
                 continue
             if since is None:
-                self._joined[direction] = (self._segments, ts)
-            elif self._is_grace_over(*since, ts):
+                self._joined[direction] = (self._segments, now)
+            elif self._is_grace_over(*since, now):
                 half.begin()
                 begun.append(direction)
         for direction in begun:
@@ -299,7 +308,7 @@ class Connection:
         if client.isn is None and client.next is None:
             client.synchronise(segment.ack - 1)
 
-    def _take_reset(self, direction: int, segment: Segment, ts: int) -> None:
+    def _take_reset(self, direction: int, segment: Segment, now: int) -> None:
         """Believe a RST as its receiver would (RFC 5961, 3.2: its number must be the next expected), or count it.
 
         What the receiver expected lies between what it acknowledged and what the capture has seen; further on if the
@@ -312,22 +321,22 @@ class Connection:
             is_answer = segment.flags & ACK and other.next is not None
             if not is_answer or other.position(segment.ack) >= (other.first or 0):
                 position = half.position(segment.seq) if half.begins_late() else None
-                self._reset = _Reset(direction, position, self._segments, ts)
+                self._reset = _Reset(direction, position, self._segments, now)
                 return
         else:
             position = half.position(segment.seq)
             if max(half.acked, half.first) <= position <= half.reached + NEAR_BYTES:
-                self._reset = _Reset(direction, position, self._segments, ts)
+                self._reset = _Reset(direction, position, self._segments, now)
                 return
         self.notices["resets_ignored"] += 1
 
-    def _check_reset(self, reset: _Reset, ts: int, *, is_live: bool) -> list[tuple[int, Piece]]:
+    def _check_reset(self, reset: _Reset, ts: int, now: int, *, is_live: bool) -> list[tuple[int, Piece]]:
         """Bytes beyond its position, or further packets though those before it never came, show that it was forged."""
         half = self.halves[reset.direction]
         position = half.next if reset.position is None else reset.position
         is_reached = position is None or half.reached is None or half.reached >= position
         is_passed = position is not None and half.next is not None and half.next > position
-        is_grace_over = self._is_grace_over(reset.segments, reset.ts, ts)
+        is_grace_over = self._is_grace_over(reset.segments, reset.since, now)
         if is_passed or (is_grace_over and is_live and not is_reached):
             self.notices["resets_ignored"] += 1
             self._reset = None

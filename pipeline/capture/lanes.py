@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
-from decoder.model import Frame, PayloadPolicy
+from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, PayloadPolicy
 from decoder.work import METER
 from pipeline.capture.block import BLOCK_PACKETS, Block
 from pipeline.capture.budgets import FRAME_UNITS, HELD_UNITS
@@ -242,7 +242,7 @@ class Lanes:
         return sum(len(data) for lane in self._lanes if lane is not None for data, _, _ in lane.begun)
 
     def leave_silent(self, since: int) -> None:
-        """Give back the connections without a packet since then (capture time, µs)."""
+        """Give back the connections without a packet since then (steady time, µs)."""
         for number, lane in enumerate(self._lanes):
             if lane is not None and lane.connection.last_ts < since:
                 self.leave(number)
@@ -401,6 +401,8 @@ class Lanes:
         is_held[cut.waiting] = True
         frames = type(frames)(*(column[chosen] for column in frames))
         number_of, is_held = number_of[chosen], is_held[chosen]
+        for times in (frames.ts, frames.ts_end):
+            frames.flags[(times <= MIN_TS_US) | (times >= MAX_TS_US)] |= int(FrameFlags.TIME_CLAMPED)
         half_of = halves[frames.half]
         is_response = ((half_of & 1) ^ self._client[half_of >> 1]).astype(np.uint8)
         to_redact = self._bulk.seal(streams.data, frames, is_response, self._policy)

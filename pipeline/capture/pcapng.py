@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from decoder.model import clamped_time
 from pipeline.capture.packet import MAX_PACKET_BYTES, Aside, ByteSource, Damage, Packet
 
 MAX_BLOCK_BYTES = MAX_PACKET_BYTES + 64 * 1024
@@ -13,9 +14,6 @@ MAX_BLOCK_BYTES = MAX_PACKET_BYTES + 64 * 1024
 
 MAX_INTERFACES = 65_536
 """Descriptions remembered of a section: a file of nothing else must not fill the memory."""
-
-MAX_TS_US = 253_402_300_800_000_000
-"""The end of the year 9999: 64 bits of time reach further than a calendar."""
 
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _SECTION_HEADER = 0x0A0D0D0A
@@ -169,9 +167,7 @@ def _packet(kind: int, body: bytes, order: str, interfaces: list[_Interface], st
         captured = min(original, interface.snaplen or original, len(body) - fixed)
         ts = last_ts
     else:
-        ts = interface.microseconds(high, low)
-        if not 0 <= ts < MAX_TS_US:
-            raise Damage("damaged (a time before 1970 or after 9999)", start)
+        ts = clamped_time(interface.microseconds(high, low))
     if captured > len(body) - fixed:
         raise Damage(f"damaged (a packet of {captured:,} bytes in a block of {len(body):,})", start)
     return Packet(ts, interface.linktype, body[fixed : fixed + captured], max(original, captured))

@@ -39,11 +39,12 @@ class RingFile:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a file was like; None if it holds no packet yet or is no capture."""
+    """What a file was like: since when (time.monotonic, s), and which it is; None if it holds no packet yet."""
 
     size: int
     changed_ns: int
     id: FileId | None
+    since: float
 
 
 class Ring:
@@ -73,13 +74,14 @@ class Ring:
             ) from error
         seen = {str(path): state for path in paths if (state := self._examine(path)) is not None}
         self._seen = seen
-        newest = max((state.changed_ns for state in seen.values()), default=0)
-        now = time.time_ns()
+        now, quiet = time.time_ns(), time.monotonic() - SETTLED_S
+        # One that was finished before the clock was set back stays the newest by its time, but does not grow.
+        newest = max((s.changed_ns for s in seen.values() if s.changed_ns <= now or s.since > quiet), default=0)
         files: dict[FileId, RingFile] = {}
         for path, state in sorted(seen.items()):  # x.pcap before x.pcap.gz, which may not be complete yet
             if state.id is not None and state.id not in files:
                 is_newest = state.changed_ns == newest
-                settled = now - state.changed_ns >= SETTLED_S * 1e9
+                settled = now - state.changed_ns >= SETTLED_S * 1e9 or state.since <= quiet
                 files[state.id] = RingFile(state.id, path, state.size, settled or not is_newest, is_newest)
         return [files[id_] for id_ in sorted(files)]
 
@@ -105,7 +107,7 @@ class Ring:
                 self._told.add(str(path))
                 self._on_problem(f"{error}; left out")
             return None
-        return _Seen(status.st_size, status.st_mtime_ns, first)
+        return _Seen(status.st_size, status.st_mtime_ns, first, time.monotonic())
 
     @staticmethod
     def _name(path: Path) -> str:

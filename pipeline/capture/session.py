@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
-from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
+from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.connection import Connection
 from pipeline.capture.recognition import Recognised, Recognition, readable
@@ -401,6 +401,7 @@ class Session:
             flags |= FrameFlags.AFTER_GAP
         if raw.disputed:
             flags |= FrameFlags.CONFLICT
+        flags |= time_flags(raw.ts, raw.ts_end)
         side.is_lost = False
         seq = side.frames
         side.frames += 1

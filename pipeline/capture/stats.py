@@ -29,6 +29,8 @@ NOTICES = {
     "holes_overfull": "holes given up: too much waited behind them",
     "memory_relieved": "connections cut short: all together kept too much",
     "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap tells it)",
+    "times_clamped": "packets with a time outside of 1970 to 2199, or with none (its nearest end stands for it)",
+    "clock_set_back": "times that the clock was set back (what spans one has a wrong duration)",
     "requests_forgotten": "requests no longer waited for: too many without a response on one connection",
 }
 """What was unusual, and which limits were reached, in words for the summary."""
@@ -55,6 +57,8 @@ class CaptureStats:
         notices: what was unusual, and how often a limit was reached; see NOTICES.
         files: landing files published by this run, relative to the landing zone.
         files_present: landing files that were there already, with the same content.
+        clock_set_back_us: how far the clock of the capturing machine was set back at the most, µs; how often is among
+            the notices.
         kernel_dropped: packets that the kernel had no room for, as the capturing program says; None if it does not.
         ring_files_missed: files of a ring buffer that disappeared before they were read.
     """
@@ -77,6 +81,7 @@ class CaptureStats:
     files_present: list[str] = field(default_factory=list)
     kernel_dropped: int | None = None
     ring_files_missed: int = 0
+    clock_set_back_us: int = 0
 
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
@@ -126,6 +131,7 @@ class CaptureStats:
         self.files += other.files
         self.files_present += other.files_present
         self.ring_files_missed += other.ring_files_missed
+        self.clock_set_back_us = max(self.clock_set_back_us, other.clock_set_back_us)
         if other.kernel_dropped is not None:
             self.kernel_dropped = (self.kernel_dropped or 0) + other.kernel_dropped
 

@@ -22,6 +22,7 @@ _REASONS = {
 }
 
 _TLS_PEERS_SHOWN = 10
+_UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 KEYS_UNUSED = (
     "the capture holds keys of TLS connections, which were not used: --tls-embedded-keys decrypts with them (by tshark)"
@@ -50,10 +51,8 @@ def print_summary(stats: CaptureStats) -> None:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
         console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
-    for loss in _losses(stats):
-        console.print(Text(f"  {loss}", "yellow"))
-    for name, count in sorted(stats.notices.items()):
-        console.print(Text(f"  {count:,} {NOTICES.get(name, name)}", "yellow"))
+    for unusual in (*_losses(stats), *_unusual(stats)):
+        console.print(Text(f"  {unusual}", "yellow"))
     if stats.ring_files_missed:
         console.print(Text(f"  lost: {stats.ring_files_missed:,} files of the ring", "bold red"))
     if stats.kernel_dropped is not None:
@@ -69,7 +68,9 @@ def warnings(stats: CaptureStats) -> list[str]:
     reasons = sorted(reason for reason in stats.not_recognised if reason != "no_data")
     dropped = [_dropped(stats)] if stats.kernel_dropped else []
     keys = [KEYS_UNUSED] if stats.unused_keys else []
-    return [*keys, *(_not_read(stats, reason) for reason in reasons), *_losses(stats), *dropped]
+    times = [f"{stats.notices[name]:,} {NOTICES[name]}" for name in ("times_clamped",) if stats.notices[name]]
+    times += [_set_back(stats)] if stats.clock_set_back_us else []
+    return [*keys, *(_not_read(stats, reason) for reason in reasons), *_losses(stats), *times, *dropped]
 
 
 def _not_read(stats: CaptureStats, reason: str) -> str:
@@ -81,6 +82,22 @@ def _losses(stats: CaptureStats) -> Iterator[str]:
         yield f"cut off: {stats.truncated:,} messages whose end was not captured"
     if stats.gaps:
         yield f"lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps"
+
+
+def _unusual(stats: CaptureStats) -> Iterator[str]:
+    for name, count in sorted(stats.notices.items()):
+        if name != "clock_set_back":
+            yield f"{count:,} {NOTICES.get(name, name)}"
+    if stats.clock_set_back_us:
+        yield _set_back(stats)
+
+
+def _set_back(stats: CaptureStats) -> str:
+    count = stats.notices["clock_set_back"]
+    times = "once, by" if count == 1 else f"{count:,} times, by up to"
+    seconds = round(stats.clock_set_back_us / 1_000_000)
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
+    return f"the clock was set back {times} {seconds // size:,} {unit}: what spans such a moment has a wrong duration"
 
 
 def _dropped(stats: CaptureStats) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from pipeline.capture.clock import Clock
 from pipeline.capture.connection import Connection
 from pipeline.capture.link import RST, Endpoint, Segment
 from pipeline.capture.reassembly import Piece
@@ -63,11 +64,12 @@ class Tracker:
         notices: counts what was unusual, and how often a limit was reached; see pipeline.capture.stats.NOTICES.
         buffered: bytes kept for all connections together.
         segments: segments taken.
-        last_ts: capture time of the newest, µs; None before the first.
+        last_ts: steady time (see pipeline.capture.clock) of the newest, µs; None before the first.
     """
 
-    def __init__(self, idle_us: int = IDLE_US, notices: Counter[str] | None = None) -> None:
+    def __init__(self, idle_us: int = IDLE_US, notices: Counter[str] | None = None, clock: Clock | None = None) -> None:
         self.notices: Counter[str] = Counter() if notices is None else notices
+        self._clock = Clock() if clock is None else clock
         self.buffered = 0
         self.segments = 0
         self._next_sweep = 0
@@ -78,13 +80,14 @@ class Tracker:
 
     def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
-        now = ts if self.last_ts is None else min(ts, self.last_ts)  # one wrong time must not expire all
+        steady = self._clock.steady(ts)
+        now = steady if self.last_ts is None else min(steady, self.last_ts)  # one wrong time must not expire all
         yield from self._take(segment, ts, now)
         self.segments += 1
         if self.segments % SWEEP_EVERY == 0 and self.segments >= self._next_sweep:
-            yield from self.sweep(now)
+            yield from self.sweep(self._clock.told(now))
             self._next_sweep = self.segments + len(self._waiting)
-        self.last_ts = ts
+        self.last_ts = steady
 
     def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
         """Take a segment that was read before :meth:`add`, for the connections that still need it."""
@@ -106,7 +109,7 @@ class Tracker:
 
     def touch(self, connection: Connection, ts: int) -> None:
         """Another reader of its segments has come to one captured at ``ts`` (µs)."""
-        connection.last_ts = ts
+        connection.last_ts = self._clock.steady(ts)
         self._connections.move_to_end(min((connection.a, connection.b), (connection.b, connection.a)))
 
     def finish(self, ts: int) -> Iterator[StreamEvent]:
@@ -125,7 +128,8 @@ class Tracker:
         for key, connection in list(self._waiting.items()):
             yield from self._events(connection, connection.check(ts, is_live=False), ts)
             self._note_waiting(key, connection)
-        while self._connections and self._is_idle(next(iter(self._connections.values())), ts):
+        now = self._clock.steady(ts)
+        while self._connections and self._is_idle(next(iter(self._connections.values())), now):
             yield from self._forget_oldest(ts, "idle_connections_expired")
 
     def _take(self, segment: Segment, ts: int, now: int) -> Iterator[StreamEvent]:
@@ -141,10 +145,10 @@ class Tracker:
         if connection is None:
             if segment.flags & RST:
                 return  # nothing to end
-            connection = self._connections[key] = Connection(segment, ts, self.notices)
+            connection = self._connections[key] = Connection(segment, ts, self.notices, self._clock)
         self._connections.move_to_end(key)
         if connection.is_over():
-            connection.last_ts = ts
+            connection.last_ts = self._clock.steady(ts)
             if segment.length:
                 self.notices["segments_after_close"] += 1
         else:

@@ -143,7 +143,7 @@ def _line(item: Decoded) -> Text:
         text.append(f"{item.latency_us / 1000:.1f} ms ", "blue")
     if message.client_id:
         text.append(f"{message.client_id!r} ", "magenta")
-    if message.status != "ok":
+    if message.error_code is not None:
         text.append(
             f"{message.status} {message.error_code} at byte {message.error_offset}", _STYLES.get(message.status, "red")
         )

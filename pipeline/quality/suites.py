@@ -17,7 +17,7 @@ import great_expectations as gx
 from great_expectations import expectations as gxe
 
 from decoder.errors import ErrorCode
-from decoder.model import PayloadPolicy, Status
+from decoder.model import FrameFlags, PayloadPolicy, Status
 from pipeline.tables import TABLES, Table
 
 Severity = Literal["critical", "warning"]
@@ -205,8 +205,9 @@ def _gaps(s: _Suite) -> Iterator[Check]:
 def _exchanges(s: _Suite) -> Iterator[Check]:
     yield s.holds(
         "paired_has_both_sides",
-        "status <> 'paired' OR (request_ts IS NOT NULL AND response_ts IS NOT NULL AND latency_us IS NOT NULL)",
-        "a paired exchange has request, response and latency",
+        "status <> 'paired' OR (request_ts IS NOT NULL AND response_ts IS NOT NULL "
+        f"AND (latency_us IS NOT NULL OR ((request_flags | response_flags) & {int(FrameFlags.TIME_CLAMPED)}) <> 0))",
+        "a paired exchange has request, response and, where both times are told, latency",
     )
     yield s.holds(
         "unpaired_has_one_side",

@@ -8,6 +8,9 @@ that the same frames give the same rows however the stream was cut into batches:
 * a response that follows another one by itself (MongoDB's exhaust) is complete alone;
 * a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
   all connections together have gone on for longer than ``abandon_timeout``.
+
+A time that the capture did not tell (TIME_CLAMPED) says nothing: such a frame makes no other one old, is not late, and
+has no latency.
 """
 
 from __future__ import annotations
@@ -75,9 +78,15 @@ def group_halves(frames: DataFrame, waiting: DataFrame) -> DataFrame:
 
 
 def connection_clocks(*halves: DataFrame) -> DataFrame:
-    """The newest ``ts`` of each connection, as ``connection_clock``."""
-    times = reduce(DataFrame.unionByName, (some.select("connection_id", "ts") for some in halves))
-    return times.groupBy("connection_id").agg(F.max("ts").alias("connection_clock"))
+    """The ``ts`` of the last frame of each connection, as ``connection_clock``: a clock may have been set back."""
+    columns = ("connection_id", "direction", "seq", "ts", "flags")
+    times = reduce(DataFrame.unionByName, (some.select(*columns) for some in halves))
+
+    def last(direction: str) -> Column:
+        told = (F.col("direction") == direction) & ~_is_clamped("flags")
+        return F.max_by("ts", F.when(told, F.col("seq")))
+
+    return times.groupBy("connection_id").agg(F.greatest(last("request"), last("response")).alias("connection_clock"))
 
 
 def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta) -> Paired:
@@ -88,7 +97,7 @@ def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, aba
         clocks: as :func:`connection_clocks` gives it.
         answer_timeout, abandon_timeout: see StreamSettings.
     """
-    late = F.col("res.ts") > F.col("req.ts") + F.lit(answer_timeout)
+    late = (F.col("res.ts") > F.col("req.ts") + F.lit(answer_timeout)) & ~_any_clamped("req", "res")
     both = F.col("req").isNotNull() & F.col("res").isNotNull()
     nothing = F.lit(None).cast(grouped.schema["req"].dataType)
     alone = (
@@ -116,6 +125,14 @@ def _with_deadline(
 
 def _has(half: str, flag: FrameFlags) -> Column:
     return F.col(f"{half}.flags").bitwiseAND(int(flag)) != 0
+
+
+def _is_clamped(flags: str) -> Column:
+    return F.col(flags).bitwiseAND(int(FrameFlags.TIME_CLAMPED)) != 0
+
+
+def _any_clamped(*halves: str) -> Column:
+    return reduce(Column.__or__, (_is_clamped(f"{half}.flags") for half in halves))
 
 
 def _status() -> Column:
@@ -153,7 +170,7 @@ def _exchange_rows(found: DataFrame) -> DataFrame:
         F.to_date(ts).alias("date"),
         F.col("req.ts").alias("request_ts"),
         F.col("res.ts").alias("response_ts"),
-        F.greatest(gap, F.lit(0)).alias("_latency"),
+        F.when(~_any_clamped("req", "res"), F.greatest(gap, F.lit(0))).alias("_latency"),
         F.col("req.size").alias("request_size"),
         F.col("res.size").alias("response_size"),
         "status",

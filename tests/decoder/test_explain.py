@@ -212,8 +212,10 @@ class TestErrors:
 
     def test_trailing_bytes(self):
         raw = request(METADATA, 1, {"topics": []}) + b"\xaa\xbb"
-        error = explain(raw, codec=CODEC).lines[-1]
-        assert (error.name, error.hex, error.start) == ("trailing_bytes", "aa bb", len(raw) - 2)
+        explanation = explain(raw, codec=CODEC)
+        rest = explanation.lines[-1]
+        assert (rest.name, rest.hex, rest.start, rest.end) == ("(trailing bytes)", "aa bb", len(raw) - 2, len(raw))
+        assert not any(line.is_error for line in explanation.lines)
 
     def test_an_unknown_api(self):
         raw = struct.pack(">hhih", 999, 1, 7, -1) + b"\1\2\3"

@@ -51,11 +51,20 @@ class TestStatuses:
         decoded = CODEC.decode(struct.pack(">hhih", METADATA, 1, 7, -1)[:size])
         assert outcome(decoded) == ("malformed", ErrorCode.BUFFER_UNDERFLOW, [0, 0, 2, 2, 4, 4, 4, 4, 8, 8][size])
 
-    def test_trailing_bytes_leave_a_partial_message(self):
+    def test_trailing_bytes_leave_a_message_ok(self):
         raw = request(METADATA, 9, {"topics": []})
         decoded = CODEC.decode(raw + b"\0\0")
-        assert outcome(decoded) == ("partial", ErrorCode.TRAILING_BYTES, len(raw))
+        assert outcome(decoded) == ("ok", ErrorCode.TRAILING_BYTES, len(raw))
         assert decoded.error_detail == "MetadataRequest ended here, 2 bytes are left"
+        assert decoded.body == CODEC.decode(raw).body
+
+    @pytest.mark.parametrize(
+        "doubt", [FrameFlags.AFTER_GAP, FrameFlags.CORRELATION_MISMATCH, FrameFlags.CONFLICT, "strict"]
+    )
+    def test_trailing_bytes_where_the_frame_may_be_none_leave_it_partial(self, doubt):
+        raw = request(METADATA, 9, {"topics": []})
+        given = {"strict": True} if doubt == "strict" else {"flags": doubt}
+        assert outcome(CODEC.decode(raw + b"\0\0", **given)) == ("partial", ErrorCode.TRAILING_BYTES, len(raw))
 
     def test_unknown_api(self):
         decoded = CODEC.decode(struct.pack(">hhih", 999, 3, 7, 2) + b"me" + b"something")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from decoder.model import MAX_TS_US, MIN_TS_US
 from pipeline.capture.agent import Agent
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.sources import JOIN_US, OVERLAP_US, Extent, capture_files, captures, read_packets
@@ -149,12 +150,21 @@ class TestPcapng:
         assert packets == []
         assert "more than 65,536 interfaces" in str(error)
 
-    @pytest.mark.parametrize(("ticks", "offset"), [(2**64 - 1, 0), (T0, 2**62), (T0, -(2**62))])
-    def test_times_that_no_calendar_has(self, tmp_path, ticks, offset):
+    @pytest.mark.parametrize(
+        ("ticks", "offset", "told"),
+        [
+            (2**64 - 1, 0, MAX_TS_US),
+            (T0, 2**62, MAX_TS_US),
+            (MAX_TS_US + 1, 0, MAX_TS_US),
+            (MAX_TS_US - 1, 0, MAX_TS_US - 1),
+            (T0, -(2**62), MIN_TS_US),
+            (0, -1, MIN_TS_US),
+        ],
+    )
+    def test_times_beyond_the_span_are_taken_for_its_ends(self, tmp_path, ticks, offset, told):
         content = section() + interface(1) + enhanced(PACKETS[0]) + interface(1, tsoffset=offset)
-        packets, error = read_damaged(tmp_path, content + enhanced(PACKETS[1], number=1, ticks=ticks))
-        assert packets == [PACKETS[0]]
-        assert "a time before 1970 or after 9999" in str(error)
+        packets = read(tmp_path, content + enhanced(PACKETS[1], number=1, ticks=ticks))
+        assert packets == [PACKETS[0], PACKETS[1]._replace(ts_us=told)]
 
     def test_timestamp_offset(self, tmp_path):
         (packet,) = read(tmp_path, section() + interface(1, tsoffset=-3600) + enhanced(PACKETS[0]))
