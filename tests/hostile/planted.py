@@ -13,12 +13,14 @@ from typing import Any
 from decoder.codec import Codec
 from decoder.errors import DecodeError
 from decoder.kafka.bodies import FieldSpan
-from decoder.kafka.redaction import RECORDS, is_untouched
+from decoder.kafka.redaction import is_untouched
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
 from decoder.kafka.secrets import SECRET_FIELDS
 from decoder.model import Direction, Frame, FrameFlags, Message
+from decoder.mongodb.compression import COMPRESSED_AT
 from decoder.mongodb.messages import open_message
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD, SECRET
@@ -146,11 +148,6 @@ def _places(data: bytes, wanted: Sequence[bytes]) -> Iterator[int]:
             at = data.find(needle, at + 1)
 
 
-def has_records(stored: Frame, key: int | None) -> bool:
-    """Whether frames of this kind carry records."""
-    return (key, stored.direction) in RECORDS
-
-
 # MongoDB
 
 
@@ -169,13 +166,13 @@ def _replaced(data: bytes, canary: bytes) -> bytes:
 
 
 def plain_of(data: bytes) -> bytes:
-    """What stands in a message, also if it is compressed."""
-    if data[12:16] != b"\xdc\x07\0\0":
-        return data
+    """What stands in a message behind its header, also if it is compressed; no header is ever changed."""
+    if data[12:16] != OP_COMPRESSED.to_bytes(4, "little"):
+        return data[HEADER_BYTES:]
     try:
-        return data + open_message(data).data
+        return data[COMPRESSED_AT:] + open_message(data).data[HEADER_BYTES:]
     except DecodeError:
-        return data
+        return data[COMPRESSED_AT:]
 
 
 def is_mongodb_leak(stored: Frame) -> bool:
