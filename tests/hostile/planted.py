@@ -126,6 +126,8 @@ def is_kafka_leak(stored: Frame) -> bool:
         stored.frame, direction=stored.direction, api_key=key, api_version=stored.api_version, trace=spans.append
     )
     secrets = SECRET_FIELDS.get((key, stored.direction), frozenset())
+    if stored.payload_policy == "full" and not secrets:
+        return False  # credentials that a splice brought into records are payload
     open_spans = [span for span in spans if _is_open(span, secrets)]
     is_full = stored.payload_policy == "full"
     return not all(
