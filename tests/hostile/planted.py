@@ -40,6 +40,7 @@ _NAMES = frozenset({
     "db",
 })  # fmt: skip
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
+_ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])
 _CREDENTIAL_KEYS = frozenset({"payload", "pwd", "speculativeAuthenticate", "credentials", "nonce"})
 
 
@@ -188,8 +189,11 @@ def is_mongodb_leak(stored: Frame) -> bool:
     paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
     if is_full:  # what a mutation made another command is payload
         return _is_credential(message, stored) or any(_CREDENTIAL_KEYS & set(path) for path in paths)
-    is_in_body = any(_paths_with(message.body, wanted)) or any(one in _text_of_keys(message.body) for one in wanted)
-    return bool(paths) or not is_in_body
+    if paths:
+        return True
+    data = plain_of(stored.frame)
+    is_in_body = any(_paths_with(message.body, wanted))
+    return not is_in_body and not all(_is_in_key(data, at) for at in _places(data, wanted))
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:
@@ -211,8 +215,6 @@ def _paths_with(value: Any, wanted: Sequence[bytes], path: tuple[str, ...] = ())
         yield path
 
 
-def _text_of_keys(value: Any) -> bytes:
-    if isinstance(value, dict):
-        parts = (name.encode("utf-8", "surrogatepass") + _text_of_keys(part) for name, part in value.items())
-        return b"\n".join(parts)
-    return b"\n".join(map(_text_of_keys, value)) if isinstance(value, list) else b""
+def _is_in_key(data: bytes, at: int) -> bool:
+    """Whether what precedes a place is the type of an element: then it is in a key. Before a value stand no such."""
+    return data[data.rfind(b"\0", 0, at) + 1] in _ELEMENT_TYPES

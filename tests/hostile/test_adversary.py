@@ -35,7 +35,7 @@ class _TooManyError(BaseException):
 def calls(attack: Attack, most: int) -> int:
     """Calls of functions, of Python and of C, while the agent reads an attack; ``most`` at most."""
     packets = list(attack.packets(SIZE))
-    agent = Agent("adversary", "lengths", CaptureStats(), FieldHash(b"key"))
+    agent = Agent("adversary", "lengths", CaptureStats(), FieldHash(b"a key of this deployment"))
     count = 0
 
     def on_call(_frame: object, event: str, _argument: object) -> None:
