@@ -287,9 +287,10 @@ def _neither() -> Iterator[Attack]:
         ),
         "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1500,
     }
-    for name, data in streams.items():
+    for title, data in streams.items():
         for is_opened in (True, False):
             both = ((0, data), (1, data))
+            name = title if is_opened else f"{title}, midway"
             yield Attack(f"no protocol, {name}", both if is_opened else both[:1], is_opened=is_opened, rounds=1)
             yield Attack(f"no protocol, {name}, without end", both[:1], is_opened=is_opened)
             small = Attack(f"no protocol, {name}, little by little", ((0, data[:4096]),), 64, 1, is_opened=is_opened)

@@ -13,12 +13,14 @@ from typing import Any
 from decoder.codec import Codec
 from decoder.errors import DecodeError
 from decoder.kafka.bodies import FieldSpan
-from decoder.kafka.redaction import RECORDS, is_untouched
+from decoder.kafka.redaction import is_untouched
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
 from decoder.kafka.secrets import SECRET_FIELDS
 from decoder.model import Direction, Frame, FrameFlags, Message
+from decoder.mongodb.compression import COMPRESSED_AT
 from decoder.mongodb.messages import open_message
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD, SECRET
@@ -38,6 +40,7 @@ _NAMES = frozenset({
     "db",
 })  # fmt: skip
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
+_ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])
 _CREDENTIAL_KEYS = frozenset({"payload", "pwd", "speculativeAuthenticate", "credentials", "nonce"})
 
 
@@ -124,6 +127,8 @@ def is_kafka_leak(stored: Frame) -> bool:
         stored.frame, direction=stored.direction, api_key=key, api_version=stored.api_version, trace=spans.append
     )
     secrets = SECRET_FIELDS.get((key, stored.direction), frozenset())
+    if stored.payload_policy == "full" and not secrets:
+        return False  # credentials that a splice brought into records are payload
     open_spans = [span for span in spans if _is_open(span, secrets)]
     is_full = stored.payload_policy == "full"
     return not all(
@@ -146,11 +151,6 @@ def _places(data: bytes, wanted: Sequence[bytes]) -> Iterator[int]:
             at = data.find(needle, at + 1)
 
 
-def has_records(stored: Frame, key: int | None) -> bool:
-    """Whether frames of this kind carry records."""
-    return (key, stored.direction) in RECORDS
-
-
 # MongoDB
 
 
@@ -169,13 +169,13 @@ def _replaced(data: bytes, canary: bytes) -> bytes:
 
 
 def plain_of(data: bytes) -> bytes:
-    """What stands in a message, also if it is compressed."""
-    if data[12:16] != b"\xdc\x07\0\0":
-        return data
+    """What stands in a message behind its header, also if it is compressed; no header is ever changed."""
+    if data[12:16] != OP_COMPRESSED.to_bytes(4, "little"):
+        return data[HEADER_BYTES:]
     try:
-        return data + open_message(data).data
+        return data[COMPRESSED_AT:] + open_message(data).data[HEADER_BYTES:]
     except DecodeError:
-        return data
+        return data[COMPRESSED_AT:]
 
 
 def is_mongodb_leak(stored: Frame) -> bool:
@@ -189,8 +189,11 @@ def is_mongodb_leak(stored: Frame) -> bool:
     paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
     if is_full:  # what a mutation made another command is payload
         return _is_credential(message, stored) or any(_CREDENTIAL_KEYS & set(path) for path in paths)
-    is_in_body = any(_paths_with(message.body, wanted)) or any(one in _text_of_keys(message.body) for one in wanted)
-    return bool(paths) or not is_in_body
+    if paths:
+        return True
+    data = plain_of(stored.frame)
+    is_in_body = any(_paths_with(message.body, wanted))
+    return not is_in_body and not all(_is_in_key(data, at) for at in _places(data, wanted))
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:
@@ -212,8 +215,6 @@ def _paths_with(value: Any, wanted: Sequence[bytes], path: tuple[str, ...] = ())
         yield path
 
 
-def _text_of_keys(value: Any) -> bytes:
-    if isinstance(value, dict):
-        parts = (name.encode("utf-8", "surrogatepass") + _text_of_keys(part) for name, part in value.items())
-        return b"\n".join(parts)
-    return b"\n".join(map(_text_of_keys, value)) if isinstance(value, list) else b""
+def _is_in_key(data: bytes, at: int) -> bool:
+    """Whether what precedes a place is the type of an element: then it is in a key. Before a value stand no such."""
+    return data[data.rfind(b"\0", 0, at) + 1] in _ELEMENT_TYPES

@@ -43,6 +43,11 @@ from tests.hostile.planted import is_kafka_leak, is_mongodb_leak, left_in, plain
 MOST_TOLD = 20
 """Faults of a portion that are written down; the others are counted."""
 
+_CLEANED = (
+    FrameFlags.REDACTED | FrameFlags.PAYLOAD_REMOVED | FrameFlags.PAYLOAD_DROPPED | FrameFlags.BODY_REMOVED
+).value
+"""Set by redaction alone. What has such a flag was cleaned, and is passed on as it is."""
+
 CRASH, DIFFERENCE, LEAK = "crashes", "differences", "leaks"
 
 
@@ -196,9 +201,13 @@ class Portion:
         plain: Callable[[bytes], bytes],
         is_leak: Callable[[Frame], bool],
     ) -> None:
-        """Those of one policy at once; then each, if there is one."""
+        """Those of one policy at once; then each, if there is one. What says that it was cleaned before is left out."""
         for policy in POLICIES:
-            some = [(f, s) for f, s in zip(frames, stored, strict=True) if s is not None and s.payload_policy == policy]
+            some = [
+                (frame, one)
+                for frame, one in zip(frames, stored, strict=True)
+                if one is not None and one.payload_policy == policy and not frame.flags & _CLEANED
+            ]
             datas = [plain(one.frame) for _, one in some]
             if not left_in(b"\xff|".join(datas), is_full=policy == "full"):
                 continue
