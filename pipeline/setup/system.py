@@ -89,7 +89,7 @@ def install_command(tool: Tool, family: Family | None = None) -> str:
 
 def capture_right(program: str) -> str:
     """The one command that lets every user capture with ``program`` (its path)."""
-    return f"sudo setcap cap_net_raw,cap_net_admin=eip {program}"
+    return f"sudo setcap cap_net_raw=eip {program}"
 
 
 def may_capture(program: str) -> bool:

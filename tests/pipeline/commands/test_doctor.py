@@ -109,4 +109,4 @@ def test_the_right_to_capture(user: int, may: bool, monkeypatch: pytest.MonkeyPa
     code, checks = run()
     assert code == 0
     assert checks["right to capture"]["ok"] is may
-    assert checks["right to capture"]["mend"] == f"sudo setcap cap_net_raw,cap_net_admin=eip {program}"
+    assert checks["right to capture"]["mend"] == f"sudo setcap cap_net_raw=eip {program}"
