@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from decoder.model import PayloadPolicy
+from pipeline.capture.budgets import WorkLimits
 from pipeline.errors import UserError
 from pipeline.file_access import FileAccess
 from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
@@ -264,6 +265,7 @@ class Settings(BaseSettings):
     )
     stream: StreamSettings = StreamSettings()
     maintain: MaintenanceSettings = MaintenanceSettings()
+    work: WorkLimits = Field(default=WorkLimits(), description="What reading the bytes of strangers may cost the agent")
     sql: SqlSettings = SqlSettings()
     spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
 

@@ -180,7 +180,11 @@ GAPS = Table(
         _r("direction", "string", "request or response"),
         _r("ts", "timestamp", "When the loss was noticed"),
         _r("bytes_lost", "bigint", "Bytes of the stream that are in no frame: missing, or skipped because of that"),
-        _r("method", "string", "How the next frame was found: length, segment_start, scan or none"),
+        _r(
+            "method",
+            "string",
+            "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much",
+        ),
         _r("confidence", "double", "0 to 1"),
     ),
     key=("connection_id", "direction", "seq"),

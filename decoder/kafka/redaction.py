@@ -59,9 +59,9 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         strict=key in secret_apis(),
     )
     cleaned = _clean(frame, message, spans, field_hash)
-    return (
-        _without_trailing(cleaned, key, spans) if message.status == "ok" else _without_unread(cleaned, message, spans)
-    )
+    if message.status != "ok" or (message.error_code and (key, frame.direction) in RECORDS):
+        return _without_unread(cleaned, message, spans)  # bytes behind records: a length may be wrong
+    return _without_trailing(cleaned, key, spans)
 
 
 @lru_cache(maxsize=1024)

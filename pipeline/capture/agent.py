@@ -20,7 +20,7 @@ from pipeline.capture.decryption import Decryption
 from pipeline.capture.link import Dissector, Segment
 from pipeline.capture.packet import Aside, CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
-from pipeline.capture.session import Session
+from pipeline.capture.session import REFUSED, Session
 from pipeline.capture.sources import read_packets
 from pipeline.capture.state import AgentState, OpenConnection
 from pipeline.capture.stats import CaptureStats
@@ -157,6 +157,7 @@ class Agent:
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
+        self._unseen_since = 0  # capture time (µs) from which on strangers were not read
         self._answers = 0  # responses whose request was seen, so far
 
     def note(self, aside: Aside) -> None:
@@ -177,6 +178,8 @@ class Agent:
             yield from self._take_segment(segment, packet.ts_us, packet.original_length)
             is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
             yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
+            if is_time and not self._budgets.is_dry:
+                yield from self._counted(self._unseen_strangers())
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
@@ -205,6 +208,8 @@ class Agent:
             yield from self._counted(self._refuse(connection, ts))
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
+        if connection is None and not self._budgets.unseen:
+            self._unseen_since = ts
         direction = 0 if connection is None or segment.source == connection.a else 1
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
@@ -239,7 +244,16 @@ class Agent:
         for event in self._plain(self._tracker.finish(self._ts)):
             yield from self._counted(self._event(event))
         yield from self.release()
+        yield from self._counted(self._unseen_strangers())
         self._count_skipped()
+
+    def _unseen_strangers(self) -> Iterator[Gap]:
+        """The loss of connections that were never looked at, once strangers are read again."""
+        lost, self._budgets.unseen = self._budgets.unseen, 0
+        if lost:
+            self.stats.notices["work_refused"] += 1
+            name = f"strangers:{self._agent_id}:{self._unseen_since}"
+            yield Gap(self._agent_id, name, 0, "request", self._unseen_since, lost, REFUSED, 0.0)
 
     def state(self) -> AgentState:
         """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""

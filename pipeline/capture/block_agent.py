@@ -92,6 +92,8 @@ class BlockAgent(Agent):
         self._tracker.last_ts = self._clock.steady(self._ts)
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._overdue(self._ts))
+        if not self._budgets.is_dry:
+            yield from self._counted(self._unseen_strangers())
         for connection in touched:
             self._place(connection)
 
@@ -153,6 +155,7 @@ class BlockAgent(Agent):
             if segments.kind[number] != SEGMENT:
                 segment = others.get(number)
             elif self._budgets.is_dry and not self._marks.is_known(int(segments.flow[number])):
+                self._unseen_since = self._unseen_since if self._budgets.unseen else int(block.ts[number])
                 self._budgets.skip(None, 0, int(segments.length[number]), int(block.original[number]), 0)
                 continue
             else:

@@ -26,6 +26,7 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.summary import print_json, print_summary
 from pipeline.capture.tcp import IDLE_US
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 from pipeline.terminal import Console
 
 capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
@@ -160,6 +161,7 @@ def read(
                 payload_policy=policy,
                 field_hash=field_hash,
                 idle_us=int(idle_timeout * 1e6),
+                work=load_settings().work,
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,
                 until_idle_s=until_idle,
@@ -178,6 +180,7 @@ def read(
                 tls_keylog=tls_keylog,
                 tls_embedded_keys=tls_embedded_keys,
                 idle_us=int(idle_timeout * 1e6),
+                work=load_settings().work,
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,
                 stop=stop,
@@ -233,6 +236,7 @@ def live(
             payload_policy=policy,
             field_hash=field_hash,
             idle_us=int(idle_timeout * 1e6),
+            work=load_settings().work,
             publish_every_s=publish_every,
             store_timeout_s=store_timeout,
             stop=stop,

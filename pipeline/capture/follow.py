@@ -14,6 +14,7 @@ from pathlib import Path
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
@@ -38,6 +39,7 @@ def follow_ring(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
     store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     until_idle_s: float | None = None,
@@ -52,7 +54,7 @@ def follow_ring(
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id: what was read is remembered under this name.
         payload_policy, field_hash, idle_us: see pipeline.capture.agent.frames_of.
-        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
+        work, publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
@@ -69,6 +71,7 @@ def follow_ring(
         payload_policy,
         field_hash,
         idle_us=idle_us,
+        work=work,
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,

@@ -24,6 +24,7 @@ from typing import IO
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID
+from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.drops import Drops, dropped_packets, without_reports
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
@@ -102,6 +103,7 @@ def capture_live(
     payload_policy: PayloadPolicy = "lengths",
     field_hash: FieldHash | None = None,
     idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
     store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
@@ -114,7 +116,7 @@ def capture_live(
         tap: what to capture.
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id, payload_policy, field_hash, idle_us: see pipeline.capture.agent.frames_of.
-        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
+        work, publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         stop: asked to, it ends in good order.
         on_start: told the program's command once it captures.
         on_progress: called now and then.
@@ -131,6 +133,7 @@ def capture_live(
         payload_policy,
         field_hash,
         idle_us=idle_us,
+        work=work,
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,

@@ -8,6 +8,7 @@ from pathlib import Path
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.agent import DEFAULT_AGENT_ID, decryption_of
+from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import CaptureError, DamagedCaptureError
@@ -40,6 +41,7 @@ def read_capture(
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
     idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
     publish_every_s: float = PUBLISH_EVERY_S,
     store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
@@ -58,6 +60,7 @@ def read_capture(
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
             see :func:`frames_of`.
+        work: what reading connections may cost.
         publish_every_s: rows of standard input land at the latest so long after they came, s.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         stop: asked to, standard input ends.
@@ -80,6 +83,7 @@ def read_capture(
             field_hash,
             decryption,
             idle_us=idle_us,
+            work=work,
             publish_every_s=publish_every_s,
             store_timeout_s=store_timeout_s,
             on_progress=on_progress,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, Gap, PayloadPolicy
 from pipeline.capture.agent import Agent
+from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.decryption import Decryption
 from pipeline.capture.landing import LandingWriter
 from pipeline.capture.packet import Packet
@@ -45,6 +46,7 @@ class CaptureRun:
     Args:
         store: the landing zone.
         idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
+        work: what reading connections may cost.
         publish_every_s: rows land at the latest so long after they came, s; None: when a file is full.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         on_progress: called now and then.
@@ -63,12 +65,15 @@ class CaptureRun:
         decryption: Decryption | None = None,
         *,
         idle_us: int = IDLE_US,
+        work: WorkLimits | None = None,
         publish_every_s: float | None = None,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
         on_progress: Callable[[CaptureStats], None] | None = None,
     ) -> None:
         self.stats = CaptureStats()
-        self.agent: Agent = Agent(agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us)
+        self.agent: Agent = Agent(
+            agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us, work=work
+        )
         self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
         self._on_progress = on_progress
         self._newest = time.monotonic()

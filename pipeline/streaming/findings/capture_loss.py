@@ -61,7 +61,7 @@ def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSetti
         .collect()
     )
     elsewhere = (
-        gaps.where(F.col("connection_id").startswith(_FILE) | F.col("connection_id").startswith(_INTERFACE))
+        gaps.where(F.col("connection_id").rlike(f"^({_FILE}|{_INTERFACE}|{_STRANGERS})"))
         .groupBy("agent_id", "connection_id")
         .agg(
             F.count("*").alias("gaps"),
@@ -77,8 +77,9 @@ def find(sources: Sources, gaps: DataFrame, facts: Facts, settings: FindingSetti
     return found + [_of_no_connection(row, sources) for row in elsewhere]
 
 
-_FILE, _INTERFACE = "file:", "interface:"
-"""How the `connection_id` of a loss begins that is of no connection: a landing file, packets that were dropped."""
+_FILE, _INTERFACE, _STRANGERS = "file:", "interface:", "strangers:"
+"""How the `connection_id` of a loss begins that is of no connection: a landing file, packets that were dropped, and
+connections that were not looked at because strangers cost too much."""
 
 
 def _of_no_connection(row: Row, sources: Sources) -> Finding:
@@ -88,6 +89,12 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
             f"The landing file {name} of the capture agent {row.agent_id} was lost before it was read, with "
             f"{row.bytes_lost} bytes of messages. Read the capture again if it is still there. `ops.landing_files` "
             "says what was wrong with it."
+        )
+    elif row.connection_id.startswith(_STRANGERS):
+        summary = (
+            f"The capture agent {row.agent_id} did not look at {row.bytes_lost} bytes of connections of which nothing "
+            f"had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of them cost too "
+            "much to read, as in a flood or a scan. What was answered before was read."
         )
     else:
         name = row.connection_id.removeprefix(_INTERFACE).split(":")[0]
