@@ -37,7 +37,7 @@ _TOO_MUCH = (
     "SELECT to_json(range(100000000))",
     "SELECT map(range(50000000), range(50000000))",
     "SELECT quantile_cont(range, 0.5) FROM range(10000000000)",
-    "FROM range(200000000) ORDER BY hash(range)",
+    "SELECT sum(n) FROM (SELECT row_number() OVER (ORDER BY hash(range)) AS n FROM range(200000000))",
     "SELECT format('{:>2000000000}', 'x')",
 )
 _TOO_SLOW = (
