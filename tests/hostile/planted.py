@@ -6,16 +6,15 @@ A canary is a unit of eight bytes, three times: a mutation that cuts it leaves a
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from decoder.codec import Codec
 from decoder.errors import DecodeError
 from decoder.kafka.bodies import FieldSpan
-from decoder.kafka.redaction import is_untouched
-from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
-from decoder.kafka.secrets import SECRET_FIELDS
+from decoder.kafka.schema.table import FieldLayout, StructLayout
+from decoder.kafka.secrets import Fate, fates
 from decoder.model import Direction, Frame, FrameFlags, Message
 from decoder.mongodb.compression import COMPRESSED_AT
 from decoder.mongodb.messages import open_message
@@ -34,7 +33,6 @@ _SECRET_TYPES = ("bytes", "string", "records")
 _PIECES = (24, 16, 12, 8)
 """As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.test_redaction has."""
 
-_MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
 _NAMES = frozenset({
     "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",
     "db",
@@ -71,10 +69,10 @@ def kafka() -> tuple[Sample, ...]:
 
 
 def _with_credentials() -> Iterator[Sample]:
-    for (key, direction), paths in SECRET_FIELDS.items():
-        oldest, newest = api_versions()[key]
-        for version in range(oldest, newest + 1):
-            body = _struct(find_layout(direction, key, version)[0], paths, "")
+    for (direction, key, version), named in fates().items():
+        secrets = frozenset(path for path, fate in named.items() if fate is Fate.SECRET)
+        if secrets:
+            body = _struct(find_layout(direction, key, version)[0], secrets, "")
             yield Sample(frame(direction, key, version, body), direction, key, version)
 
 
@@ -120,16 +118,17 @@ def is_kafka_leak(stored: Frame) -> bool:
         key = int.from_bytes(stored.frame[:2], "big", signed=True)
     if key is None:
         return True
-    if is_untouched(key, stored.direction) and not stored.flags & _MAY_BE_ANOTHERS:
-        return False
     spans: list[FieldSpan] = []
     CODEC.decode(
         stored.frame, direction=stored.direction, api_key=key, api_version=stored.api_version, trace=spans.append
     )
-    secrets = SECRET_FIELDS.get((key, stored.direction), frozenset())
-    if stored.payload_policy == "full" and not secrets:
+    version = stored.api_version
+    if stored.direction == "request" and len(stored.frame) > 3:
+        version = int.from_bytes(stored.frame[2:4], "big", signed=True)
+    named = fates().get((stored.direction, key, -1 if version is None else version), {})
+    if stored.payload_policy == "full" and Fate.SECRET not in named.values():
         return False  # credentials that a splice brought into records are payload
-    open_spans = [span for span in spans if _is_open(span, secrets)]
+    open_spans = [span for span in spans if _is_open(span, named)]
     is_full = stored.payload_policy == "full"
     return not all(
         any(span.start <= at < span.end for span in open_spans)
@@ -137,10 +136,11 @@ def is_kafka_leak(stored: Frame) -> bool:
     )
 
 
-def _is_open(span: FieldSpan, secrets: frozenset[str]) -> bool:
-    """Whether a field stays by what the tables say."""
+def _is_open(span: FieldSpan, named: Mapping[str, Fate]) -> bool:
+    """Whether a field stays by what the table says, or in part."""
     name = "/".join(part for part in span.path if isinstance(part, str))
-    return "records" not in span.type and not span.type.startswith("unknown") and name not in secrets
+    is_unknown = span.type.startswith("unknown")
+    return not is_unknown and named.get(name, Fate.STAYS) in (Fate.STAYS, Fate.MEMBER)
 
 
 def _places(data: bytes, wanted: Sequence[bytes]) -> Iterator[int]:
