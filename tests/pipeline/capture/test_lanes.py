@@ -14,7 +14,7 @@ import pytest
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
-from pipeline.capture import reading, run
+from pipeline.capture import lanes, reading, run
 from pipeline.capture.agent import DEFAULT_AGENT_ID, Agent
 from pipeline.capture.block import block_of, read_blocks
 from pipeline.capture.block_agent import BlockAgent
@@ -189,3 +189,17 @@ def test_a_damaged_file_gives_the_packets_before_the_damage(tmp_path):
         list(read_packets(str(path)))
     assert (damage.value.packets, damage.value.offset) == (expected.value.packets, expected.value.offset)
     assert sum(taken) == damage.value.packets > 100
+
+
+def test_more_flows_than_are_numbered_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan of many ports: the numbers of a block under way must not be forgotten before it is read."""
+    monkeypatch.setattr(lanes, "MAX_FLOWS", 50)
+    given: list[Packet] = []
+    for number in range(300):
+        flow = Flow(client=("10.0.0.1", 20_000 + number), ts=1_700_000_000_000_000 + number * 1000).open()
+        given += flow.send(0, request(1)).send(1, response(1)).send(0, request(2)).send(1, response(2)).packets
+    plain, stats = one_by_one(given, "lengths")
+    found, block_stats, _ = by_blocks(given, "lengths", 700)
+    assert sorted(found, key=str) == sorted(plain, key=str)
+    assert len(found) == 1200
+    assert block_stats.connections == stats.connections == {"kafka": 300}
