@@ -13,7 +13,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
 from decoder.work import METER
-from pipeline.capture.budgets import CONNECTION_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
+from pipeline.capture.budgets import CONNECTION_UNITS, FRAGMENT_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
 from pipeline.capture.clock import Clock
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
@@ -47,6 +47,12 @@ for longer is cut off, a gap."""
 STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
 """The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
 must not take half a gigabyte; brokers and clients that talk to each other may."""
+
+MOST_UNITS_AT_ONCE = 500_000
+"""What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
+
+UNREAD = "too_much_work"
+"""Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
 
 LOOK_AT_STRANGERS_EVERY = 8192
 """Packets between two looks at what they keep, which goes through all connections."""
@@ -177,6 +183,8 @@ class Agent:
             yield from self._take_segment(segment, packet.ts_us, packet.original_length)
             is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
             yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
+        else:
+            self._budgets.charge_strangers(FRAGMENT_UNITS, packet.original_length)
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
@@ -187,9 +195,24 @@ class Agent:
             self._skip(connection, segment, ts, wire_bytes)
             return
         before, answers = METER.units, self._answers
-        for event in self._plain(self._tracker.take(segment, ts)):
-            yield from self._counted(self._event(event))
+        yield from self._read(self._tracker.take(segment, ts))
         yield from self._pay(segment, connection, METER.units - before, self._answers - answers, ts, wire_bytes)
+
+    def _read(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
+        """Take what happened at once. Much may: all that waited behind a hole is there when that is filled."""
+        before = METER.units
+        for event in self._plain(events):
+            is_too_much = METER.units - before > MOST_UNITS_AT_ONCE
+            yield from self._counted(self._event(_unread(event) if is_too_much else event))
+
+    def _read_late(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
+        """Take what waited until now, at the expense of its connections, which no packet pays for."""
+        for event in self._plain(events):
+            before, connection = METER.units, event.connection
+            is_read = self._budgets.admits(connection)
+            yield from self._counted(self._event(event if is_read else _unread(event)))
+            if connection in self._sessions:
+                self._budgets.charge(connection, METER.units - before, 0, self._clock.steady(event.ts))
 
     def _pay(
         self, segment: Segment, known: Connection | None, units: int, answers: int, ts: int, wire_bytes: int
@@ -209,6 +232,8 @@ class Agent:
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
             self._tracker.touch(connection, ts)
+        else:
+            self.stats.skipped[UNREAD] += 1
 
     def _refuse(self, connection: Connection, ts: int) -> Iterator[Frame | Gap]:
         """What a connection may cost is used up: keep nothing of it."""
@@ -217,7 +242,7 @@ class Agent:
         if session is None:
             return
         for event in self._plain(self._tracker.relieve(connection, ts)):
-            yield from self._event(event)
+            yield from self._event(_unread(event))
         if connection in self._sessions:
             for item in session.refuse(ts):
                 yield from self._pass_on(item)
@@ -226,8 +251,7 @@ class Agent:
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """No packet has come for so long since the newest: what was waited for long enough."""
         now = self._ts + microseconds
-        for event in self._tracker.sweep(now):
-            yield from self._counted(self._event(event))
+        yield from self._read_late(self._tracker.sweep(now))
         yield from self._counted(self._overdue(now))
 
     def release(self) -> Iterator[Frame | Gap]:
@@ -236,8 +260,7 @@ class Agent:
 
     def finish(self) -> Iterator[Frame | Gap]:
         """The capture ends here: what was left open."""
-        for event in self._plain(self._tracker.finish(self._ts)):
-            yield from self._counted(self._event(event))
+        yield from self._read_late(self._tracker.finish(self._ts))
         yield from self.release()
         self._count_skipped()
 
@@ -430,3 +453,10 @@ class Agent:
         if request is not None:
             self._held_bytes -= request.size
         return request
+
+
+def _unread(event: StreamEvent) -> StreamEvent:
+    """The same without its bytes, which are lost."""
+    if event.kind is not Kind.DATA:
+        return event
+    return event._replace(kind=Kind.LOST, data=b"", lost=event.lost + len(event.data))
