@@ -41,13 +41,13 @@ of others may stand whole inside a message."""
 MAX_TOO_EARLY = 16
 """Segment starts that are looked at again: their response may have come before its request was found."""
 
-PLACE_UNITS = 10
+PLACE_UNITS = 4
 """Work (see decoder.work) that it takes to judge a place, beside what is decoded there."""
 
-NOTED_UNITS = 2
+NOTED_UNITS = 1
 """To note one that has the pattern of a header."""
 
-COMPARED_IN_A_UNIT, SEARCHED_IN_A_UNIT = 8, 256
+COMPARED_IN_A_UNIT, SEARCHED_IN_A_UNIT = 32, 256
 """Places that are compared with one that is believed, and bytes that are searched for the pattern."""
 
 CUT_CONFIDENCE = 0.8

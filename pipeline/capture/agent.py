@@ -34,6 +34,9 @@ HOLD_BYTES = 64 * 1024 * 1024
 """How long (µs of capture time), and how many requests (and their bytes) wait for their response before they are
 passed on without it, so that a request that is never answered neither stays unseen nor fills the memory."""
 
+ROW_BYTES = 1024
+"""What a request takes that is held back, beside its bytes."""
+
 MAX_BUFFERED_BYTES = 512 * 1024 * 1024
 RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
 """Bytes kept for all connections together (waiting behind holes, unfinished frames, not recognised yet), and to what
@@ -48,7 +51,7 @@ STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
 """The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
 must not take half a gigabyte; brokers and clients that talk to each other may."""
 
-MOST_UNITS_AT_ONCE = 500_000
+MOST_UNITS_AT_ONCE = 1_000_000
 """What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
 
 UNREAD = "too_much_work"
@@ -432,7 +435,7 @@ class Agent:
     def _hold(self, exchange_id: str, request: Frame | Held, ts: int) -> None:
         """Hold a request back from ``ts`` (capture time, µs) on."""
         self._held[exchange_id] = self._clock.steady(ts), request
-        self._held_bytes += request.size
+        self._held_bytes += _held_bytes(request)
 
     def _overdue(self, now: int) -> Iterator[Frame | Gap]:
         """The requests that have been held back for too long, or that are too many."""
@@ -451,8 +454,13 @@ class Agent:
     def _no_longer_held(self, exchange_id: str) -> Frame | Held | None:
         _, request = self._held.pop(exchange_id, (0, None))
         if request is not None:
-            self._held_bytes -= request.size
+            self._held_bytes -= _held_bytes(request)
         return request
+
+
+def _held_bytes(request: Frame | Held) -> int:
+    """What a request takes that is held back: a compressed one may be stored uncompressed, and a row takes some."""
+    return ROW_BYTES + (len(request.frame) if isinstance(request, Frame) else request.size)
 
 
 def _unread(event: StreamEvent) -> StreamEvent:

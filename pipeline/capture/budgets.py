@@ -65,7 +65,7 @@ class WorkLimits(BaseModel):
         "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
     )
     strangers_units: int = Field(
-        default=4_000_000,
+        default=2_000_000,
         ge=1,
         description="The same of all connections without an answer together: an attacker can open any number of them",
     )

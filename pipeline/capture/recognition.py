@@ -34,8 +34,8 @@ MIN_EVENT_BYTES = 64
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
 
-LOOK_UNITS, EVENT_UNITS, LOOKED_AT_BYTES = 60, 1, 128
-"""Work (see decoder.work) that a look takes, one for each event, and bytes for one more; beside what is decoded on
+LOOK_UNITS, EVENT_UNITS, LOOKED_AT_BYTES = 100, 3, 128
+"""Work (see decoder.work) that a look takes, and an event of it, and bytes for one more; beside what is decoded on
 trial."""
 
 MAX_RUNS = 16
