@@ -44,6 +44,12 @@ MAX_TOO_EARLY = 16
 PLACE_UNITS = 4
 """Work (see decoder.work) that it takes to judge a place, beside what is decoded there."""
 
+NOTED_UNITS = 1
+"""To note one that has the pattern of a header."""
+
+COMPARED_IN_A_UNIT, SEARCHED_IN_A_UNIT = 32, 256
+"""Places that are compared with one that is believed, and bytes that are searched for the pattern."""
+
 CUT_CONFIDENCE = 0.8
 """Of a frame that could not be decoded, because a snap length cut it."""
 
@@ -189,11 +195,14 @@ class Search(ABC):
 
     def _scan(self) -> None:
         """Note the places in the new bytes that have the pattern of a header."""
-        for match in self._pattern.finditer(self._data, max(0, self._scanned - self._base)):
+        begin = max(0, self._scanned - self._base)
+        METER.units += NOTED_UNITS + (len(self._data) - begin) // SEARCHED_IN_A_UNIT
+        for match in self._pattern.finditer(self._data, begin):
             if self._glance is not None and not self._glance.may_judge():
                 break
             position = self._base + match.start()
             heapq.heappush(self._candidates, (position, position, False, False))
+            METER.units += NOTED_UNITS
             self._scanned = position + 1
         self._scanned = max(self._scanned, self._end - self._pattern_bytes + 1)
 
@@ -212,6 +221,7 @@ class Search(ABC):
             return None
         is_scanned, position, confidence = min(self._believed)
         is_new = self._is_new
+        METER.units += (len(self._believed) + len(self._candidates)) // COMPARED_IN_A_UNIT
         if (is_scanned or is_new) and any(is_strong and at < position for _, at, _, is_strong in self._candidates):
             return None
         is_young = is_new and not is_last and self._end < position + HOLD_SCANNED_BYTES
@@ -226,6 +236,7 @@ class Search(ABC):
         Of the messages that follow one another from it, none ends where a segment does.
         """
         while position + LENGTH_BYTES <= self._end:
+            METER.units += NOTED_UNITS
             end = self._frame_end(position)
             if end is None:
                 return True

@@ -70,8 +70,11 @@ METER = Meter()
 """All that this process has spent on wire bytes: whoever compares it before and after knows what a call took, also
 where that was only a trial whose result nobody sees."""
 
-CALL_UNITS = 15
+CALL_UNITS = 20
 """What decoding or redacting a frame takes, however little is in it."""
+
+CODEC_UNITS = 10
+"""What it takes to decompress anything, beside the bytes that come out."""
 
 
 def most_text(wire_bytes: int) -> int:

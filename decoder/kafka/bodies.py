@@ -88,6 +88,10 @@ BATCH_UNITS = 10
 """What summing up a record batch takes."""
 
 
+FIELD_UNITS = 2
+"""Work (see decoder.work) that a field takes."""
+
+
 class BodyReader:
     """Walks one program over one frame.
 
@@ -126,8 +130,8 @@ class BodyReader:
 
     @property
     def spent(self) -> int:
-        """Units of work so far, see decoder.work."""
-        return self._fields + self._budget.spent
+        """Units of work so far, see decoder.work, but for what records take."""
+        return FIELD_UNITS * self._fields + self._work.spent
 
     def read(self, start: int, into: dict[str, Any]) -> None:
         """Read a struct into ``into``, which keeps what was read when this raises.
@@ -299,7 +303,6 @@ class BodyReader:
         self._count(count, start)
         if self._trace is not None:
             self._trace(FieldSpan((*self._path, TAGGED_SECTION), TAGGED_SECTION, start, cursor.pos, start, count))
-        self._fields += count
         previous = -1
         for _ in range(count):
             start = cursor.pos

@@ -16,6 +16,7 @@ import zstandard
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.lz4_frame import decompress_lz4
+from decoder.work import CODEC_UNITS, METER
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
@@ -36,10 +37,10 @@ class Budget:
         headers: record headers that may still be read.
     """
 
-    __slots__ = ("_first_records", "_first_size", "headers", "records", "size")
+    __slots__ = ("_first_records", "headers", "records", "size")
 
     def __init__(self, size: int | None = None, records: int | None = None) -> None:
-        self.size = self._first_size = limits.MAX_DECOMPRESSED_FRAME_BYTES if size is None else size
+        self.size = limits.MAX_DECOMPRESSED_FRAME_BYTES if size is None else size
         self.records = self._first_records = limits.MAX_RECORDS_PER_FRAME if records is None else records
         self.headers = limits.MAX_VALUES_PER_FRAME
 
@@ -52,11 +53,6 @@ class Budget:
         """
         by_size = limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes
         return cls(records=min(limits.MAX_RECORDS_PER_FRAME, by_size))
-
-    @property
-    def spent(self) -> int:
-        """Units of work so far, see decoder.work: records read, bytes inflated."""
-        return self._first_records - self.records + (self._first_size - self.size) // limits.BYTES_PER_UNIT
 
     def take_record(self, start: int) -> None:
         """Count a record that begins at byte ``start``; raises DecodeError if it is one too many."""
@@ -103,15 +99,15 @@ def decompress(data: bytes, codec: int, budget: Budget, *, magic: int = 2) -> by
     allowed = budget.allowed(len(data))
     if not allowed:
         raise DecodeError(ErrorCode.DECOMPRESSION_LIMIT, 0, "the batches before it used up what a frame may hold")
+    taken = min(allowed, limits.MAX_DECOMPRESSION_RATIO * len(data))
     try:
         result = reader(data, allowed, magic)
-    except DecodeError:
-        budget.size -= min(allowed, limits.MAX_DECOMPRESSION_RATIO * len(data))
-        raise
+        taken = len(result)
     except (zlib.error, zstandard.ZstdError, cramjam.DecompressionError) as error:
-        budget.size -= min(allowed, limits.MAX_DECOMPRESSION_RATIO * len(data))
         raise _failed(str(error)) from error
-    budget.size -= len(result)
+    finally:
+        budget.size -= taken
+        METER.units += CODEC_UNITS + taken // limits.BYTES_PER_UNIT
     return result
 
 

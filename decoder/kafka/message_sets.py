@@ -13,6 +13,7 @@ from typing import NamedTuple
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.compression import Budget, decompress
 from decoder.reader import as_int64
+from decoder.work import METER
 
 _LOG_OVERHEAD = 12
 _SMALLEST = {0: 14, 1: 22}
@@ -20,6 +21,9 @@ _SMALLEST = {0: 14, 1: 22}
 _PREFIX = struct.Struct(">qi4xbb")
 _INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
+
+MESSAGE_UNITS = 4
+"""Work (see decoder.work) that a message within a wrapper takes."""
 
 EXTENT = struct.Struct(">qi")
 """How an :class:`Extent` stands in the last bytes of an overwritten value: int64 first offset, int32 number of
@@ -167,14 +171,18 @@ def _messages_within(content: bytes, budget: Budget) -> Iterator[OldMessage]:
 
     A partial one at the end ends the set, as in Kafka (AbstractLegacyRecordBatch.DataLogInputStream).
     """
-    pos = 0
-    while not _is_partial(content, pos):
-        start = pos
-        inner, pos = _message(content, start, len(content))
-        if inner.attributes & _CODEC:
-            raise DecodeError(ErrorCode.NESTED_COMPRESSION, start, "a compressed message within a compressed message")
-        budget.take_record(start)
-        yield inner
+    pos, before = 0, budget.records
+    try:
+        while not _is_partial(content, pos):
+            start = pos
+            inner, pos = _message(content, start, len(content))
+            if inner.attributes & _CODEC:
+                detail = "a compressed message within a compressed message"
+                raise DecodeError(ErrorCode.NESTED_COMPRESSION, start, detail)
+            budget.take_record(start)
+            yield inner
+    finally:
+        METER.units += MESSAGE_UNITS * (before - budget.records)
     if not pos:
         raise DecodeError(ErrorCode.RECORD_COUNT, 0, "a compressed message that wraps no messages")
 

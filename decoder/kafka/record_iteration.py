@@ -20,6 +20,10 @@ from decoder.kafka.message_sets import read_message_set, timestamp_type
 from decoder.kafka.records import CONTROL_TYPES, MAGIC_AT, V2_HEADER, BatchSpan, batch_spans
 from decoder.kafka.text import java_text
 from decoder.reader import Cursor, as_int64
+from decoder.work import METER
+
+RECORD_UNITS = 4
+"""Work (see decoder.work) that it takes to find a record's key and value."""
 
 MAX_SEQUENCE = 0x7FFFFFFF
 """Sequence numbers of a producer wrap to 0 behind it (DefaultRecordBatch.incrementSequence)."""
@@ -212,6 +216,7 @@ def payload_ranges(data: bytes, start: int, end: int, count: int, budget: Budget
     cursor = Cursor(data, start, end)
     for _ in range(count):
         budget.take_record(cursor.pos)
+        METER.units += RECORD_UNITS
         size = _size(cursor, "record") or 0
         outer_end, cursor.end = cursor.end, cursor.pos + size
         cursor.int8()

@@ -20,6 +20,7 @@ from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.model import FrameFlags
 from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, read_header, write_header
+from decoder.work import CODEC_UNITS, METER
 
 NOOP, SNAPPY, ZLIB, ZSTD = range(4)
 COMPRESSORS = {NOOP: "noop", SNAPPY: "snappy", ZLIB: "zlib", ZSTD: "zstd"}
@@ -113,6 +114,7 @@ def uncompressed(data: bytes, end: int, compression: Compression) -> bytes:
 @lru_cache(maxsize=1)
 def _opened(data: bytes, end: int, compression: Compression) -> bytes:
     """Remembers the last one: an agent opens each message for pairing, and again for redaction."""
+    METER.units += CODEC_UNITS + compression.size // limits.BYTES_PER_UNIT
     content = _decompress(data[COMPRESSED_AT:end], compression)
     if len(content) != compression.size:
         raise _wrong_size(compression, f"{len(content)} bytes came out")

@@ -17,7 +17,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
-from decoder.work import Budget
+from decoder.work import METER, Budget
 
 DOUBLE, STRING, DOCUMENT, ARRAY, BINARY, UNDEFINED, OBJECT_ID, BOOLEAN, DATE, NULL = range(1, 11)
 REGEX, DB_POINTER, CODE, SYMBOL, SCOPED_CODE, INT32, TIMESTAMP, INT64, DECIMAL128 = range(11, 20)
@@ -85,6 +85,10 @@ def document_end(data: bytes, start: int, end: int) -> int:
     return start + size
 
 
+WALKED_UNITS = 2
+"""Work (see decoder.work) that a value takes which is walked to, beside the one that counts against its frame."""
+
+
 def most_values() -> Budget:
     """For documents that are not part of a message."""
     return Budget(limits.MAX_BSON_VALUES, ErrorCode.TOO_MANY_VALUES)
@@ -99,6 +103,14 @@ def walk(data: bytes, start: int, end: int, budget: Budget | None = None) -> Ite
     budget = budget or most_values()
     if document_end(data, start, end) != end:
         raise DecodeError(ErrorCode.INVALID_DOCUMENT, start, "a document ends before the bytes that are its")
+    before = budget.spent
+    try:
+        yield from _walk(data, start, end, budget)
+    finally:
+        METER.units += WALKED_UNITS * (budget.spent - before)
+
+
+def _walk(data: bytes, start: int, end: int, budget: Budget) -> Iterator[Element]:
     at, ends = start + 4, [end]
     while ends:
         last = ends[-1] - 1

@@ -36,6 +36,9 @@ _MAY_BE_ANOTHERS = (
 ).value
 """Where bytes were lost, or came with two contents, a response may have been paired with another's request."""
 
+COPIED_IN_A_UNIT = 256
+"""Bytes of a changed message whose copying takes a unit of work (see decoder.work)."""
+
 _UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
 _MOST_KEYS = 1000
 """Top-level keys of a reply that are looked at to tell what it is. A reply to hello has some twenty."""
@@ -67,6 +70,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     if cleaned.flags == frame.flags and cleaned.data == opened.data:
         return frame
     data = cleaned.data
+    METER.units += len(data) // COPIED_IN_A_UNIT
     if opened.compression is not None:
         data = frame.frame if data == opened.data else stored(frame.frame, opened.compression, data)
     return replace(frame, frame=data, flags=int(cleaned.flags))

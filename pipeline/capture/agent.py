@@ -13,7 +13,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import redact
 from decoder.work import METER
-from pipeline.capture.budgets import CONNECTION_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
+from pipeline.capture.budgets import CONNECTION_UNITS, FRAGMENT_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
 from pipeline.capture.clock import Clock
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
@@ -34,6 +34,9 @@ HOLD_BYTES = 64 * 1024 * 1024
 """How long (µs of capture time), and how many requests (and their bytes) wait for their response before they are
 passed on without it, so that a request that is never answered neither stays unseen nor fills the memory."""
 
+ROW_BYTES = 1024
+"""What a request takes that is held back, beside its bytes."""
+
 MAX_BUFFERED_BYTES = 512 * 1024 * 1024
 RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
 """Bytes kept for all connections together (waiting behind holes, unfinished frames, not recognised yet), and to what
@@ -47,6 +50,12 @@ for longer is cut off, a gap."""
 STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
 """The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
 must not take half a gigabyte; brokers and clients that talk to each other may."""
+
+MOST_UNITS_AT_ONCE = 1_000_000
+"""What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
+
+UNREAD = "too_much_work"
+"""Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
 
 LOOK_AT_STRANGERS_EVERY = 8192
 """Packets between two looks at what they keep, which goes through all connections."""
@@ -157,6 +166,7 @@ class Agent:
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
+        self._unseen = 0  # bytes of connections that were not looked at
         self._unseen_since = 0  # capture time (µs) from which on strangers were not read
         self._answers = 0  # responses whose request was seen, so far
 
@@ -180,6 +190,8 @@ class Agent:
             yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
             if is_time and not self._budgets.is_dry:
                 yield from self._counted(self._unseen_strangers())
+        else:
+            self._budgets.charge_strangers(FRAGMENT_UNITS, packet.original_length)
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
@@ -190,9 +202,24 @@ class Agent:
             self._skip(connection, segment, ts, wire_bytes)
             return
         before, answers = METER.units, self._answers
-        for event in self._plain(self._tracker.take(segment, ts)):
-            yield from self._counted(self._event(event))
+        yield from self._read(self._tracker.take(segment, ts))
         yield from self._pay(segment, connection, METER.units - before, self._answers - answers, ts, wire_bytes)
+
+    def _read(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
+        """Take what happened at once. Much may: all that waited behind a hole is there when that is filled."""
+        before = METER.units
+        for event in self._plain(events):
+            is_too_much = METER.units - before > MOST_UNITS_AT_ONCE
+            yield from self._counted(self._event(_unread(event) if is_too_much else event))
+
+    def _read_late(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
+        """Take what waited until now, at the expense of its connections, which no packet pays for."""
+        for event in self._plain(events):
+            before, connection = METER.units, event.connection
+            is_read = self._budgets.admits(connection)
+            yield from self._counted(self._event(event if is_read else _unread(event)))
+            if connection in self._sessions:
+                self._budgets.charge(connection, METER.units - before, 0, self._clock.steady(event.ts))
 
     def _pay(
         self, segment: Segment, known: Connection | None, units: int, answers: int, ts: int, wire_bytes: int
@@ -208,12 +235,18 @@ class Agent:
             yield from self._counted(self._refuse(connection, ts))
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
-        if connection is None and not self._budgets.unseen:
-            self._unseen_since = ts
         direction = 0 if connection is None or segment.source == connection.a else 1
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
             self._tracker.touch(connection, ts)
+        else:
+            self._note_unseen(1, segment.length, ts)
+
+    def _note_unseen(self, packets: int, payload: int, ts: int) -> None:
+        """Packets of connections that are not looked at, for strangers cost too much."""
+        self.stats.skipped[UNREAD] += packets
+        self._unseen_since = self._unseen_since if self._unseen else ts
+        self._unseen += payload
 
     def _refuse(self, connection: Connection, ts: int) -> Iterator[Frame | Gap]:
         """What a connection may cost is used up: keep nothing of it."""
@@ -222,7 +255,7 @@ class Agent:
         if session is None:
             return
         for event in self._plain(self._tracker.relieve(connection, ts)):
-            yield from self._event(event)
+            yield from self._event(_unread(event))
         if connection in self._sessions:
             for item in session.refuse(ts):
                 yield from self._pass_on(item)
@@ -231,8 +264,7 @@ class Agent:
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """No packet has come for so long since the newest: what was waited for long enough."""
         now = self._ts + microseconds
-        for event in self._tracker.sweep(now):
-            yield from self._counted(self._event(event))
+        yield from self._read_late(self._tracker.sweep(now))
         yield from self._counted(self._overdue(now))
 
     def release(self) -> Iterator[Frame | Gap]:
@@ -241,15 +273,14 @@ class Agent:
 
     def finish(self) -> Iterator[Frame | Gap]:
         """The capture ends here: what was left open."""
-        for event in self._plain(self._tracker.finish(self._ts)):
-            yield from self._counted(self._event(event))
+        yield from self._read_late(self._tracker.finish(self._ts))
         yield from self.release()
         yield from self._counted(self._unseen_strangers())
         self._count_skipped()
 
     def _unseen_strangers(self) -> Iterator[Gap]:
         """The loss of connections that were never looked at, once strangers are read again."""
-        lost, self._budgets.unseen = self._budgets.unseen, 0
+        lost, self._unseen = self._unseen, 0
         if lost:
             self.stats.notices["work_refused"] += 1
             name = f"strangers:{self._agent_id}:{self._unseen_since}"
@@ -423,7 +454,7 @@ class Agent:
     def _hold(self, exchange_id: str, request: Frame | Held, ts: int) -> None:
         """Hold a request back from ``ts`` (capture time, µs) on."""
         self._held[exchange_id] = self._clock.steady(ts), request
-        self._held_bytes += request.size
+        self._held_bytes += _held_bytes(request)
 
     def _overdue(self, now: int) -> Iterator[Frame | Gap]:
         """The requests that have been held back for too long, or that are too many."""
@@ -442,5 +473,17 @@ class Agent:
     def _no_longer_held(self, exchange_id: str) -> Frame | Held | None:
         _, request = self._held.pop(exchange_id, (0, None))
         if request is not None:
-            self._held_bytes -= request.size
+            self._held_bytes -= _held_bytes(request)
         return request
+
+
+def _held_bytes(request: Frame | Held) -> int:
+    """What a request takes that is held back: a compressed one may be stored uncompressed, and a row takes some."""
+    return ROW_BYTES + (len(request.frame) if isinstance(request, Frame) else request.size)
+
+
+def _unread(event: StreamEvent) -> StreamEvent:
+    """The same without its bytes, which are lost."""
+    if event.kind is not Kind.DATA:
+        return event
+    return event._replace(kind=Kind.LOST, data=b"", lost=event.lost + len(event.data))

@@ -15,16 +15,20 @@ import pyarrow as pa
 
 from decoder.kafka.bulk import KafkaBulk
 from decoder.model import Frame, Gap
-from pipeline.capture.agent import MAX_BUFFERED_BYTES, Agent
+from pipeline.capture.agent import MAX_BUFFERED_BYTES, UNREAD, Agent
 from pipeline.capture.block import Block, block_of
+from pipeline.capture.budgets import FRAGMENT_UNITS, PACKET_UNITS
 from pipeline.capture.columns import Row, tables_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.flow_marks import FlowMarks, Ints
 from pipeline.capture.lanes import Harvest, Lanes
 from pipeline.capture.link import Segment
 from pipeline.capture.packet import Packet
-from pipeline.capture.packet_kernel import SEGMENT, Segments
+from pipeline.capture.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
 from pipeline.capture.state import AgentState
+
+SKIPPED_AT_ONCE = 64
+"""Packets of strangers that are counted before it is looked whether they may be read again."""
 
 MAX_STEPS = 16
 """A block is cut where the clock was set. If that happens more often, it is read packet by packet: blocks of a few
@@ -39,6 +43,7 @@ class BlockAgent(Agent):
         vars(self).update(vars(agent))
         self._lanes = Lanes(self._policy, self._redact)
         self._marks = FlowMarks()
+        self._is_known_beside = False  # whether an answered connection came by packets that are not the plain sort
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """See Agent.take."""
@@ -108,8 +113,10 @@ class BlockAgent(Agent):
         elif session.verdict and not session.recognised:
             self._marks.settle(flow, connection)
         else:
-            self._marks.free(flow, is_known=self._budgets.is_known(connection))
-            self._lanes.enter(connection, session)
+            is_known = self._budgets.is_known(connection)
+            self._marks.free(flow, is_known=is_known)
+            if is_known:  # lanes pay by the block: too late for one that a stranger fills
+                self._lanes.enter(connection, session)
 
     def _charge_lanes(self, harvest: Harvest) -> Iterator[Frame | Gap]:
         """Book what the lanes did frame by frame; the rest costs next to nothing."""
@@ -138,7 +145,8 @@ class BlockAgent(Agent):
             for side in (0, 1):
                 some = numbers[segments.side[numbers] == side]
                 payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
-                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, self._clock.steady(ts))
+                steady = self._clock.steady(ts)
+                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, steady, len(some))
             self._place(connection)
         return cast("list[int]", taken.tolist())
 
@@ -151,12 +159,13 @@ class BlockAgent(Agent):
     ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
         """Take the packets that no lane takes; gives the connections that they brought news of."""
         touched: dict[Connection, None] = {}
+        if self._budgets.is_dry:
+            numbers = self._without_strangers(block, segments, numbers)
         for number in numbers:
             if segments.kind[number] != SEGMENT:
                 segment = others.get(number)
             elif self._budgets.is_dry and not self._marks.is_known(int(segments.flow[number])):
-                self._unseen_since = self._unseen_since if self._budgets.unseen else int(block.ts[number])
-                self._budgets.skip(None, 0, int(segments.length[number]), int(block.original[number]), 0)
+                self._skip_unseen(block, segments, np.array([number]))
                 continue
             else:
                 segment = self._lanes.flows.segment(block, segments, number)
@@ -169,6 +178,23 @@ class BlockAgent(Agent):
                 if connection is not None:
                     touched[connection] = None
         return touched
+
+    def _without_strangers(self, block: Block, segments: Segments, numbers: list[int]) -> list[int]:
+        """Of these packets those that are read while strangers are not; the first of the others refill their bucket."""
+        taken = np.array(numbers, np.int64)
+        is_unseen = segments.kind[taken] == SEGMENT
+        is_unseen[is_unseen] = ~self._marks.are_known(segments.flow[taken[is_unseen]])
+        unseen = np.flatnonzero(is_unseen)
+        done = 0
+        while self._budgets.is_dry and done < len(unseen):
+            self._skip_unseen(block, segments, taken[unseen[done : done + SKIPPED_AT_ONCE]])
+            done += SKIPPED_AT_ONCE
+        return cast("list[int]", np.delete(taken, unseen[:done]).tolist())
+
+    def _skip_unseen(self, block: Block, segments: Segments, numbers: Ints) -> None:
+        payload, wire_bytes = int(segments.length[numbers].sum()), int(block.original[numbers].sum())
+        self._note_unseen(len(numbers), payload, int(block.ts[numbers[0]]))
+        self._budgets.skip(None, 0, payload, wire_bytes, 0, len(numbers))
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:
         """Cut connections short, those in lanes as well, if all together keep too much."""
@@ -183,12 +209,35 @@ class BlockAgent(Agent):
 
     def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:
         """By number of the packet those that are not the plain sort."""
+        for kind, reason in ((NOT_TCP, "not_tcp"), (NOT_IP, "not_ip")):
+            count = int(np.count_nonzero(segments.kind == kind))
+            if count:
+                self._dissector.skipped[reason] += count
         found = {}
-        for number in np.flatnonzero(segments.kind != SEGMENT).tolist():
-            segment = self._dissector.segment(block.packet(number))
+        for number in np.flatnonzero((segments.kind == PLAIN) | (segments.kind == FRAGMENT)).tolist():
+            segment = self._other_segment(block, number, is_fragment=segments.kind[number] == FRAGMENT)
             if segment is not None:
                 found[number] = segment
         return found
+
+    def _other_segment(self, block: Block, number: int, *, is_fragment: bool) -> Segment | None:
+        """A packet's segment that is not of the plain sort. Who sends what holds none pays as strangers do.
+
+        While these are not read, neither are fragments, nor tunnels and broken headers if no connection came by them
+        that was answered.
+        """
+        wire_bytes = int(block.original[number])
+        if self._budgets.is_dry and (is_fragment or not self._is_known_beside):
+            self.stats.skipped[UNREAD] += 1
+            self._budgets.skip(None, 0, 0, wire_bytes, 0)
+            return None
+        segment = self._dissector.segment(block.packet(number))
+        if segment is None or is_fragment:
+            self._budgets.charge_strangers(FRAGMENT_UNITS if is_fragment else PACKET_UNITS, wire_bytes)
+        elif not self._is_known_beside:
+            connection = self._tracker.find(segment.source, segment.destination)
+            self._is_known_beside = connection is not None and self._budgets.is_known(connection)
+        return segment
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """See Agent.wait."""

@@ -4,7 +4,8 @@ Each frame is bounded by itself (decoder.work); a stranger may still send many o
 byte. So every connection has a bucket of work units (about a microsecond each) that its bytes, its answers and the
 capture's own time refill. One whose bucket is empty goes on with its bytes counted, not read, until it has refilled by
 half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
-not. When that one is empty only connections are read that have been answered before.
+not. When that one is empty only connections are read that have been answered before. These share another one; when it
+is empty those of them go on that pay for themselves.
 """
 
 from __future__ import annotations
@@ -13,20 +14,32 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from decoder import limits
 from pipeline.capture.connection import Connection
 
-PACKET_UNITS = 20
+PACKET_UNITS = 12
 """What a packet takes that is read by itself: dissecting it and putting it in order."""
 
-CONNECTION_UNITS = 60
+FRAGMENT_UNITS = 10
+"""What a fragment of an IP packet takes, or a packet of no use."""
+
+SKIPPED_UNITS = 2
+"""What a packet takes that is counted, not read: its bytes refill a bucket by so much less."""
+
+CONNECTION_UNITS = 80
 """What a connection takes to be remembered and forgotten."""
 
-FRAME_UNITS = 30
+FRAME_UNITS = 20
 """What a frame takes beside what is inside: cut out, paired, held back, written."""
 
 HELD_UNITS = 10
 """What a request takes that waits for its response."""
+
+SMALL_DEBT_UNITS = 5_000
+"""What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
+together have used up what they may."""
+
+_OF_BOTH = 2
+"""A request takes what its response does: a response pays for both."""
 
 _SECOND_US = 1_000_000
 
@@ -52,7 +65,7 @@ class WorkLimits(BaseModel):
         "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
     )
     strangers_units: int = Field(
-        default=4_000_000,
+        default=2_000_000,
         ge=1,
         description="The same of all connections without an answer together: an attacker can open any number of them",
     )
@@ -72,11 +85,39 @@ class WorkLimits(BaseModel):
         description="What it gets back in a second of the capture: half a core. One client with an answered request "
         "may not take all of it by sending what is dear to read",
     )
-    units_per_answer: int = Field(
-        default=limits.WORK_FLOOR // 2,
-        ge=0,
-        description="What it gets back for a request with its response: whoever answers works as well",
+    all_known_units: int = Field(
+        default=8_000_000,
+        ge=1,
+        description="The same of all of these together. An attacker can have any number of them, each with an answer "
+        "to something cheap; those that pay by bytes and answers for what they take are read on",
     )
+    all_known_units_per_second: int = Field(
+        default=1_000_000, ge=0, description="What they get back together in a second of the capture: a core"
+    )
+    units_per_answer: int = Field(
+        default=500,
+        ge=0,
+        description="What it gets back for a request with its response, at most twice what reading the response took: "
+        "whoever answers works as well. A hello with its reply takes 400, a small command 150. Were it more, or "
+        "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values",
+    )
+
+
+@dataclass(slots=True)
+class _Pool:
+    """What many connections share."""
+
+    capacity: float
+    level: float
+    is_dry: bool = False
+
+    def add(self, units: float) -> None:
+        """Take or give back."""
+        self.level = min(self.capacity, self.level + units)
+        if self.level < 0:
+            self.is_dry = True
+        elif self.is_dry and self.level >= self.capacity / 2:
+            self.is_dry = False
 
 
 @dataclass(slots=True)
@@ -84,8 +125,6 @@ class _Bucket:
     level: float
     since: int
     """Capture time up to which it has been refilled, µs."""
-    taken: float = 0.0
-    """What it took of the strangers' bucket."""
     is_known: bool = False
     is_muted: bool = False
     skipped: list[int] = field(default_factory=lambda: [0, 0])
@@ -96,23 +135,27 @@ class Budgets:
 
     Attributes:
         refused: connections that ran dry, each time counted.
-        is_dry: whether strangers are not read.
-        unseen: bytes of connections that were never looked at, because strangers were not read.
     """
 
     def __init__(self, allowed: WorkLimits | None = None) -> None:
         self.refused = 0
-        self.is_dry = False
-        self.unseen = 0
         self._allowed = allowed or WorkLimits()
         self._buckets: dict[Connection, _Bucket] = {}
-        self._strangers = float(self._allowed.strangers_units)
+        self._strangers = _pool(self._allowed.strangers_units)
+        self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether strangers are not read."""
+        return self._strangers.is_dry
 
     def pass_time(self, ts: int) -> None:
         """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""
         if self._since is not None and ts > self._since:
-            self._refill_strangers((ts - self._since) * self._allowed.strangers_units_per_second / _SECOND_US)
+            seconds = (ts - self._since) / _SECOND_US
+            self._strangers.add(seconds * self._allowed.strangers_units_per_second)
+            self._known.add(seconds * self._allowed.all_known_units_per_second)
         self._since = ts if self._since is None else max(ts, self._since)
 
     def admits(self, connection: Connection | None) -> bool:
@@ -141,29 +184,28 @@ class Budgets:
         bucket = self._buckets.get(connection)
         if bucket is None:
             bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
+        paid = wire_bytes / allowed.bytes_per_unit
         if answers:
             if not bucket.is_known:
                 bucket.is_known, bucket.level = True, allowed.known_units
-                self._refill_strangers(bucket.taken)
-            bucket.level += answers * allowed.units_per_answer
-        paid = wire_bytes / allowed.bytes_per_unit
-        if not bucket.is_known:
-            bucket.taken += units - paid
-            self.charge_strangers(units, wire_bytes)
+            paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
+        (self._known if bucket.is_known else self._strangers).add(paid - units)
         self._refill(bucket, paid, ts)
         bucket.level -= units
-        if bucket.level < 0 and not bucket.is_muted:
+        owes = self._capacity(bucket) - bucket.level
+        is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > SMALL_DEBT_UNITS)
+        if is_over and not bucket.is_muted:
             bucket.is_muted = True
             self.refused += 1
         return not bucket.is_muted
 
     def charge_strangers(self, units: int, wire_bytes: int) -> None:
         """Book what was done for bytes of no connection, or of one without an answer."""
-        paid = wire_bytes / self._allowed.bytes_per_unit
-        self._strangers = min(float(self._allowed.strangers_units), self._strangers + paid - units)
-        self.is_dry = self.is_dry or self._strangers < 0
+        self._strangers.add(wire_bytes / self._allowed.bytes_per_unit - units)
 
-    def skip(self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int) -> bool:
+    def skip(
+        self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int, packets: int = 1
+    ) -> bool:
         """Count bytes that were not read, which refill the bucket. True: the connection may be read again.
 
         Args:
@@ -172,18 +214,18 @@ class Budgets:
             payload: bytes of TCP's payload.
             wire_bytes: bytes in all.
             ts: capture time, µs.
+            packets: that carried them.
         """
-        paid = wire_bytes / self._allowed.bytes_per_unit
+        paid = max(wire_bytes / self._allowed.bytes_per_unit - SKIPPED_UNITS * packets, 0)
         bucket = self._buckets.get(connection) if connection is not None else None
         if bucket is None or connection is None:
-            self.unseen += payload
-            self._refill_strangers(paid)
+            self._strangers.add(paid)
             return not self.is_dry
         bucket.skipped[direction] += payload
         self._refill(bucket, paid, ts)
-        if not bucket.is_known:
-            self._refill_strangers(paid)
-        if bucket.is_muted and bucket.level >= self._capacity(bucket) / 2:
+        pool = self._known if bucket.is_known else self._strangers
+        pool.add(paid)
+        if bucket.is_muted and bucket.level >= self._capacity(bucket) / 2 and not pool.is_dry:
             bucket.is_muted, bucket.skipped = False, [0, 0]  # what follows tells by its numbers what is missing
         return self.admits(connection)
 
@@ -210,8 +252,6 @@ class Budgets:
         bucket.since = max(bucket.since, ts)
         bucket.level = min(self._capacity(bucket), bucket.level + paid)
 
-    def _refill_strangers(self, units: float) -> None:
-        most = self._allowed.strangers_units
-        self._strangers = min(float(most), self._strangers + units)
-        if self.is_dry and self._strangers >= most / 2:
-            self.is_dry = False
+
+def _pool(units: int) -> _Pool:
+    return _Pool(float(units), float(units))

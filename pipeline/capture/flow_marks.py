@@ -48,6 +48,12 @@ class FlowMarks:
         """Whether something that it sent was answered."""
         return flow < len(self._marks) and self._marks[flow] == _KNOWN
 
+    def are_known(self, flows: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """The same of many."""
+        is_marked = flows < len(self._marks)
+        are: np.ndarray[Any, np.dtype[np.bool_]] = is_marked & (self._marks[np.where(is_marked, flows, 0)] == _KNOWN)
+        return are
+
     def clear(self) -> None:
         """The numbers of flows begin anew."""
         self._marks = np.zeros(_FIRST_ROOM, np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -38,19 +39,23 @@ class Fragment(NamedTuple):
 
 @dataclass(slots=True)
 class _Partial:
-    """A packet; ``runs`` are the ranges of it that are there, in order and apart."""
+    """A packet; the ranges of it that are there run from ``lows`` to ``highs``, in order and apart.
+
+    Thousands of fragments of eight bytes may leave as many ranges, so each looks only at those that it touches.
+    """
 
     since: int
     packets: int = 0
     data: bytearray = field(default_factory=bytearray)
-    runs: list[tuple[int, int]] = field(default_factory=list)
+    lows: list[int] = field(default_factory=list)
+    highs: list[int] = field(default_factory=list)
     size: int | None = None
     captured: int = MAX_BYTES  # from here on a snap length has cut something off
     contradictory: bool = False
 
     @property
     def whole(self) -> bool:
-        return self.size is not None and self.runs == [(0, self.size)]
+        return self.size is not None and self.lows == [0] and self.highs == [self.size]
 
     def add(self, fragment: Fragment) -> bool:
         """Take a fragment; whether it agrees with the others."""
@@ -59,8 +64,9 @@ class _Partial:
         if end > MAX_BYTES or self.size not in (None, size) or (size is not None and max(end, len(self.data)) > size):
             return False
         content = fragment.payload.ljust(fragment.length, b"\0")
-        for low, high in self.runs:
-            first, last = max(low, start), min(high, end)
+        begin, behind = bisect_left(self.highs, start), bisect_right(self.lows, end)  # the ranges that it touches
+        for number in range(begin, behind):
+            first, last = max(self.lows[number], start), min(self.highs[number], end)
             if first < last and self.data[first:last] != content[first - start : last - start]:
                 return False
         self.size = size
@@ -68,10 +74,9 @@ class _Partial:
         self.data[start:end] = content
         if len(fragment.payload) < fragment.length:
             self.captured = min(self.captured, start + len(fragment.payload))
-        apart = [run for run in self.runs if run[1] < start or run[0] > end]
-        joined = [run for run in self.runs if not (run[1] < start or run[0] > end)]
-        low, high = min([start, *(run[0] for run in joined)]), max([end, *(run[1] for run in joined)])
-        self.runs = sorted([*apart, (low, high)])
+        if begin < behind:
+            start, end = min(start, self.lows[begin]), max(end, self.highs[behind - 1])
+        self.lows[begin:behind], self.highs[begin:behind] = [start], [end]
         return True
 
 
@@ -107,7 +112,7 @@ class Fragments:
         partial.packets += 1
         if not partial.contradictory and not partial.add(fragment):
             partial.contradictory = True
-            partial.data, partial.runs = bytearray(), []
+            partial.data, partial.lows, partial.highs = bytearray(), [], []
         if not partial.whole:
             return None
         size = len(partial.data)

@@ -24,7 +24,7 @@ from pipeline.capture.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.link import Endpoint, Segment
-from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments
+from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments, sort_others
 from pipeline.capture.reassembly import RECENT_SEGMENTS
 from pipeline.capture.session import Labels, Session
 
@@ -60,6 +60,7 @@ class Flows:
             )  # fmt: skip
             if self.count == len(self._keys):
                 self._grow()
+        sort_others(block.data, block.starts, block.captured, block.linktypes, segments.kind)
         return segments
 
     def number(self, one: Endpoint, other: Endpoint) -> int:

@@ -1,10 +1,10 @@
 """Where are the packets of a block, and which TCP segment does each carry? Compiled, for the plain sort of packet.
 
 What :mod:`pipeline.capture.link` knows besides (tunnels, tags, fragments, extension headers, broken headers) is left to
-it: such a packet is PLAIN here.
+it: such a packet is PLAIN here. A flood of packets that hold no TCP is counted without it, see :func:`sort_others`.
 """
 
-# ruff: noqa: C901, PLR0912, PLR0915
+# ruff: noqa: C901, PLR0911, PLR0912, PLR0915, PLR1714
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from decoder.kafka.kernel_cache import compiled
 from decoder.kafka.kernel_text import BYTES_IN, PAIR
 
-PLAIN, SEGMENT = 0, 1
+PLAIN, SEGMENT, FRAGMENT, NOT_TCP, NOT_IP = range(5)
 
 KEY_WORDS = 5
 """A flow's key: both addresses as two words each, the lower end first; then IP version and both ports."""
@@ -28,7 +28,7 @@ class Segments(NamedTuple):
     """What :func:`dissect` writes, one entry a packet.
 
     Attributes:
-        kind: SEGMENT or PLAIN; the rest is set for segments only.
+        kind: SEGMENT, or what else it is; the rest is set for segments only.
         flow: number of the flow.
         side: 0 if sent by the flow's lower end, else 1.
         seq, ack, flags: of TCP, as on the wire.
@@ -221,3 +221,51 @@ def dissect(data, starts, captured, original, linktypes, first, count, segments,
         segments.length[number] = at + total - payload
         segments.size[number] = min(end, at + total) - payload
     return count, flows
+
+
+@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64)
+def _other_kind(data, begin, end, linktype):
+    """Of a packet without a plain segment: FRAGMENT, NOT_TCP or NOT_IP, if that is beyond doubt; else PLAIN."""
+    if linktype == 1 or linktype == 113:
+        at = begin + (14 if linktype == 1 else 16)
+        if end - at < 0:
+            return PLAIN
+        ethertype = _uint16(data, at - 2)
+        if ethertype == 0x0806 or ethertype == 0x88CC:  # ARP, LLDP
+            return NOT_IP
+        if end - at < 20 or ethertype != (0x0800 if data[at] >> 4 == 4 else 0x86DD):
+            return PLAIN
+    elif linktype in (12, 14, 101) and end - begin >= 20:
+        at = begin
+    else:
+        return PLAIN
+    version = np.int64(data[at]) >> 4
+    if version == 4:
+        header, total = (np.int64(data[at]) & 15) * 4, _uint16(data, at + 2)
+        if header < 20 or total < header:
+            return PLAIN
+        if _uint16(data, at + 6) & 0x3FFF:
+            return FRAGMENT
+        protocol, at = np.int64(data[at + 9]), at + header
+    elif version == 6 and end - at >= 40:
+        protocol, at = np.int64(data[at + 6]), at + 40
+    else:
+        return PLAIN
+    if protocol == 44 and version == 6:
+        return FRAGMENT
+    if protocol == 1 or protocol == 2 or protocol == 58:  # ICMP, IGMP, ICMPv6
+        return NOT_TCP
+    if protocol == 17 and end - at >= 4:
+        port = _uint16(data, at + 2)
+        if port != 4789 and port != 8472 and port != 6081:  # VXLAN, Geneve
+            return NOT_TCP
+    return PLAIN
+
+
+@compiled(nb.void, BYTES_IN, _INTS, _INTS, _INTS, nb.uint8[::1])
+def sort_others(data, starts, captured, linktypes, kinds):
+    """Tell of what is PLAIN so far what is a fragment, and what holds no TCP."""
+    for number in range(kinds.shape[0]):
+        if kinds[number] == PLAIN:
+            begin = starts[number]
+            kinds[number] = _other_kind(data, begin, begin + captured[number], linktypes[number])

@@ -34,8 +34,9 @@ MIN_EVENT_BYTES = 64
 GIVE_UP_BYTES = 16 * 1024 * 1024
 """Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
 
-LOOK_UNITS, LOOKED_AT_BYTES = 40, 128
-"""Work (see decoder.work) that a look takes, and bytes that take one unit more; beside what is decoded on trial."""
+LOOK_UNITS, EVENT_UNITS, LOOKED_AT_BYTES = 100, 3, 128
+"""Work (see decoder.work) that a look takes, and an event of it, and bytes for one more; beside what is decoded on
+trial."""
 
 MAX_RUNS = 16
 """Runs of bytes between holes that are looked at, the latest."""
@@ -140,7 +141,7 @@ class Recognition:
         self._kept = 0
 
     def _look(self, *, at_end: bool) -> Recognised | None:
-        METER.units += LOOK_UNITS + self._kept // LOOKED_AT_BYTES
+        METER.units += LOOK_UNITS + EVENT_UNITS * len(self.events) + self._kept // LOOKED_AT_BYTES
         runs = [_runs(self.events, direction) for direction in (0, 1)]
         best: tuple[int, float, WireProtocol, int] | None = None
         is_client_known = self._connection.client is not None

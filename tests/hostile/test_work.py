@@ -1,0 +1,184 @@
+"""Is the work bounded that a stranger's bytes cause? Counted in units (decoder.work), not in seconds."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from decoder import Codec, limits
+from decoder.model import Frame, FrameFlags, Gap
+from decoder.mongodb.messages import decode_message
+from decoder.work import METER
+from pipeline.capture.agent import Agent
+from pipeline.capture.budgets import WorkLimits
+from pipeline.capture.packet import Packet
+from pipeline.capture.stats import CaptureStats
+from tests.decoder.kafka.batches import batch, record
+from tests.decoder.kafka.encode import unsigned_varint
+from tests.decoder.mongodb.build import command, compressed, raw, reply
+from tests.hostile.attacks import _produced, _wrapped
+from tests.pipeline.capture.wire import Flow
+
+NULLS, EMPTY = b"\x0a\0", b"\x03\0\5\0\0\0\0"
+UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
+OVERSHOOT = 300_000
+"""Units that one frame of these may take beyond an empty bucket."""
+
+BOMBS = {
+    "420 bytes of nulls": compressed(command(raw(NULLS * 490_000)), "zstd"),
+    "empty documents": compressed(command(raw(EMPTY * 140_000)), "zstd"),
+}
+
+
+def read(packets: list[Packet], work: WorkLimits | None = None) -> tuple[list[Frame], list[Gap], CaptureStats, int]:
+    """Frames, gaps and counts of a capture, and the units that it took."""
+    stats, before = CaptureStats(), METER.units
+    agent = Agent("work", "lengths", stats, work=work)
+    found = [item for packet in packets for item in agent.take(packet)]
+    found += agent.finish()
+    frames = [item for item in found if isinstance(item, Frame)]
+    return frames, [item for item in found if isinstance(item, Gap)], stats, METER.units - before
+
+
+def exchange(flow: Flow, request_id: int = 7) -> None:
+    flow.send(0, command({"ping": 1, "$db": "admin"}, request_id=request_id))
+    flow.send(1, reply({"ok": 1.0}, response_to=request_id))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_compressed_bomb_is_a_row_that_says_so_and_its_neighbours_decode(name):
+    flow = Flow().open()
+    exchange(flow, 1)
+    flow.send(0, BOMBS[name])
+    exchange(flow, 8)
+    frames, _, _, units = read(flow.packets)
+    read_again = [decode_message(f.frame, f.direction, f.flags) for f in frames]
+    assert len(frames) == 5
+    assert [m.status for m in read_again].count("ok") == 4
+    (bomb,) = [f for f, m in zip(frames, read_again, strict=True) if m.status != "ok"]
+    told = decode_message(bomb.frame, "request", bomb.flags)
+    assert told.error_code in ("too_much_work", "body_too_large", "decompression_limit")
+    assert bomb.flags & (FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED)
+    assert not any(bomb.frame[25:])
+    assert units < OVERSHOOT
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_twenty_of_them_take_no_more_than_twenty_times_the_floor(name):
+    flow = Flow().open()
+    for _ in range(20):
+        flow.send(0, BOMBS[name])
+    _, _, _, units = read(flow.packets)
+    # each is looked at for recognition or pairing, decoded on trial, and redacted: three times its frame's budget
+    assert units < 20 * 3 * (3 * limits.WORK_FLOOR + 2 * limits.MAX_DECOMPRESSION_RATIO)
+
+
+def test_the_body_of_empty_documents_is_small():
+    body = decode_message(BOMBS["empty documents"], "request").body
+    assert len(repr(body)) < limits.TEXT_FLOOR
+
+
+def kafka_bombs() -> dict[str, bytes]:
+    header = struct.pack(">hhih", 18, 3, 7, 1) + b"c"
+    tags = unsigned_varint(2**31 - 1) + b"\0\0" * 100
+    metadata = struct.pack(">hhih", 3, 9, 7, 1) + b"c\0" + unsigned_varint(2**28) + b"\1\0" * 1000
+    return {
+        "wrappers in gzip": _produced(_wrapped(240_000, "gzip") * 20)[4:],
+        "tags without end": header + b"\0\2c\2v" + tags,
+        "elements of no bytes": metadata,
+    }
+
+
+@pytest.mark.parametrize("name", ["wrappers in gzip", "tags without end", "elements of no bytes"])
+def test_what_a_kafka_frame_takes_is_bounded_by_its_size(name):
+    frame = kafka_bombs()[name]
+    before = METER.units
+    Codec().decode(frame, direction="request")
+    allowed = 8 * (limits.WORK_FLOOR + limits.WORK_PER_BYTE * len(frame)) + 256 * len(frame) // limits.BYTES_PER_UNIT
+    assert METER.units - before < allowed
+
+
+def test_a_connection_that_goes_on_is_counted_and_a_gap_says_so():
+    flow = Flow().open()
+    exchange(flow, 1)
+    for _ in range(100):
+        flow.send(0, BOMBS["420 bytes of nulls"])
+    other = Flow(client=("10.0.0.9", 40_001), ts=flow.ts).open()
+    for number in range(20):
+        exchange(other, number + 1)
+    flow.ts = other.ts
+    flow.close()
+    few = WorkLimits(known_units=50_000, known_units_per_second=0)
+    begin = len(flow.packets) - 3
+    frames, gaps, stats, units = read([*flow.packets[:begin], *other.packets, *flow.packets[begin:]], few)
+    refused = [gap for gap in gaps if gap.method == "budget"]
+    assert stats.notices["work_refused"] >= 1
+    assert sum(gap.bytes_lost for gap in refused) > 50 * len(BOMBS["420 bytes of nulls"])
+    assert len(refused) <= stats.notices["work_refused"] + 1
+    assert units < 50_000 + OVERSHOOT
+    assert len([f for f in frames if f.connection_id != refused[0].connection_id]) == 40
+
+
+def test_what_waits_behind_a_hole_is_not_read_at_once_whatever_it_costs():
+    flow = Flow().open()
+    exchange(flow, 1)
+    begin = len(flow.packets)
+    for _ in range(400):
+        flow.send(0, BOMBS["420 bytes of nulls"])
+    flow.packets.append(flow.packets.pop(begin))  # the first comes last
+    allowed = WorkLimits(known_units=100_000, known_units_per_second=0)
+    _, _, stats, units = read(flow.packets, allowed)
+    assert units < 1_500_000
+    assert stats.notices["work_refused"] >= 1
+
+
+def test_cheap_answers_do_not_pay_for_bombs():
+    flow = Flow().open()
+    for number in range(300):
+        exchange(flow, number + 1)
+    for number in range(100):
+        flow.send(0, BOMBS["420 bytes of nulls"])
+        exchange(flow, 1000 + number)
+    allowed = WorkLimits(known_units=50_000, known_units_per_second=0)
+    _, _, stats, _ = read(flow.packets, allowed)
+    assert stats.notices["work_refused"] >= 1
+
+
+def test_small_honest_exchanges_pay_for_themselves():
+    flow = Flow().open()
+    for number in range(2000):
+        exchange(flow, number + 1)
+    nothing_else = WorkLimits(
+        known_units=20_000, known_units_per_second=0, all_known_units=20_000, all_known_units_per_second=0
+    )
+    frames, gaps, stats, _ = read(flow.packets, nothing_else)
+    assert len(frames) == 4000
+    assert not gaps
+    assert not stats.notices["work_refused"]
+
+
+def test_large_honest_frames_decode():
+    """A reply of small values as a server sends it, a tenth of the 48 MB that it may have; a Produce likewise."""
+    values = b"".join(b"\x10%06d\0" % number + struct.pack("<i", number) for number in range(100_000))
+    assert decode_message(reply(raw(b"\x01ok\0" + struct.pack("<d", 1), values)), "response").status == "ok"
+    documents = [raw(b"\x10a\0" + struct.pack("<i", 7), b"\x02b\0\3\0\0\0hi\0")] * 101
+    array = raw(*(b"\x03%d\0" % at + document for at, document in enumerate(documents)))
+    cursor = raw(b"\x04firstBatch\0" + array, b"\x12id\0" + bytes(8), b"\x02ns\0\4\0\0\0a.b\0")
+    answer = reply(raw(b"\x03cursor\0" + cursor, b"\x01ok\0" + struct.pack("<d", 1)))
+    for compressor in ("zstd", "zlib", "snappy"):
+        assert decode_message(compressed(answer, compressor), "response").status == "ok"
+    records = batch([record(None, bytes(1000))] * 10_000)
+    frame = _produced(records, 3)[4:]
+    assert Codec().decode(frame, direction="request").status == "ok"
+
+
+def test_a_frame_that_was_not_read_keeps_nothing_of_its_bytes():
+    flow = Flow().open()
+    secret = b"\x02k\0\x07\0\0\0SECRET\0"
+    flow.send(0, compressed(command(raw(secret, NULLS * 490_000)), "zstd"))
+    frames, _, _, _ = read(flow.packets)
+    assert frames
+    assert all(b"SECRET" not in replace(frame).frame for frame in frames)
+    assert all(frame.flags & UNREAD for frame in frames)
