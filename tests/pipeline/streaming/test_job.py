@@ -237,12 +237,13 @@ def test_a_missing_landing_zone_is_told(spark: SparkSession, tmp_path: Path) -> 
         run_stream(tmp_path / "nowhere", tmp_path / "lake", once=True, spark=spark)
 
 
-def test_a_damaged_landing_file_is_named(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+def test_a_damaged_landing_file_is_named_and_the_job_goes_on(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     folder = tmp_path / "landing" / "date=2026-01-01"
     folder.mkdir(parents=True)
     (folder / "torn.parquet").write_bytes(b"PAR1" + bytes(100))
-    with pytest.raises(StreamError, match=r"`frames` stopped: .*torn\.parquet"):
-        run_stream(folder.parent, lake, once=True, spark=spark)
+    run_stream(folder.parent, lake, once=True, spark=spark)
+    noted = [row for row in rows(lake, LANDING_FILES) if row["file"].endswith("torn.parquet")]
+    assert [row["status"] for row in noted] == ["unreadable"]
 
 
 def test_a_lake_that_cannot_be_written_is_told(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
