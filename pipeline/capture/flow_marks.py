@@ -51,7 +51,8 @@ class FlowMarks:
     def are_known(self, flows: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """The same of many."""
         is_marked = flows < len(self._marks)
-        return is_marked & (self._marks[np.where(is_marked, flows, 0)] == _KNOWN)
+        is_known: np.ndarray[Any, np.dtype[np.bool_]] = self._marks[np.where(is_marked, flows, 0)] == _KNOWN
+        return is_marked & is_known
 
     def clear(self) -> None:
         """The numbers of flows begin anew."""
