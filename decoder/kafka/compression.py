@@ -51,7 +51,7 @@ class Budget:
         A wrapper (formats 0 and 1) of a few kilobytes can hold hundreds of thousands of empty messages, which must all
         be visited to count them.
         """
-        by_size = limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes
+        by_size = limits.WORK_FLOOR + limits.RECORDS_PER_BYTE * wire_bytes
         return cls(records=min(limits.MAX_RECORDS_PER_FRAME, by_size))
 
     def take_record(self, start: int) -> None:

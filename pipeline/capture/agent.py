@@ -166,6 +166,7 @@ class Agent:
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
+        self._latest: Connection | None = None  # that of the segment that was taken last
         self._unseen = 0  # bytes of connections that were not looked at
         self._unseen_since = 0  # capture time (µs) from which on strangers were not read
         self._answers = 0  # responses whose request was seen, so far
@@ -198,12 +199,20 @@ class Agent:
         budgets = self._budgets
         budgets.pass_time(self._clock.steady(ts))
         connection = self._tracker.find(segment.source, segment.destination)
+        self._latest = connection
         if not budgets.admits(connection):
             self._skip(connection, segment, ts, wire_bytes)
             return
         before, answers = METER.units, self._answers
         yield from self._read(self._tracker.take(segment, ts))
-        yield from self._pay(segment, connection, METER.units - before, self._answers - answers, ts, wire_bytes)
+        units = PACKET_UNITS + METER.units - before
+        if connection is None or connection.is_over():  # it began, or another one took its place
+            self._latest = connection = self._tracker.find(segment.source, segment.destination)
+            units += CONNECTION_UNITS
+        if connection is None or connection.is_over():
+            budgets.charge_strangers(units, wire_bytes)
+        elif not budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), self._answers - answers):
+            yield from self._counted(self._refuse(connection, ts))
 
     def _read(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
         """Take what happened at once. Much may: all that waited behind a hole is there when that is filled."""
@@ -220,19 +229,6 @@ class Agent:
             yield from self._counted(self._event(event if is_read else _unread(event)))
             if connection in self._sessions:
                 self._budgets.charge(connection, METER.units - before, 0, self._clock.steady(event.ts))
-
-    def _pay(
-        self, segment: Segment, known: Connection | None, units: int, answers: int, ts: int, wire_bytes: int
-    ) -> Iterator[Frame | Gap]:
-        """Book what a segment took; ``known``: its connection before it came."""
-        units += PACKET_UNITS
-        connection = self._tracker.find(segment.source, segment.destination)
-        if connection is not known:
-            units += CONNECTION_UNITS
-        if connection is None or connection.is_over():
-            self._budgets.charge_strangers(units, wire_bytes)
-        elif not self._budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), answers):
-            yield from self._counted(self._refuse(connection, ts))
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
         direction = 0 if connection is None or segment.source == connection.a else 1

@@ -174,9 +174,8 @@ class BlockAgent(Agent):
                 if number:
                     self._tracker.last_ts = self._clock.steady(int(block.ts[number - 1]))
                 yield from self._take_segment(segment, self._ts, int(block.original[number]))
-                connection = self._tracker.find(segment.source, segment.destination)
-                if connection is not None:
-                    touched[connection] = None
+                if self._latest is not None:
+                    touched[self._latest] = None
         return touched
 
     def _without_strangers(self, block: Block, segments: Segments, numbers: list[int]) -> list[int]:

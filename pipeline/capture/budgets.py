@@ -42,6 +42,8 @@ _OF_BOTH = 2
 """A request takes what its response does: a response pays for both."""
 
 _SECOND_US = 1_000_000
+_TICK_US = 10_000
+"""So often time refills what is shared."""
 
 
 class WorkLimits(BaseModel):
@@ -152,11 +154,13 @@ class Budgets:
 
     def pass_time(self, ts: int) -> None:
         """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""
-        if self._since is not None and ts > self._since:
+        if self._since is not None and ts < self._since + _TICK_US:
+            return
+        if self._since is not None:
             seconds = (ts - self._since) / _SECOND_US
             self._strangers.add(seconds * self._allowed.strangers_units_per_second)
             self._known.add(seconds * self._allowed.all_known_units_per_second)
-        self._since = ts if self._since is None else max(ts, self._since)
+        self._since = ts
 
     def admits(self, connection: Connection | None) -> bool:
         """Whether the next packet of a connection (None: one not seen before) is to be read."""
@@ -189,7 +193,15 @@ class Budgets:
             if not bucket.is_known:
                 bucket.is_known, bucket.level = True, allowed.known_units
             paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
-        (self._known if bucket.is_known else self._strangers).add(paid - units)
+        pool = self._known if bucket.is_known else self._strangers
+        pool.add(paid - units)
+        bucket.level += paid - units
+        if bucket.level >= 0 and not pool.is_dry:  # time refills it when that is needed
+            capacity = self._capacity(bucket)
+            if bucket.level >= capacity:
+                bucket.level, bucket.since = capacity, ts
+            return not bucket.is_muted
+        bucket.level -= paid - units
         self._refill(bucket, paid, ts)
         bucket.level -= units
         owes = self._capacity(bucket) - bucket.level

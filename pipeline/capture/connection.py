@@ -136,7 +136,7 @@ class Connection:
     def buffered(self) -> int:
         """Bytes of memory that it takes beside itself."""
         one, two = self.halves
-        held = sum(len(pieces) for pieces in self._held)
+        held = len(self._held[0]) + len(self._held[1])
         return one.kept + two.kept + self._held_bytes + SEGMENT_BYTES * held
 
     def is_over(self) -> bool:

@@ -163,6 +163,8 @@ class HalfStream:
     @property
     def kept(self) -> int:
         """Bytes of memory that waiting and delivered segments take."""
+        if not self._pending and not self._recent:
+            return 0
         segments = len(self._pending) + len(self._recent or ())
         return self.pending_bytes + self.recent_bytes + SEGMENT_BYTES * segments
 

@@ -105,7 +105,7 @@ class Tracker:
 
     def find(self, source: Endpoint, destination: Endpoint) -> Connection | None:
         """The latest connection between two endpoints."""
-        return self._connections.get((min(source, destination), max(source, destination)))
+        return self._connections.get((source, destination) if source <= destination else (destination, source))
 
     def touch(self, connection: Connection, ts: int) -> None:
         """Another reader of its segments has come to one captured at ``ts`` (µs)."""
