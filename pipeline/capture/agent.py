@@ -17,7 +17,7 @@ from pipeline.capture.budgets import CONNECTION_UNITS, FRAGMENT_UNITS, FRAME_UNI
 from pipeline.capture.clock import Clock
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
-from pipeline.capture.link import Dissector, Segment
+from pipeline.capture.link import FIN, RST, SYN, Dissector, Segment
 from pipeline.capture.packet import Aside, CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
 from pipeline.capture.session import REFUSED, Session
@@ -53,6 +53,9 @@ must not take half a gigabyte; brokers and clients that talk to each other may."
 
 MOST_UNITS_AT_ONCE = 1_000_000
 """What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
+
+ENDS = SYN | FIN | RST
+"""Of a connection that is not read these are: it is over, or another one has its ports."""
 
 UNREAD = "too_much_work"
 """Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
@@ -200,7 +203,9 @@ class Agent:
         budgets.pass_time(self._clock.steady(ts))
         connection = self._tracker.find(segment.source, segment.destination)
         self._latest = connection
-        if not budgets.admits(connection):
+        is_read = budgets.admits(connection)
+        is_end = connection is not None and segment.flags & ENDS and not budgets.is_dry
+        if not is_read and not is_end:
             self._skip(connection, segment, ts, wire_bytes)
             return
         before, answers = METER.units, self._answers
@@ -211,7 +216,10 @@ class Agent:
             units += CONNECTION_UNITS
         if connection is None or connection.is_over():
             budgets.charge_strangers(units, wire_bytes)
-        elif not budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), self._answers - answers):
+        elif (
+            not budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), self._answers - answers)
+            and is_read
+        ):
             yield from self._counted(self._refuse(connection, ts))
 
     def _read(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:

@@ -70,6 +70,8 @@ class BlockAgent(Agent):
         self._clock.go_on(block.ts)
         if self._lanes.forget_flows():
             self._marks.clear()
+            for connection in [c for c in self._tracker.connections() if not c.is_over()]:
+                self._place(connection)
         if len(block):
             self._budgets.pass_time(self._clock.steady(int(block.ts[0])))
             self._lanes.leave_silent(self._clock.steady(int(block.ts.max())) - self._idle_us)

@@ -79,22 +79,22 @@ class WorkLimits(BaseModel):
         "no more",
     )
     known_units: int = Field(
-        default=4_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
+        default=100_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
     )
     known_units_per_second: int = Field(
-        default=500_000,
+        default=1_000_000,
         ge=0,
-        description="What it gets back in a second of the capture: half a core. One client with an answered request "
-        "may not take all of it by sending what is dear to read",
+        description="What it gets back in a second of the capture: a core. Large replies of small values take four "
+        "times what their bytes pay, and all of that is honest: lower both where strangers get answers",
     )
     all_known_units: int = Field(
-        default=8_000_000,
+        default=200_000_000,
         ge=1,
         description="The same of all of these together. An attacker can have any number of them, each with an answer "
         "to something cheap; those that pay by bytes and answers for what they take are read on",
     )
     all_known_units_per_second: int = Field(
-        default=1_000_000, ge=0, description="What they get back together in a second of the capture: a core"
+        default=2_000_000, ge=0, description="What they get back together in a second of the capture: two cores"
     )
     units_per_answer: int = Field(
         default=500,

@@ -33,7 +33,7 @@ class FlowMarks:
         self.clear()
 
     def mute(self, flow: int, connection: Connection) -> None:
-        """Nothing of the flow is read for now."""
+        """Nothing of the flow is read for now but its end, and that another connection begins."""
         self._mark(flow, _MUTED, connection)
 
     def settle(self, flow: int, connection: Connection) -> None:
@@ -66,7 +66,7 @@ class FlowMarks:
         flows = np.where(segments.kind[packets] == SEGMENT, segments.flow[packets], -1)
         marks = np.where((flows >= 0) & (flows < len(self._marks)), self._marks[flows % len(self._marks)], _UNKNOWN)
         is_end = segments.flags[packets] & _ENDS != 0
-        is_skipped = (marks == _MUTED) | ((marks == _SETTLED) & ~is_end)
+        is_skipped = ((marks == _MUTED) | (marks == _SETTLED)) & ~is_end
         numbers, flows = packets[is_skipped], flows[is_skipped]
         order = np.argsort(flows, kind="stable")
         found, first = np.unique(flows[order], return_index=True)
