@@ -102,7 +102,7 @@ page = spark.sparkContext._jsc.sc().uiWebUrl().get()
 told = urllib.request.urlopen(f"{page}/api/v1/applications/{spark.sparkContext.applicationId}/environment").read()
 assert b"account.key.lake" in told and b"canary" not in told
 lines = b"".join(file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists())
-assert b"spark.ui.port" in lines and b"canary" not in lines
+assert b"spark.ui.port" in lines and b"canary-" not in lines
 port = f"{int(page.rpartition(':')[2]):04X}"
 listening = [
     line.split()[1] for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()[1:]
