@@ -48,10 +48,6 @@ class Budget:
             what = "values" if self.code is ErrorCode.TOO_MANY_VALUES else "units of work"
             raise DecodeError(self.code, at, f"more than {self.limit} {what}")
 
-    def take_bytes(self, at: int, count: int) -> None:
-        """Count bytes inflated, or written as text; raises as :meth:`take`."""
-        self.take(at, count // limits.BYTES_PER_UNIT)
-
 
 class Meter:
     """Adds up the work that frames have caused, for whoever must pay for it.

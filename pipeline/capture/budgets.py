@@ -133,14 +133,9 @@ class _Bucket:
 
 
 class Budgets:
-    """The buckets of all connections.
-
-    Attributes:
-        refused: connections that ran dry, each time counted.
-    """
+    """The buckets of all connections."""
 
     def __init__(self, allowed: WorkLimits | None = None) -> None:
-        self.refused = 0
         self._allowed = allowed or WorkLimits()
         self._buckets: dict[Connection, _Bucket] = {}
         self._strangers = _pool(self._allowed.strangers_units)
@@ -208,7 +203,6 @@ class Budgets:
         is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > SMALL_DEBT_UNITS)
         if is_over and not bucket.is_muted:
             bucket.is_muted = True
-            self.refused += 1
         return not bucket.is_muted
 
     def charge_strangers(self, units: int, wire_bytes: int) -> None:
