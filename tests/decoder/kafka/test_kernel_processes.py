@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import decoder
 from decoder.kafka import kernel
 from decoder.kafka.batch import read_batch  # noqa: F401 - loaded before the fork, as Spark's daemon would not
 from tests.decoder.kafka.kernel import differences, read
@@ -61,10 +62,11 @@ def test_no_access_is_out_of_bounds(tmp_path: Path) -> None:
 
 def test_zipped_sources_are_compiled_once(tmp_path: Path) -> None:
     archive = tmp_path / "code.zip"
+    package = Path(decoder.__file__).parent  # installed, it is not where the tests are
     with zipfile.ZipFile(archive, "w") as target:
-        for path in (ROOT / "decoder").rglob("*"):
+        for path in package.rglob("*"):
             if path.suffix in (".py", ".json"):
-                target.write(path, path.relative_to(ROOT))
+                target.write(path, path.relative_to(package.parent))
     place = {"PYTHONPATH": str(archive), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PWD": str(tmp_path)}
     header = '{"requestApiKey":18,"requestApiVersion":0,"correlationId":7,"clientId":"demo"}'
     assert run(ZIPPED, **place) == f"{header} 0"
