@@ -10,29 +10,24 @@ import sys
 import typer
 from rich.text import Text
 
-from pipeline.capture.cli import capture_app
-from pipeline.commands.dashboard import dashboard
-from pipeline.commands.decode import decode
-from pipeline.commands.demo import demo
-from pipeline.commands.doctor import doctor
-from pipeline.commands.explain import explain
-from pipeline.commands.findings import findings
-from pipeline.commands.lake import backfill, check, maintain, stream
-from pipeline.commands.sql import sql
+from pipeline.commands.on_demand import CommandsOnDemand
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
 from pipeline.terminal import Console, log_to_terminal
 
 app = typer.Typer(
     name="wirelake",
+    cls=CommandsOnDemand,
     help="Captured Kafka traffic as Delta tables that answer: what really happened on the wire?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(capture_app, name="capture")
-for command in (decode, explain, stream, check, findings, dashboard, sql, backfill, maintain, demo, doctor):
-    app.command()(command)
+
+
+@app.callback()
+def _group() -> None:
+    """What all commands begin with: nothing."""
 
 
 _OUTPUT_CLOSED = 128 + signal.SIGPIPE

@@ -11,10 +11,12 @@ is empty those of them go on that pay for themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.capture.connection import Connection
+if TYPE_CHECKING:
+    from pipeline.capture.connection import Connection  # settings are read without it
 
 PACKET_UNITS = 12
 """What a packet takes that is read by itself: dissecting it and putting it in order."""

@@ -29,7 +29,7 @@ from pipeline.errors import UserError
 from pipeline.settings import load_settings
 from pipeline.terminal import Console
 
-capture_app = typer.Typer(help="Capture traffic: packets into the landing zone.", no_args_is_help=True)
+capture_app = typer.Typer(no_args_is_help=True)
 
 _PORT = re.compile(r"(\d{1,5})(?:=(\w+))?")
 _PROTOCOLS = ("kafka", "mongodb")
@@ -73,7 +73,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 
 
 @capture_app.callback()
-def _group() -> None:
+def capture() -> None:
     """Capture traffic: packets into the landing zone."""
 
 

@@ -1,0 +1,66 @@
+"""Commands that are loaded when they are asked for: nobody waits for what another one needs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+MODULES = {
+    "decode": "pipeline.commands.decode",
+    "explain": "pipeline.commands.explain",
+    "stream": "pipeline.commands.lake",
+    "check": "pipeline.commands.lake",
+    "findings": "pipeline.commands.findings",
+    "dashboard": "pipeline.commands.dashboard",
+    "sql": "pipeline.commands.sql",
+    "backfill": "pipeline.commands.lake",
+    "maintain": "pipeline.commands.lake",
+    "demo": "pipeline.commands.demo",
+    "doctor": "pipeline.commands.doctor",
+    "capture": "pipeline.capture.cli",
+}
+"""Where each command is: the function of its name, with further commands of its own in ``<name>_app``."""
+
+_PACKAGES = Path(__file__).parents[2]
+_NOT_LOADED = TyperCommand("not loaded")
+
+
+class CommandsOnDemand(TyperGroup):
+    """The commands of ``MODULES``."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": dict.fromkeys(MODULES, _NOT_LOADED)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, loaded now; None if there is none."""
+        return _load(cmd_name) if cmd_name in MODULES else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List all commands, and load none."""
+        listed = [TyperCommand(name, help=_description(name)) for name in MODULES]
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
+
+
+def _load(name: str) -> Any:
+    module = importlib.import_module(MODULES[name])
+    alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    if further := getattr(module, f"{name}_app", None):
+        alone.add_typer(further, name=name)
+    else:
+        alone.command(name)(getattr(module, name))
+    return typer.main.get_group(alone).commands[name]
+
+
+def _description(name: str) -> str:
+    """What the function of a command says of itself, read from its source."""
+    source = _PACKAGES.joinpath(*MODULES[name].split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    return next(
+        ast.get_docstring(part) or ""
+        for part in ast.parse(source).body
+        if isinstance(part, ast.FunctionDef) and part.name == name
+    )

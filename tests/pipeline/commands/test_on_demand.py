@@ -1,0 +1,48 @@
+"""Does a command wait for what only others need? And is the overview that of the commands themselves?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.commands.on_demand import MODULES
+
+HEAVY = ("duckdb", "deltalake", "numpy", "pandas", "pyarrow", "pyspark", "streamlit")
+LOADED = """
+import sys
+from typer.testing import CliRunner
+from pipeline.cli import app
+result = CliRunner().invoke(app, sys.argv[1:])
+assert result.exit_code in (0, 2), result.output
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def loaded(*arguments: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("doctor", "--help"), ("no-such-command",)])
+def test_what_is_not_needed_is_not_loaded(arguments: tuple[str, ...]) -> None:
+    assert loaded(*arguments).isdisjoint(HEAVY)
+
+
+def test_the_overview_says_of_each_command_what_the_command_says() -> None:
+    context = typer.Context(typer.main.get_command(app))
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output.splitlines()
+    for name in MODULES:
+        command = context.command.get_command(context, name)  # type: ignore[attr-defined]
+        [line] = [line for line in shown if line.startswith(f"  {name} ")]
+        assert line.split()[1:4] == command.get_short_help_str(60).split()[:3]
+
+
+def test_a_name_that_is_nearly_right_is_told() -> None:
+    result = CliRunner().invoke(app, ["decod"])
+    assert result.exit_code == 2
+    assert "Did you mean 'decode'" in result.output
