@@ -1,8 +1,9 @@
 """Kill the job again and again, then compare: ``python -m tests.faults.campaign --kills 52 --seed 1``.
 
-Frames of recorded captures land piece by piece, before each run another piece. Each run is killed by SIGKILL, the
-driver with its JVM at a named point or at any moment, or Python workers in the middle of a batch. In the end the job
-runs undisturbed, and every row of every table must be what one undisturbed run over all pieces gives.
+Frames of recorded captures land piece by piece: another one when the job has worked off what has landed, and now and
+then while it has not. Each run is killed by SIGKILL, the driver with its JVM at a named point or at any moment, or
+Python workers in the middle of a batch. In the end the job runs undisturbed, and every row of every table must be what
+one undisturbed run over all pieces gives. With ``--jobs`` several campaigns run side by side, each with its own lake.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +37,9 @@ from tests.requirements import ROOT
 
 SAMPLES = ("stuck_commit", "stalled_lso", "healthy")
 WORKERS_A_RUN = 4
+_RUNS_A_PIECE = 5
+"""After so many runs another piece lands in any case: batches wait behind the one that was killed."""
+_KILLS_A_PIECE = 3
 _LATER = timedelta(hours=20)
 _CALLS = {
     "exchanges: after an append": 4,
@@ -58,6 +63,18 @@ class Outcome:
     def is_good(self) -> bool:
         """Nothing lost, nothing twice, nothing else."""
         return not (self.lost or self.duplicated or self.differing)
+
+    def add(self, other: Outcome) -> None:
+        """Take in the outcome of another lake."""
+        self.kills.update(other.kills)
+        self.compared += other.compared
+        for mine, its in (
+            (self.lost, other.lost),
+            (self.duplicated, other.duplicated),
+            (self.differing, other.differing),
+        ):
+            for table, count in its.items():
+                mine[table] = mine.get(table, 0) + count
 
 
 def pieces_of(samples: Sequence[str], folder: Path, count: int) -> list[Path]:
@@ -108,20 +125,24 @@ def schedule(seed: int) -> Iterator[tuple[str, int]]:
 def run_campaign(kills: int, seed: int, folder: Path, samples: Sequence[str] = SAMPLES) -> Outcome:
     """Kill ``kills`` times, then compare with an undisturbed run over the same pieces."""
     outcome = Outcome()
-    pieces = pieces_of(samples, folder, max(4, kills // 2))
+    pieces = pieces_of(samples, folder, max(4, kills // _KILLS_A_PIECE))
     landing, lake = folder / "landing", folder / "lake"
     coming = iter(pieces)
     began = time.monotonic()
-    for name, nth in schedule(seed):
+    is_drained = True
+    for run, (name, nth) in enumerate(schedule(seed)):
         if outcome.kills.total() >= kills:
             break
-        land(next(coming, None), landing)
-        if name in POINTS and POINTS[name].run != "stream" and not (lake / FRAMES.path).exists():
+        if is_drained or run % _RUNS_A_PIECE == 0:
+            land(next(coming, None), landing)
+        is_stream = name not in POINTS or POINTS[name].run == "stream"
+        if not is_stream and not (lake / FRAMES.path).exists():
             continue
         code, workers = run_victim(name, nth, landing, lake)
+        is_drained = code == 0 and is_stream
         outcome.kills[name] += workers if name == WORKER else int(code == -signal.SIGKILL)
         print(
-            f"{time.monotonic() - began:6.0f} s  {outcome.kills.total():3} of {kills}  {name} ({nth}): "
+            f"seed {seed}  {time.monotonic() - began:6.0f} s  {outcome.kills.total():3} of {kills}  {name} ({nth}): "
             f"{'killed' if code else f'{workers} workers killed' if name == WORKER else 'was not reached'}",
             flush=True,
         )
@@ -146,10 +167,10 @@ def land(piece: Path | None, landing: Path) -> None:
 def compare(lake: Path, undisturbed: Path, outcome: Outcome) -> None:
     """Note every row that one lake has and the other has not, or more often; and what the job has noted twice."""
     for table in DATA:
-        held, wanted = (Counter(map(repr, rows(place, table))) for place in (lake, undisturbed))
+        found, right = rows(lake, table), rows(undisturbed, table)
+        held, wanted = Counter(map(repr, found)), Counter(map(repr, right))
         keys, wanted_keys = (
-            Counter(repr([row[name] for name in table.key]) for row in rows(place, table))
-            for place in (lake, undisturbed)
+            Counter(repr([row[name] for name in table.key]) for row in place) for place in (found, right)
         )
         outcome.compared += wanted.total()
         for note, count in (
@@ -165,20 +186,33 @@ def compare(lake: Path, undisturbed: Path, outcome: Outcome) -> None:
             outcome.duplicated[table.full_name] = twice
 
 
+def run_side_by_side(kills: int, seed: int, jobs: int, folder: Path) -> Outcome:
+    """Divide the kills among ``jobs`` campaigns, the first of this seed, each other of the next one."""
+    shares = [kills // jobs + (number < kills % jobs) for number in range(jobs)]
+    outcome = Outcome()
+    with ThreadPoolExecutor(jobs) as pool:
+        places = [folder / str(number) for number in range(jobs)]
+        for one in pool.map(run_campaign, shares, itertools.count(seed), places):
+            outcome.add(one)
+    return outcome
+
+
 def main() -> int:
     """Print what was killed and what came of it. Returns 1 if a row is not as it should be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=52)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="campaigns side by side, of this seed and the next ones")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wirelake-faults-") as folder:
-        outcome = run_campaign(chosen.kills, chosen.seed, Path(folder))
+        outcome = run_side_by_side(chosen.kills, chosen.seed, chosen.jobs, Path(folder))
     print(f"\n{outcome.kills.total()} kills (seed {chosen.seed}):")
     for name in (*POINTS, ANY_MOMENT, WORKER):
         print(f"  {outcome.kills[name]:3}  {name}")
     print(f"compared {outcome.compared} rows of {len(DATA)} tables with an undisturbed run:")
     print(f"  lost {outcome.lost or 0}, duplicated {outcome.duplicated or 0}, otherwise wrong {outcome.differing or 0}")
-    missed = [name for name in POINTS if not outcome.kills[name]] if chosen.kills >= 2 * len(POINTS) else []
+    is_long = chosen.kills >= 2 * len(POINTS) * chosen.jobs
+    missed = [name for name in POINTS if not outcome.kills[name]] if is_long else []
     if missed:
         print(f"  never reached: {', '.join(missed)}")
     return 0 if outcome.is_good and not missed else 1

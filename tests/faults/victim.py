@@ -32,6 +32,8 @@ SESSION = {
     "spark.master": "local[2,4]",  # a task whose worker died is tried again, as on a cluster
 }
 KILLED = "a worker was killed"
+_DAEMON = b"\0-m\0pipeline.streaming.worker_daemon\0"
+"""On its command line, and on those of its workers; the JVM's own names it otherwise."""
 
 
 class Point(NamedTuple):
@@ -112,12 +114,15 @@ def kill_workers(times: int) -> None:
 
 
 def _busy_workers() -> list[int]:
-    """Processes that ``pyspark.daemon`` of our JVM forked, and that compute right now."""
+    """Processes that the daemon of our JVM's Python workers forked, and that compute right now.
+
+    They have the daemon's command line. A child of the JVM that is yet to become the daemon has the JVM's.
+    """
     parents, running = {}, set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-            is_python = b"pyspark" in stat.with_name("cmdline").read_bytes()
+            is_python = _DAEMON in stat.with_name("cmdline").read_bytes()
         except OSError:  # it has ended meanwhile
             continue
         if is_python:
@@ -125,8 +130,7 @@ def _busy_workers() -> list[int]:
             if fields[0] == "R":
                 running.add(int(stat.parent.name))
     ours = {pid for pid, parent in parents.items() if _descends(pid, os.getpid())}
-    # Workers are children of the daemon, which is a Python process of Spark itself.
-    return [pid for pid in running & ours if parents[pid] in parents and parents[pid] != os.getpid()]
+    return [pid for pid in running & ours if parents[pid] in parents]
 
 
 def _descends(pid: int, ancestor: int) -> bool:
