@@ -133,13 +133,14 @@ def run_campaign(kills: int, seed: int, folder: Path, samples: Sequence[str] = S
     for run, (name, nth) in enumerate(schedule(seed)):
         if outcome.kills.total() >= kills:
             break
-        if is_drained or run % _RUNS_A_PIECE == 0:
+        kind = POINTS[name].run if name in POINTS else "stream"
+        if kind == "stream" and (is_drained or run % _RUNS_A_PIECE == 0):
             land(next(coming, None), landing)
-        is_stream = name not in POINTS or POINTS[name].run == "stream"
-        if not is_stream and not (lake / FRAMES.path).exists():
+        if kind != "stream" and not (lake / FRAMES.path).exists():
             continue
         code, workers = run_victim(name, nth, landing, lake)
-        is_drained = code == 0 and is_stream
+        if kind in ("stream", "begin anew"):
+            is_drained = code == 0
         outcome.kills[name] += workers if name == WORKER else int(code == -signal.SIGKILL)
         print(
             f"seed {seed}  {time.monotonic() - began:6.0f} s  {outcome.kills.total():3} of {kills}  {name} ({nth}): "

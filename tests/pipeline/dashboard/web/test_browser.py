@@ -16,6 +16,8 @@ from tests.requirements import require_browser, require_streamlit
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
+pytestmark = pytest.mark.spark  # its lake is made by the job
+
 _PATIENCE_SECONDS = 60
 _ALONE = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
