@@ -16,6 +16,7 @@ FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
 KILLS ?= 52
+JOBS ?= 1
 RUNS ?= 1000
 
 .PHONY: help setup demo test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
@@ -97,8 +98,8 @@ loss: setup ## Harm captures and compare what the agent makes of them (make loss
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2
 	@$(PYTHON_IN) -m tests.hostile.loss --seeds $(SEEDS) --jobs 2 --protocol mongodb
 
-faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1)
-	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED)
+faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1 JOBS=2)
+	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED) --jobs $(JOBS)
 
 endings: setup ## Run each command that needs no JVM again and again (make endings RUNS=1000)
 	@$(PYTHON_IN) -m tests.faults.endings --runs $(RUNS)

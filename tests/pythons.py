@@ -19,6 +19,7 @@ from tests.requirements import ROOT
 from tests.wheel import WheelError, build_wheel, copy_tests, demand_installed, run_python, run_uv
 
 QUICK = ("tests/decoder", "tests/pipeline/capture", "tests/pipeline/commands", "tests/pipeline/dashboard")
+_SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
 _MARKS = "not spark and not broker and not java and not proof and not airflow"
 
 
@@ -53,7 +54,7 @@ def run_version(python: Path, wheel: Path, folder: Path, tests: Sequence[str]) -
     jars = run_python(installed, folder, "-c", "from pipeline.setup.jars import install_jars; install_jars()")
     if jars.returncode:
         raise WheelError(jars.stderr)
-    done = run_python(installed, folder / "checkout", "-m", "pytest", "-q", "-m", _MARKS, *tests)
+    done = run_python(installed, folder / "checkout", "-m", "pytest", "-q", *_SIDE_BY_SIDE, "-m", _MARKS, *tests)
     lines = done.stdout.rstrip().splitlines()
     short = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return done.returncode == 0, "\n".join([*short, *lines[-1:], *done.stderr.splitlines()[-3:]])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,13 @@ def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert outcome.kills == dict(points[:2]) | {"exchanges: after an append": 1, "gold: before the timeline": 1}
     assert outcome.compared > 1000
     assert outcome.is_good, outcome
+
+
+def test_what_is_wrong_in_one_of_two_lakes_is_told() -> None:
+    outcome = Outcome(Counter(first=2), compared=10)
+    outcome.add(Outcome(Counter(first=1, second=1), compared=5, lost={"gold.findings": 1}))
+    assert outcome == Outcome(Counter(first=3, second=1), compared=15, lost={"gold.findings": 1})
+    assert not outcome.is_good
 
 
 def test_a_running_stream_does_what_is_asked_and_ends_well_when_it_is_terminated(
