@@ -10,15 +10,17 @@ from urllib.parse import parse_qs
 
 import pytest
 
+import pipeline
 from pipeline.tables import COPIES, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
 from tests.pipeline.rows import write
-from tests.requirements import ROOT, require_streamlit
+from tests.requirements import require_streamlit
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
-_SCRIPT = ROOT / "pipeline" / "dashboard" / "web" / "app.py"
+_SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
+"""Of the package that is imported: an installed one does not lie beside the tests."""
 PAGES = ("findings", "partitions", "transactions", "clients", "latency", "exchanges", "query")
 
 
