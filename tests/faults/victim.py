@@ -7,6 +7,7 @@ Python worker of Spark is killed instead, so many times in one run; the job must
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import random
 import shutil
@@ -81,18 +82,17 @@ def kill_everything() -> None:
 
 
 def kill_at(point: Point, nth: int) -> None:
-    """Let the ``nth`` call of a point's function kill us."""
+    """Let the ``nth`` call of a point's function kill us; calls may run side by side."""
     module = importlib.import_module(f"pipeline.streaming.{point.module}")
     real: Callable[..., Any] = getattr(module, point.function)
-    calls = 0
+    calls = itertools.count(1)
 
     def fatal(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == nth and not point.is_after:
+        number = next(calls)
+        if number == nth and not point.is_after:
             kill_everything()
         result = real(*args, **kwargs)
-        if calls == nth:
+        if number == nth:
             kill_everything()
         return result
 
