@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -120,11 +121,25 @@ class ObjectStore:
 
     def write(self, files: Sequence[tuple[str, bytes]]) -> None:
         """See Store.write. Not closed after an error: closing is what makes an upload an object."""
+        visible: list[str] = []
         try:
             for path, content in files:
                 target = self._filesystem.open_output_stream(f"{self._root}/{path}")
                 target.write(content)
                 target.close()
+                visible.append(path)
+        except (OSError, pa.ArrowException) as error:
+            with suppress(LandingError):  # the store may not answer, or not let us: nobody must grant that right
+                self._withdraw(visible, files[len(visible)][0])
+            raise self._error(error) from error
+
+    def _withdraw(self, announcing: Sequence[str], announced: str) -> None:
+        """Remove objects that announce another, unless that has appeared though the store said it had not."""
+        if self.size(announced) is not None:
+            return
+        try:
+            for path in announcing:
+                self._filesystem.delete_file(f"{self._root}/{path}")
         except (OSError, pa.ArrowException) as error:
             raise self._error(error) from error
 

@@ -32,7 +32,8 @@ class Store(Protocol):
     def write(self, files: Sequence[tuple[str, bytes]]) -> None:
         """Make files (path, content) visible in this order, each whole and durable.
 
-        May be repeated after an error: what is there by then is replaced by the same content.
+        After an error those that did appear are removed again, as far as the place allows: the first announce the last.
+        May be repeated then: what is there is replaced by the same content.
         """
 
     def clear_stale(self, agent_id: str) -> None:
@@ -97,6 +98,7 @@ class LocalStore:
     def write(self, files: Sequence[tuple[str, bytes]]) -> None:
         """See Store.write: no file gets its name before all are on the disk."""
         staged: list[tuple[Path, Path]] = []
+        visible: list[Path] = []
         try:
             for path, content in files:
                 target = self._root / path
@@ -109,8 +111,12 @@ class LocalStore:
             for source, target in staged:
                 self._make(target.parent)
                 source.replace(target)
+                visible.append(target)
                 _sync(target.parent)
         except OSError as error:
+            if len(visible) < len(files):
+                for target in visible:
+                    _remove(target)
             raise self._error(error) from error
         finally:
             for source, _ in staged:

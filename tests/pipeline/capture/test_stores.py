@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 
-from pipeline.capture.object_stores import open_store
+from pipeline.capture.object_stores import ObjectStore, open_store
 from pipeline.capture.reading import read_capture
 from pipeline.capture.stores import STAGING, LandingError, LocalStore, Store
 from tests.pipeline.capture.s3 import S3, SECRET_KEY
@@ -123,6 +124,22 @@ def test_what_was_announced_but_never_appeared_is_withdrawn(tmp_path):
     store.write([(place, b"it appeared")])
     store.clear_stale("a")
     assert everything(tmp_path) == [f"_manifest/{name}.json", place]
+
+
+@pytest.mark.parametrize("kind", ["directory", "objects"])
+def test_a_manifest_does_not_stay_if_its_file_cannot_appear(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zone" / "_manifest").mkdir(parents=True)
+    (tmp_path / "zone" / "date=2023-11-15").write_text("in the way")
+    store = LocalStore(tmp_path / "zone") if kind == "directory" else ObjectStore(LocalFileSystem(), "zone", "zone")
+    files = [("_manifest/a.json", b"{}"), ("date=2023-11-15/a.parquet", b"1")]
+    with pytest.raises(LandingError):
+        store.write(files)
+    assert everything(tmp_path / "zone") == ["date=2023-11-15"]
+    (tmp_path / "zone" / "date=2023-11-15").unlink()
+    (tmp_path / "zone" / "date=2023-11-15").mkdir()
+    store.write(files)
+    assert contents(tmp_path / "zone") == dict(files)
 
 
 def test_only_what_dead_processes_of_the_same_agent_left_is_cleared(tmp_path):
