@@ -5,8 +5,8 @@ What is set aside stays where it lies and is not read again under this name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
@@ -14,23 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.manifests import (
-    MOST_BYTES,
-    Kind,
-    Manifest,
-    agent_of,
-    contents,
-    manifest_place,
-    parsed,
-    sizes_of,
-)
+from pipeline.streaming.manifests import Kind, Manifest, agent_of, manifest_place, parsed
 from pipeline.streaming.new_files import NewFile, read_files
+from pipeline.streaming.zone_files import MOST_BYTES, MOST_MANIFEST_BYTES, arrow_reads, contents, sizes_of
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
 COLUMNS: dict[Kind, Sequence[Column]] = {"frames": LANDING_COLUMNS, "gaps": GAP_LANDING_COLUMNS}
-
-_MOST_BYTES = 1 << 30
-"""The largest file whose digest is taken: a task holds it in memory. No agent writes a tenth of it."""
 
 _HOLDS: dict[Kind, dict[str, str]] = {
     "frames": {"direction": "direction IN ('request', 'response')", "protocol": "protocol IN ('kafka', 'mongodb')"},
@@ -65,13 +54,11 @@ class Checked:
     """The files of a batch.
 
     Attributes:
-        listed: they are what their manifests say, with the rows told there.
-        unlisted: they have none.
+        good: files that may be read, with the manifest that they fit; None: they have none.
         set_aside: not to be read.
     """
 
-    listed: tuple[NewFile, ...]
-    unlisted: tuple[NewFile, ...]
+    good: dict[NewFile, Manifest | None]
     set_aside: tuple[SetAside, ...]
 
 
@@ -97,40 +84,41 @@ def check_files(
         files: of the batch.
         manifests_required: set aside what has none.
     """
-    listed: list[NewFile] = []
-    unlisted: list[NewFile] = []
+    good: dict[NewFile, Manifest | None] = {}
     aside: list[SetAside] = []
     files = list(files)
     paths = [unquote(file.uri) for file in files]
     manifests = [f"{root}/{manifest_place(kind, name_of(file))}" for file in files]
     sizes = sizes_of(spark, [*paths, *manifests])
     pairs = list(zip(files, paths, manifests, sizes[: len(files)], sizes[len(files) :], strict=True))
-    wanted = [
-        path
-        for _, file, manifest, size, manifest_size in pairs
-        if size is not None and size <= _MOST_BYTES and manifest_size is not None and manifest_size <= MOST_BYTES
-        for path in (manifest, file)
-    ]
-    read = contents(spark, wanted)
+    listed = [(path, size) for _, path, _, size, manifest_size in pairs if manifest_size is not None]
+    wanted = {path for path, size in listed if size is not None and size <= MOST_BYTES}
+    told_of = {place for _, _, place, _, size in pairs if size is not None and size <= MOST_MANIFEST_BYTES}
+    read = contents(spark, wanted | told_of)
     for file, path, manifest_path, size, manifest_size in pairs:
         told, _ = read.get(manifest_path, (None, ""))
-        _, digest = read.get(path, (None, ""))
         manifest = parsed(told, place_in_zone(file, kind)) if told is not None else None
-        if size is None:
-            aside.append(SetAside(file, "lost", "was deleted before it was read", manifest))
+        if size is None or (path in wanted and path not in read):
+            aside.append(_deleted(file, manifest))
         elif manifest_size is None and manifests_required:
             aside.append(SetAside(file, "unlisted", "has no manifest, which the settings demand"))
         elif manifest_size is None:
-            unlisted.append(file)
-        elif (fault := _fault(size, digest, manifest)) is not None:
+            good[file] = None
+        elif (fault := _fault(size, read.get(path, (None, ""))[1], manifest)) is not None:
             aside.append(SetAside(file, "damaged", fault, manifest))
-        elif manifest is not None:
-            listed.append(replace(file, rows=manifest.rows))
-    return Checked(tuple(listed), tuple(unlisted), tuple(aside))
+        else:
+            good[file] = manifest
+    return Checked(good, tuple(aside))
+
+
+def _deleted(file: NewFile, manifest: Manifest | None) -> SetAside:
+    return SetAside(file, "lost", "was deleted before it was read", manifest)
 
 
 def _fault(size: int, digest: str, manifest: Manifest | None) -> str | None:
     """What is wrong with a file that has a manifest; None: nothing."""
+    if size > MOST_BYTES:
+        return f"has {size} bytes, and none of more than {MOST_BYTES} is checked: no agent writes such"
     if manifest is None:
         return "has a manifest that is not its own, or cannot be read"
     if size != manifest.size:
@@ -138,29 +126,57 @@ def _fault(size: int, digest: str, manifest: Manifest | None) -> str | None:
     return None if digest == manifest.sha256 else "has another content than its manifest says (SHA-256)"
 
 
-def unreadable(spark: SparkSession, kind: Kind, files: Iterable[NewFile]) -> list[SetAside]:
-    """Those that are no landing files, found by reading each one whole. For when a batch failed.
+def unreadable(spark: SparkSession, kind: Kind, files: Mapping[NewFile, Manifest | None]) -> list[SetAside]:
+    """Those of a batch that failed that must not be read, found by reading each one whole.
+
+    Set aside are: a file that is gone (``lost``), one that has changed since it was checked (``damaged``), and one that
+    cannot be read, or has rows that no agent writes (``unreadable``). A file that still fits its manifest, which Spark
+    fails to read and Arrow reads, is not to blame: the storage or Spark is, so the failure is raised.
+
+    Args:
+        spark: the session.
+        kind: of the files.
+        files: those that were found good, with their manifests.
 
     Raises:
-        PySparkException, Py4JError: one cannot be read for now (rights, network), whatever it holds.
+        OSError, PySparkException, Py4JError: a file cannot be read for now (rights, network, a worker that died),
+            whatever it holds.
     """
-    return [SetAside(file, "unreadable", fault) for file in files if (fault := _content_fault(spark, kind, file))]
+    found = (_judged(spark, kind, file, manifest) for file, manifest in files.items())
+    return [one for one in found if one is not None]
 
 
-def _content_fault(spark: SparkSession, kind: Kind, file: NewFile) -> str | None:
+def _judged(spark: SparkSession, kind: Kind, file: NewFile, manifest: Manifest | None) -> SetAside | None:
+    try:
+        fault = _fault_of_rows(spark, kind, file)
+    except (PySparkException, Py4JError):
+        path = unquote(file.uri)
+        if sizes_of(spark, [path])[0] is None:
+            return _deleted(file, manifest)
+        fault = "cannot be read as Parquet with the columns of the landing zone"
+        if manifest is not None:
+            read = contents(spark, [path]).get(path)
+            if read is None:
+                return _deleted(file, manifest)
+            if read[1] != manifest.sha256:
+                return SetAside(file, "damaged", "has changed while it was read", manifest)
+            if arrow_reads(spark, path, COLUMNS[kind]):
+                raise
+    return SetAside(file, "unreadable", fault, manifest) if fault is not None else None
+
+
+def _fault_of_rows(spark: SparkSession, kind: Kind, file: NewFile) -> str | None:
     columns = COLUMNS[kind]
     required = [column.name for column in columns if not column.nullable]
-    try:
-        rows = read_files(spark, [file], columns)
-        row = rows.agg(
+    row = (
+        read_files(spark, [file], columns)
+        .agg(
             *(F.count_if(F.col(name).isNull()).alias(f"without {name}") for name in required),
             *(F.count_if(F.expr(f"NOT ({rule})")).alias(f"wrong {name}") for name, rule in _HOLDS[kind].items()),
             F.bit_xor(F.xxhash64(*(column.name for column in columns))),  # each page is decoded
-        ).collect()[0]
-    except (PySparkException, Py4JError):
-        if (file.size or 0) <= _MOST_BYTES and not contents(spark, [unquote(file.uri)]):
-            return "was deleted while it was read"
-        return "cannot be read as Parquet with the columns of the landing zone"
+        )
+        .collect()[0]
+    )
     for name in required:
         if row[f"without {name}"]:
             return f"has rows without {name}"

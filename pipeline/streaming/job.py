@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -32,12 +32,13 @@ from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.backfill import backfill_days
 from pipeline.streaming.checkpoints import renew_checkpoints
 from pipeline.streaming.erasure import check_names
+from pipeline.streaming.intake import InHand
 from pipeline.streaming.lake import Lake, create_tables
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.lock import job_lock
 from pipeline.streaming.maintenance import maintain_tables
-from pipeline.streaming.queries import Progress, Queries, StreamError, StreamSummary, told_as
+from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
 from pipeline.streaming.requests import Backfill, Maintenance, RefusedError, is_asked, open_for_requests, perform, serve
 from pipeline.streaming.session import build_session
 from pipeline.tables import FRAMES
@@ -51,9 +52,10 @@ class _Job:
     spark: SparkSession
     lake: Lake
     settings: StreamSettings
+    in_hand: InHand = field(default_factory=InHand)
 
     def queries(self, summary: StreamSummary, progress: Progress, *, once: bool) -> Queries:
-        return Queries(self.spark, self.lake, self.settings, once, progress, summary)
+        return Queries(self.spark, self.lake, self.settings, once, progress, summary, self.in_hand)
 
     def drain(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
@@ -62,8 +64,9 @@ class _Job:
         queries = self.queries(summary, progress, once=True)
         ledger = Ledger(self.spark, queries.intake(landing))
         landed, derived = queries.of_landing(landing), queries.of_bronze()
-        for step in (*(partial(queries.run, start, is_enough=is_enough) for start in landed), partial(_look, ledger),
-                     *(partial(queries.run, start, is_enough=is_enough) for start in derived)):  # fmt: skip
+        steps: list[Callable[[], None]] = [partial(queries.run, start, is_enough=is_enough) for start in landed]
+        steps += [ledger.look, *(partial(queries.run, start, is_enough=is_enough) for start in derived)]
+        for step in steps:
             if not is_enough():
                 step()
 
@@ -74,7 +77,7 @@ class _Job:
         ledger = Ledger(self.spark, self.queries(summary, progress, once=False).intake(landing))
 
         def must_end() -> bool:
-            _look(ledger, only_if_due=True)
+            ledger.look_if_due()
             return is_enough() or is_asked(self.lake)
 
         while not is_enough():
@@ -220,11 +223,6 @@ def _perform(
         job.do(asked, say)
 
     perform(place, request, do, progress)
-
-
-def _look(ledger: Ledger, *, only_if_due: bool = False) -> None:
-    with told_as(StreamError, "the search for landing files that are gone"):
-        (ledger.look_if_due if only_if_due else ledger.look)()
 
 
 @contextmanager

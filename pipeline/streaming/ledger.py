@@ -7,14 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.checked_files import SetAside
 from pipeline.streaming.intake import Intake, record
 from pipeline.streaming.lake import read_table
-from pipeline.streaming.manifests import Kind, contents, manifest_place, names_in, parsed, place_of, sizes_of
+from pipeline.streaming.manifests import Kind, manifest_place, parsed, place_of
 from pipeline.streaming.new_files import NewFile
+from pipeline.streaming.queries import cause_of
+from pipeline.streaming.zone_files import contents, names_in, sizes_of
 from pipeline.tables import LANDING_FILES
 
 LOOK_EVERY_S = 60.0
@@ -42,25 +46,37 @@ class Ledger:
         self._spark = spark
         self._intake = intake
         self._settled: dict[Kind, set[str]] = {kind: set() for kind in get_args(Kind)}
-        self._looked = 0.0
+        self._failures: set[str] = set()
+        # A batch that is replayed at the start names its files before the first look (in_hand).
+        self._looked = time.monotonic()
 
     def look_if_due(self) -> None:
-        """As :meth:`look`, if the last time is long enough ago."""
+        """As :meth:`look`, if the last time, or the begin, is long enough ago."""
         if time.monotonic() - self._looked >= LOOK_EVERY_S:
             self.look()
 
     def look(self) -> None:
         """Tell of each file that is missed: a sentence, a row in ``bronze.gaps`` and one in ``ops.landing_files``.
 
-        Repeating it changes nothing. No other process and no other thread may do it at the same time.
+        Repeating it changes nothing. No other process and no other thread may do it at the same time. A look that fails
+        (network, rights) is told once for each kind of failure; the next one does the rest.
         """
-        for kind in get_args(Kind):
-            self._look(kind)
+        try:
+            for kind in get_args(Kind):
+                self._look(kind)
+        except (PySparkException, Py4JError, OSError) as error:
+            cause = cause_of(error)
+            if (what := cause.partition(": ")[0]) not in self._failures:
+                self._failures.add(what)
+                self._intake.progress(
+                    f"error: landing files that are gone could not be looked for: {cause}. The next look tries again"
+                )
         self._looked = time.monotonic()
 
     def _look(self, kind: Kind) -> None:
+        in_hand = self._intake.in_hand.names(kind)  # first: a batch that ends meanwhile has noted them
         published = self._names(kind, 0)
-        missing = published - self._names(kind, 1) - self._settled[kind]
+        missing = published - self._names(kind, 1) - self._settled[kind] - in_hand
         if missing:
             self._settled[kind] |= missing & self._read(kind)
             missing -= self._settled[kind]

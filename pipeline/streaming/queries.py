@@ -22,7 +22,7 @@ from pipeline.streaming.batches import record_progress, write_exchanges
 from pipeline.streaming.exchanges import HALF_COLUMNS
 from pipeline.streaming.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.gold import gold_news, write_gold
-from pipeline.streaming.intake import Intake
+from pipeline.streaming.intake import InHand, Intake
 from pipeline.streaming.lake import Lake
 from pipeline.streaming.landing import Landing
 from pipeline.streaming.new_files import names_alone, new_files, read_files
@@ -99,6 +99,7 @@ class Queries:
     once: bool
     progress: Progress
     summary: StreamSummary
+    in_hand: InHand = field(default_factory=InHand)
     gate: Gate = field(default_factory=Gate)
 
     def _start(self, name: str, source: DataFrame, step: Step, every: float | None = None) -> StreamingQuery:
@@ -148,7 +149,7 @@ class Queries:
 
     def intake(self, landing: Landing) -> Intake:
         """What takes landing files into bronze."""
-        return Intake(landing.root, self.lake, self.settings, self.progress)
+        return Intake(landing.root, self.lake, self.settings, self.progress, self.in_hand)
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""
@@ -205,7 +206,7 @@ class Queries:
             for query in queries:
                 if (error := query.exception()) is not None and _ClosedError.__name__ not in str(error):
                     raise StreamError(
-                        f"the query `{query.name}` stopped: {_cause(error)}\n"
+                        f"the query `{query.name}` stopped: {cause_of(error)}\n"
                         "Mend the cause and run again: it goes on where it stopped."
                     ) from error
         finally:
@@ -229,17 +230,17 @@ def told_as(kind: type[UserError], what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise kind(f"{what} stopped: {_cause(error)}\nMend the cause and ask again: it does the rest.") from error
+        raise kind(f"{what} stopped: {cause_of(error)}\nMend the cause and ask again: it does the rest.") from error
 
 
 def _failed(queries: Sequence[StreamingQuery]) -> bool:
     return any(query.exception() is not None for query in queries)
 
 
-def _cause(error: Exception) -> str:
-    """The line of the error that says what happened, without Java's and Python's stack traces, and the file if any."""
+def cause_of(error: Exception) -> str:
+    """The line of an error that says what happened, without Java's and Python's stack traces, and the file if any."""
     text = str(error).split("=== Streaming Query ===")[0]
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]  # as Py4J begins what Java says
     named = [line for line in lines if _NAMES_ERROR.match(line)]
     cause = named[-1] if named else next((line for line in lines if line), "no reason given")
     file = _NAMES_FILE.search(text)

@@ -14,7 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.lake import Lake, holds, read_table
+from pipeline.streaming.lake import Lake, holds, read_table, snapshot
 from pipeline.tables import Table
 
 _EPOCH = datetime(1970, 1, 1)
@@ -58,15 +58,28 @@ def append(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None) -> N
     writer.save(lake.path(table))
 
 
+def is_appended(spark: SparkSession, lake: Lake, table: Table, batch: Batch) -> bool:
+    """Whether an earlier try of ``batch`` has appended its rows to ``table``. Costs only where it may be a repeat."""
+    if not batch.may_repeat:
+        return False
+    version = snapshot(spark, lake, table).transactions().get(batch.app_id(table))
+    return bool(version.isDefined() and version.get() >= batch.number)
+
+
 def note(frame: DataFrame, lake: Lake, table: Table, batch: Batch) -> None:
     """Append rows that carry their batch (``checkpoint``, ``batch_id``), unless the table has those of this batch.
 
     Looking costs something only where a batch may be a replay. A transaction id would have Delta read the table's log
     anew for each, which takes longer than writing a row.
     """
-    its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
-    if not (batch.may_repeat and holds(frame.sparkSession, lake, table, its)):
+    if not is_noted(frame.sparkSession, lake, table, batch):
         append(frame, lake, table, None)
+
+
+def is_noted(spark: SparkSession, lake: Lake, table: Table, batch: Batch) -> bool:
+    """Whether an earlier try of ``batch`` has left its notes in ``table``."""
+    its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
+    return batch.may_repeat and holds(spark, lake, table, its)
 
 
 def overwrite(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None = None) -> None:

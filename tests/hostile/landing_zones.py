@@ -1,0 +1,43 @@
+"""What tests of landing files that are not as they should be share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from pipeline.settings import StreamSettings
+from pipeline.streaming.lake import Lake, create_tables
+from pipeline.streaming.landing import Landing
+from pipeline.streaming.ledger import Ledger
+from pipeline.streaming.queries import Queries, StreamSummary
+from pipeline.tables import FRAMES
+
+
+def cut_off(file: Path) -> None:
+    """Leave its end out."""
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def manifest_of(file: Path) -> Path:
+    """Where the manifest of a file of frames lies."""
+    return file.parent.parent / "_manifest" / f"{file.stem}.json"
+
+
+def take_in(spark: SparkSession, zone: Path, lake: Path, settings: StreamSettings | None = None) -> list[str]:
+    """Take in what has landed; the errors that were said."""
+    said: list[str] = []
+    place = Lake.at(lake)
+    create_tables(spark, place)
+    queries = Queries(spark, place, settings or StreamSettings(), True, said.append, StreamSummary())
+    for start in queries.of_landing(Landing.at(zone)):
+        queries.run(start)
+    Ledger(spark, queries.intake(Landing.at(zone))).look()
+    return [line for line in said if line.startswith("error")]
+
+
+def keys_of(file: Path) -> set[tuple[object, ...]]:
+    """The keys of the frames in a landing file."""
+    table = pq.ParquetFile(file).read(columns=list(FRAMES.key))
+    return {tuple(row[name] for name in FRAMES.key) for row in table.to_pylist()}
