@@ -199,7 +199,29 @@ _READY = _Ready()
 
 
 def _zstd(data: bytes, size: int) -> bytes:
-    return _zstd_of_known_size(data, size) or _zstd_stream(data, size)
+    content = _zstd_of_known_size(data, size) or _zstd_stream(data, size)
+    if (end := _end_of_zstd(data)) != len(data):
+        detail = f"{len(data) - end} bytes follow the zstd frame"
+        raise DecodeError(ErrorCode.DECOMPRESSION_FAILED, COMPRESSED_AT, detail)
+    return content
+
+
+def _end_of_zstd(data: bytes) -> int:
+    """Where the one frame ends (RFC 8878, 3.1.1). What stands behind it nobody reads: it may be anything.
+
+    Raises:
+        ZstdError: it does not begin with a frame of data.
+    """
+    if not data.startswith(zstandard.FRAME_HEADER):
+        raise zstandard.ZstdError("no zstd frame")
+    at, is_last = zstandard.frame_header_size(data), 0
+    while not is_last and at < len(data):
+        block = int.from_bytes(data[at : at + 3], "little")
+        is_last, is_repeated, size = block & 1, block >> 1 & 3 == 1, block >> 3
+        if is_repeated and not size:
+            raise zstandard.ZstdError("a zstd block repeats a byte not once")  # it would be one that nobody reads
+        at += 3 + (1 if is_repeated else size)
+    return at + 4 * zstandard.get_frame_parameters(data).has_checksum
 
 
 def _zstd_of_known_size(data: bytes, size: int) -> bytes | None:

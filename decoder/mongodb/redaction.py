@@ -60,7 +60,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         opened = open_message(frame.frame)
     except DecodeError:
         return _without_tail(frame, 0)
-    if opened.outline is None:
+    if opened.outline is None or HEADER_BYTES <= opened.header.length < len(frame.frame):
         return _unopened(frame, opened)
     budget = opened.budget()
     cleaned = _Cleaning(frame, opened, field_hash, budget).run()
@@ -77,7 +77,9 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 
 
 def _unopened(frame: Frame, opened: Opened) -> Frame:
-    """A message of an opcode that is not known, or that cannot be decompressed."""
+    """A message of an opcode that is not known, that cannot be decompressed, or that has more bytes than it says."""
+    if opened.outline is not None:
+        return _without_tail(frame, HEADER_BYTES)
     if opened.compression is not None:
         cut = _without_tail(frame, COMPRESSED_AT)
         if cut is frame or not opened.compression.compressor_id & STORED:

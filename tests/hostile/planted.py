@@ -19,7 +19,7 @@ from decoder.model import Direction, Frame, FrameFlags, Message
 from decoder.mongodb.compression import COMPRESSED_AT
 from decoder.mongodb.messages import open_message
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
-from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED
+from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_REPLY
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
 from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD, SECRET
@@ -38,8 +38,11 @@ _NAMES = frozenset({
     "db",
 })  # fmt: skip
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
+_NUMBERS_OF_REPLY = 20
+"""Bytes of numbers that an OP_REPLY begins with."""
 _ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])
-_CREDENTIAL_KEYS = frozenset({"payload", "pwd", "speculativeAuthenticate", "credentials", "nonce"})
+_CREDENTIAL_KEYS = frozenset({"pwd", "speculativeAuthenticate", "credentials", "nonce"})
+"""What makes a secret of all that stands under it; ``payload`` is one only in a command that no mutation misspelt."""
 
 
 def needles(unit: bytes) -> tuple[bytes, ...]:
@@ -188,12 +191,14 @@ def is_mongodb_leak(stored: Frame) -> bool:
     wanted = CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES
     paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
     if is_full:  # what a mutation made another command is payload
-        return _is_credential(message, stored) or any(_CREDENTIAL_KEYS & set(path) for path in paths)
+        keys = _CREDENTIAL_KEYS if stored.direction == "response" else _CREDENTIAL_KEYS - {"nonce"}
+        return _is_credential(message, stored) or any(keys & set(path) for path in paths)
     if paths:
         return True
     data = plain_of(stored.frame)
     is_in_body = any(_paths_with(message.body, wanted))
-    return not is_in_body and not all(_is_in_key(data, at) for at in _places(data, wanted))
+    numbers = _NUMBERS_OF_REPLY if message.header.get("opCode") == OP_REPLY else 0  # a mutation may move it into one
+    return not is_in_body and not all(at < numbers or _is_in_key(data, at) for at in _places(data, wanted))
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:

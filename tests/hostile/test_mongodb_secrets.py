@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.model import Direction, FrameFlags, PayloadPolicy
-from decoder.mongodb.messages import open_message
+from decoder.mongodb.messages import decode_message, open_message
 from decoder.mongodb.peek import peek_request
 from tests.canaries import canary, seen_in, traces
 from tests.decoder.mongodb.build import (
@@ -341,3 +341,26 @@ def test_any_nesting_of_wrappers(source: random.Random):
     data = compressed(plain, how) if how else plain
     for policy in POLICIES:
         check(data, direction, policy, document)
+
+
+BEHIND = b"\x02pwd\0\x07\0\0\0S3cret\0"
+
+
+@pytest.mark.parametrize("compressor", ["zstd", "zlib", "snappy"])
+@pytest.mark.parametrize("policy", ["full", "lengths", "hash", "none"])
+def test_what_stands_behind_compressed_bytes_does_not_stay(compressor, policy):
+    """A forged message may swallow what follows it: nobody decompresses that."""
+    message = bytearray(compressed(command({"ping": 1}), compressor) + BEHIND)
+    message[:4] = len(message).to_bytes(4, "little")
+    assert decode_message(bytes(message), "request").status == "malformed"
+    stored = landed(bytes(message), "request", policy)
+    assert b"S3cret" not in stored.frame
+    assert len(stored.frame) == len(message)
+
+
+@pytest.mark.parametrize("compressor", ["zstd", "zlib", "snappy", None])
+@pytest.mark.parametrize("policy", ["full", "lengths", "hash", "none"])
+def test_what_stands_behind_the_end_of_a_message_does_not_stay(compressor, policy):
+    message = command({"ping": 1}) if compressor is None else compressed(command({"ping": 1}), compressor)
+    stored = landed(message + BEHIND, "request", policy)
+    assert b"S3cret" not in stored.frame
