@@ -87,9 +87,8 @@ def uuid_text(data: bytes, start: int) -> str:
 BATCH_UNITS = 10
 """What summing up a record batch takes."""
 
-
-FIELD_UNITS = 2
-"""Work (see decoder.work) that a field takes."""
+FIELD_UNITS, FIELDS_OF_TAG = 2, 2
+"""Work (see decoder.work) that a field takes; as much as so many fields takes a tag that nobody knows."""
 
 
 class BodyReader:
@@ -333,6 +332,7 @@ class BodyReader:
             into.pop(name, None)
 
     def _unknown_tag(self, tag: int, size: int, start: int, into: dict[str, Any]) -> None:
+        self._fields += FIELDS_OF_TAG
         content = self._cursor.take(size, f"tagged field {tag}")
         raw = base64.b64encode(self._cursor.data[content : content + size]).decode("ascii")
         into.setdefault("unknownTaggedFields", {})[str(tag)] = raw

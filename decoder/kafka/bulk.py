@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -186,19 +187,18 @@ class KafkaBulk:
     @staticmethod
     def sealed(frame: Frame) -> Frame | None:
         """What :func:`decoder.redact.redact` makes of a sound frame without credentials; None if it must see it."""
-        side = _DIRECTIONS.index(frame.direction)
-        key, version, policy = -1 if frame.api_key is None else frame.api_key, frame.api_version, frame.payload_policy
-        if frame.flags & ~FrameFlags.NO_RESPONSE_EXPECTED or not _is_for_kernel(key, frame.direction, policy):
+        if frame.flags & _UNSOUND:
             return None
-        tables = kernel_tables()
-        if version is None or not 0 <= version < tables.bodies.shape[2] or tables.bodies[side, key, version] < 0:
+        program = _program_of(frame.direction, frame.api_key, frame.api_version, frame.payload_policy)
+        if program is None:
             return None
+        side, key, version, header, body = program
         if side == 0 and _NAMES.pack(key, version) != frame.frame[: _NAMES.size]:
             return None
+        tables, policy = kernel_tables(), frame.payload_policy
         if (key, frame.direction) not in RECORDS:
-            header, body = tables.headers[side, key, version], tables.bodies[side, key, version]
             seen = np.frombuffer(frame.frame, np.uint8)
-            return frame if seal_kernel.is_clean(tables.code, int(header), int(body), seen, _NO_SPANS) else None
+            return frame if seal_kernel.is_clean(tables.code, header, body, seen, _NO_SPANS) else None
         data, flags = np.frombuffer(bytearray(frame.frame), np.uint8), np.empty(1, np.int64)
         seal_kernel.seal_frames(
             tables, data, np.zeros(1, np.int64), np.array([len(data)]), np.array([side], np.uint8),
@@ -213,6 +213,21 @@ _DIRECTIONS: Sequence[Any] = ("request", "response")
 _NAMES = struct.Struct(">hh")
 """Api key and version, as a request begins."""
 _NO_SPANS: Ints = np.empty((0, 2), np.int64)
+_UNSOUND = ~int(FrameFlags.NO_RESPONSE_EXPECTED)
+
+
+@lru_cache(maxsize=4096)
+def _program_of(
+    direction: Direction, api_key: int | None, api_version: int | None, policy: PayloadPolicy
+) -> tuple[int, int, int, int, int] | None:
+    """Side, api key and version, programs of header and body; None if the kernel cannot apply the policy to these."""
+    if api_key is None or api_version is None or not _is_for_kernel(api_key, direction, policy):
+        return None
+    tables, side = kernel_tables(), _DIRECTIONS.index(direction)
+    if not 0 <= api_version < tables.bodies.shape[2] or tables.bodies[side, api_key, api_version] < 0:
+        return None
+    header, body = tables.headers[side, api_key, api_version], tables.bodies[side, api_key, api_version]
+    return side, api_key, api_version, int(header), int(body)
 
 
 def _is_for_kernel(api_key: int, direction: Direction, policy: PayloadPolicy) -> bool:

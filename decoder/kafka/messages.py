@@ -23,12 +23,23 @@ BATCHES_AT = {
 }
 """Where record batches stand: Produce requests, Fetch and ShareFetch responses."""
 
-RECORDS_REMOVED = FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED
+RECORDS_REMOVED = (FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED).value
 """Frames with one of these flags hold no batch headers: of messages with credentials only a snapshot carries records,
 and those were overwritten whole."""
 
-MAY_BE_ANOTHERS = FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT
+MAY_BE_ANOTHERS = (FrameFlags.AFTER_GAP | FrameFlags.CORRELATION_MISMATCH | FrameFlags.CONFLICT).value
 """Where bytes were lost or came with two contents a response may have been taken for the answer to another request."""
+
+# Plain numbers: an operation on FrameFlags takes as long as reading a field.
+_SASL_TOKEN = FrameFlags.SASL_TOKEN.value
+_TRUNCATED = FrameFlags.TRUNCATED.value
+_REDACTED = FrameFlags.REDACTED.value
+_PAYLOAD_REMOVED = FrameFlags.PAYLOAD_REMOVED.value
+_SETS_MEASURED = FrameFlags.SETS_MEASURED.value
+_CRC_CHECKED = FrameFlags.CRC_CHECKED.value
+_CRC_MISMATCH = FrameFlags.CRC_MISMATCH.value
+_BODY_REMOVED = FrameFlags.BODY_REMOVED.value
+_TOO_MUCH_WORK = FrameFlags.TOO_MUCH_WORK.value
 
 
 @dataclass(slots=True)
@@ -48,10 +59,14 @@ class _Frame:
     body: dict[str, Any] = field(default_factory=dict)
 
     def read_header(self, entry: Entry) -> None:
-        BodyReader(self.programs, self.cursor, self.trace).read(entry.start, self.header)
+        reader = BodyReader(self.programs, self.cursor, self.trace)
+        try:
+            reader.read(entry.start, self.header)
+        finally:
+            METER.units += reader.spent
 
     def read_body(self, entry: Entry) -> None:
-        removed, measured = (bool(self.flags & flag) for flag in (RECORDS_REMOVED, FrameFlags.SETS_MEASURED))
+        removed, measured = (bool(self.flags & flag) for flag in (RECORDS_REMOVED, _SETS_MEASURED))
         reader = BodyReader(
             self.programs, self.cursor, self.trace, removed=removed, measured=measured, strict=self.strict
         )
@@ -62,17 +77,17 @@ class _Frame:
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:
         """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""
-        if self.flags & FrameFlags.TRUNCATED:
+        if self.flags & _TRUNCATED:
             stopped = error.offset if error else len(self.cursor.data)
             status = "truncated"
             error = DecodeError(ErrorCode.FRAME_TRUNCATED, stopped, "the capture holds only the beginning of the frame")
-        elif self.flags & FrameFlags.REDACTED:
+        elif self.flags & _REDACTED:
             status = "redacted"
             error = DecodeError(
                 ErrorCode.CREDENTIALS_REDACTED, 0, "credentials were removed before the frame was stored"
             )
-        if self.flags & FrameFlags.PAYLOAD_REMOVED:
-            checked, mismatch = self.flags & FrameFlags.CRC_CHECKED, self.flags & FrameFlags.CRC_MISMATCH
+        if self.flags & _PAYLOAD_REMOVED:
+            checked, mismatch = self.flags & _CRC_CHECKED, self.flags & _CRC_MISMATCH
             for _, _, batch in self.batches():
                 if batch.get("crcValid") is False:  # what was stored cannot match: the agent's verdict counts
                     batch["crcValid"] = not mismatch if checked else None
@@ -130,7 +145,7 @@ def decode_frame(
         strict: see BodyReader; of the body. Bytes behind it are an error, then.
     """
     frame = _Frame(programs, Cursor(data), direction, api_key, api_version, flags, trace, strict)
-    if flags & FrameFlags.SASL_TOKEN:
+    if flags & _SASL_TOKEN:
         return frame.message("redacted", DecodeError(ErrorCode.CREDENTIALS_REDACTED, 0, "SASL tokens are not stored"))
     try:
         return _decode(frame)
@@ -152,9 +167,9 @@ def _decode(frame: _Frame) -> Message:
     if entry is None:
         return _unknown(frame, key, version)
     _read_header(frame, key, version, entry)
-    if frame.flags & FrameFlags.BODY_REMOVED:
+    if frame.flags & _BODY_REMOVED:
         detail = "the body did not decode where it was captured, and was not stored"
-        code = ErrorCode.TOO_MUCH_WORK if frame.flags & FrameFlags.TOO_MUCH_WORK else ErrorCode.BODY_REMOVED
+        code = ErrorCode.TOO_MUCH_WORK if frame.flags & _TOO_MUCH_WORK else ErrorCode.BODY_REMOVED
         return frame.message("malformed", DecodeError(code, frame.cursor.pos, detail))
     return _read_body(frame, entry)
 

@@ -13,6 +13,7 @@ from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_te
 from decoder.kafka.framing import KafkaFramer
 from decoder.kafka.pairing import KafkaPairer
 from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
+from decoder.kafka.quick_look import may_be
 from decoder.kafka.reading import ENOUGH_BYTES, Reading, read_request
 from decoder.kafka.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
 from decoder.model import Direction
@@ -230,6 +231,11 @@ class KafkaProtocol:
 
 def _trial_decoder(codec: Codec) -> Reads:
     def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
+        fits = may_be(frame, direction, api_key, api_version)
+        if not fits and not (
+            api_key == _API_VERSIONS and may_be(frame, direction, api_key, 0)
+        ):  # or the fallback to v0
+            return fits
         message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version, strict=True)
         return (
             None

@@ -41,6 +41,8 @@ class MongoProtocol:
 
     def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
+        if max(len(client), len(server)) < HEADER_BYTES:
+            return 0.0
         if not client:
             return self._answers(server, starts)
         alone = _alone(client, "request")
