@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from decoder.field_hash import FieldHash
 from decoder.kafka.redaction import redact_frame
+from decoder.kafka.secrets import secret_apis
 from decoder.model import Frame
 from decoder.mongodb.redaction import redact_frame as redact_mongodb_frame
 
@@ -34,3 +35,8 @@ def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     if frame.payload_policy == "hash" and field_hash is None:
         raise ValueError("the payload policy 'hash' needs a key")
     return redactor(frame, field_hash)
+
+
+def carries_credentials(frame: Frame) -> bool:
+    """Whether messages of this kind may carry credentials. Logins and administrators send them, now and then."""
+    return frame.protocol == "kafka" and frame.api_key in secret_apis()

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
-from decoder.redact import redact
+from decoder.redact import carries_credentials, redact
 from decoder.work import METER
-from pipeline.capture.budgets import CONNECTION_UNITS, FRAGMENT_UNITS, FRAME_UNITS, PACKET_UNITS, Budgets, WorkLimits
+from pipeline.capture.budgets import (
+    CONNECTION_UNITS,
+    EVENT_UNITS,
+    FRAGMENT_UNITS,
+    FRAME_UNITS,
+    PACKET_UNITS,
+    SKIPPED_UNITS,
+    Budgets,
+    WorkLimits,
+)
 from pipeline.capture.clock import Clock
 from pipeline.capture.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.decryption import Decryption
+from pipeline.capture.held import HeldRequests
 from pipeline.capture.link import FIN, RST, SYN, Dissector, Segment
 from pipeline.capture.packet import Aside, CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.protocols import protocols
@@ -25,17 +36,9 @@ from pipeline.capture.sources import read_packets
 from pipeline.capture.state import AgentState, OpenConnection
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp import IDLE_US, Kind, StreamEvent, Tracker
+from pipeline.capture.unread import joined, split, taken
 
 DEFAULT_AGENT_ID = "local"
-
-HOLD_US = 30_000_000
-HOLD_FRAMES = 10_000
-HOLD_BYTES = 64 * 1024 * 1024
-"""How long (µs of capture time), and how many requests (and their bytes) wait for their response before they are
-passed on without it, so that a request that is never answered neither stays unseen nor fills the memory."""
-
-ROW_BYTES = 1024
-"""What a request takes that is held back, beside its bytes."""
 
 MAX_BUFFERED_BYTES = 512 * 1024 * 1024
 RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
@@ -51,9 +54,6 @@ STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
 """The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
 must not take half a gigabyte; brokers and clients that talk to each other may."""
 
-MOST_UNITS_AT_ONCE = 1_000_000
-"""What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
-
 ENDS = SYN | FIN | RST
 """Of a connection that is not read these are: it is over, or another one has its ports."""
 
@@ -64,6 +64,7 @@ LOOK_AT_STRANGERS_EVERY = 8192
 """Packets between two looks at what they keep, which goes through all connections."""
 
 _PROGRESS_EVERY = 4096
+_ORPHAN, _SILENT = int(FrameFlags.ORPHAN_RESPONSE), int(FrameFlags.NO_RESPONSE_EXPECTED)
 
 
 def frames_of(
@@ -75,6 +76,7 @@ def frames_of(
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
     idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
 ) -> Iterator[Frame | Gap]:
@@ -93,6 +95,7 @@ def frames_of(
         tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
         tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
         idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
+        work: what reading connections may cost.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
 
@@ -102,7 +105,7 @@ def frames_of(
     """
     with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
         stats = stats if stats is not None else CaptureStats()
-        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us)
+        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us, work=work)
         for path in map(str, pieces):
             try:
                 for packet in read_packets(path, on_aside=agent.note):
@@ -121,17 +124,6 @@ def decryption_of(
 ) -> AbstractContextManager[Decryption | None]:
     """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
     return Decryption(str(pieces[0]), tls_keylog, use_embedded=use_embedded) if len(pieces) == 1 else nullcontext()
-
-
-class Held(Protocol):
-    """A request that is held back and is no frame yet."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-
-    def as_frame(self) -> Frame:
-        """The frame."""
 
 
 class Agent:
@@ -164,8 +156,7 @@ class Agent:
         self._sessions: dict[Connection, Session] = {}
         self._buffered: dict[Connection, int] = {}  # by the sessions
         self._buffered_bytes = 0
-        self._held: OrderedDict[str, tuple[int, Frame | Held]] = OrderedDict()  # since when, steady time
-        self._held_bytes = 0
+        self._held = HeldRequests()
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
@@ -173,6 +164,7 @@ class Agent:
         self._unseen = 0  # bytes of connections that were not looked at
         self._unseen_since = 0  # capture time (µs) from which on strangers were not read
         self._answers = 0  # responses whose request was seen, so far
+        self._paying_answers = 0  # of these, but what may carry credentials: that is rare, and dear to read
 
     def note(self, aside: Aside) -> None:
         """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
@@ -195,50 +187,98 @@ class Agent:
             if is_time and not self._budgets.is_dry:
                 yield from self._counted(self._unseen_strangers())
         else:
-            self._budgets.charge_strangers(FRAGMENT_UNITS, packet.original_length)
+            self._budgets.charge_together(FRAGMENT_UNITS, packet.original_length)
 
-    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> Iterator[Frame | Gap]:
+    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
-        budgets = self._budgets
-        budgets.pass_time(self._clock.steady(ts))
-        connection = self._tracker.find(segment.source, segment.destination)
-        self._latest = connection
-        is_read = budgets.admits(connection)
-        is_end = connection is not None and segment.flags & ENDS and not budgets.is_dry
-        if not is_read and not is_end:
+        budgets, now = self._budgets, self._clock.steady(ts)
+        budgets.pass_time(now)
+        connection = self._latest = self._tracker.find(segment.source, segment.destination)
+        left = budgets.left(connection)
+        if not left and (connection is None or not segment.flags & ENDS or budgets.is_dry):
             self._skip(connection, segment, ts, wire_bytes)
-            return
-        before, answers = METER.units, self._answers
-        yield from self._read(self._tracker.take(segment, ts))
-        units = PACKET_UNITS + METER.units - before
-        if connection is None or connection.is_over():  # it began, or another one took its place
-            self._latest = connection = self._tracker.find(segment.source, segment.destination)
-            units += CONNECTION_UNITS
+            return []
+        is_known = bool(segment.flags & ENDS) and connection is not None and budgets.is_known(connection)
+        events = self._jump(connection, segment, ts) if budgets.has_skipped and connection is not None else []
+        events += self._tracker.take(segment, ts)
+        first = connection
+        others: list[StreamEvent] = []
+        if connection is None or connection.is_over():  # it began, ended, or another one took its place
+            connection = self._latest = self._tracker.find(segment.source, segment.destination)
+        for event in events:
+            if event.connection is not connection and event.connection is not first:
+                events, others = split(events, connection, first)
+                break
+        before, answers, paying = METER.units, self._answers, self._paying_answers
+        found = self._read(events, before + left)
+        units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
         if connection is None or connection.is_over():
-            budgets.charge_strangers(units, wire_bytes)
+            budgets.charge_together(units, wire_bytes, is_known=is_known)
         elif (
-            not budgets.charge(connection, units, wire_bytes, self._clock.steady(ts), self._answers - answers)
-            and is_read
-        ):
-            yield from self._counted(self._refuse(connection, ts))
+            not budgets.charge(
+                connection, units, wire_bytes, now, self._paying_answers - paying,
+                is_answered=self._answers > answers,
+            )
+            and left
+        ):  # fmt: skip
+            found += self._refuse(connection, ts)
+        if others:
+            found += self._read_late(others)
+        return found
 
-    def _read(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
-        """Take what happened at once. Much may: all that waited behind a hole is there when that is filled."""
-        before = METER.units
+    def _jump(self, connection: Connection, segment: Segment, ts: int) -> list[StreamEvent]:
+        """Where a connection is read again: what was not read never comes, so nothing waits for it."""
+        if connection.is_over() or segment.flags & (SYN | RST) or not (segment.length or segment.flags & FIN):
+            return []
+        most = self._budgets.skipped(connection, int(segment.source != connection.a))
+        return self._tracker.jump(connection, segment, most, ts) if most else []
+
+    def _read(self, events: Iterable[StreamEvent], most: float) -> list[Frame | Gap]:
+        """Take what happened at once, until METER stands at ``most``; the bytes of the rest are lost, not read.
+
+        Much may happen at once: all that waited behind a hole is there when that is filled. A list, so that what others
+        do with the frames is no work of these bytes.
+        """
+        found: list[Frame | Gap] = []
+        unread: dict[tuple[Connection, int], StreamEvent] = {}
         for event in self._plain(events):
-            is_too_much = METER.units - before > MOST_UNITS_AT_ONCE
-            yield from self._counted(self._event(_unread(event) if is_too_much else event))
+            is_read = METER.units < most
+            is_content = event.kind is Kind.DATA or event.kind is Kind.LOST
+            if event.lost and self._budgets.has_skipped:
+                self._budgets.tell(event.connection, event.direction, event.lost)
+            if is_content and is_read:
+                METER.units += EVENT_UNITS
+            elif is_content:
+                METER.units += SKIPPED_UNITS
+                way = event.connection, event.direction
+                unread[way] = joined(unread.get(way), event)
+                continue
+            for late in taken(unread, event.connection):
+                found += self._event(late)
+            found += self._event(event, is_read=is_read)
+        for late in unread.values():
+            found += self._event(late)
+        for item in found:
+            self.stats.count(item)
+        return found
 
-    def _read_late(self, events: Iterator[StreamEvent]) -> Iterator[Frame | Gap]:
+    def _read_late(self, events: Iterable[StreamEvent]) -> Iterator[Frame | Gap]:
         """Take what waited until now, at the expense of its connections, which no packet pays for."""
-        for event in self._plain(events):
-            before, connection = METER.units, event.connection
-            is_read = self._budgets.admits(connection)
-            yield from self._counted(self._event(event if is_read else _unread(event)))
+        budgets = self._budgets
+        if self._decryption is not None and self._decryption.active:  # ends come last, when all is decrypted
+            yield from self._read(events, math.inf)
+            return
+        for connection, some in itertools.groupby(events, attrgetter("connection")):
+            before, is_known = METER.units, budgets.is_known(connection)
+            found = self._read(some, before + budgets.left(connection, is_late=True))
             if connection in self._sessions:
-                self._budgets.charge(connection, METER.units - before, 0, self._clock.steady(event.ts))
+                budgets.charge(connection, METER.units - before, 0, self._clock.steady(self._ts))
+            else:
+                budgets.charge_together(METER.units - before, 0, is_known=is_known)
+            yield from found
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
+        connection = None if connection is not None and connection.is_over() else connection
         direction = 0 if connection is None or segment.source == connection.a else 1
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
@@ -252,28 +292,26 @@ class Agent:
         self._unseen_since = self._unseen_since if self._unseen else ts
         self._unseen += payload
 
-    def _refuse(self, connection: Connection, ts: int) -> Iterator[Frame | Gap]:
+    def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
         """What a connection may cost is used up: keep nothing of it."""
         self.stats.notices["work_refused"] += 1
+        found = self._read(self._tracker.relieve(connection, ts), 0)
         session = self._sessions.get(connection)
-        if session is None:
-            return
-        for event in self._plain(self._tracker.relieve(connection, ts)):
-            yield from self._event(_unread(event))
-        if connection in self._sessions:
-            for item in session.refuse(ts):
-                yield from self._pass_on(item)
+        if session is not None:
+            for refused in session.refuse(ts):
+                found += self._counted(self._pass_on(refused))
             self._account(connection, session.buffered)
+        return found
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """No packet has come for so long since the newest: what was waited for long enough."""
         now = self._ts + microseconds
         yield from self._read_late(self._tracker.sweep(now))
-        yield from self._counted(self._overdue(now))
+        yield from self._counted(self._held.overdue(self._clock.steady(now)))
 
     def release(self) -> Iterator[Frame | Gap]:
         """The requests that are held back: the rest of their connections may be read by another process."""
-        yield from self._counted(request for request in map(self._let_go, list(self._held)) if request is not None)
+        yield from self._counted(self._held.all())
 
     def finish(self) -> Iterator[Frame | Gap]:
         """The capture ends here: what was left open."""
@@ -366,12 +404,13 @@ class Agent:
             self.stats.count(item)
             yield item
 
-    def _plain(self, events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
+    def _plain(self, events: Iterable[StreamEvent]) -> Iterable[StreamEvent]:
         if self._decryption is None or not self._decryption.active:
             return events
         return self._decryption.translate(events, self.stats.packets, self._tracker)
 
-    def _event(self, event: StreamEvent) -> Iterator[Frame | Gap]:
+    def _event(self, event: StreamEvent, *, is_read: bool = True) -> Iterator[Frame | Gap]:
+        """Take what happened; ``is_read``: whether what it may say is worth a look."""
         session = self._sessions.get(event.connection)
         if session is None or event.kind is Kind.DECRYPTED:
             session = Session(event.connection, protocols(), self._agent_id, self._policy)
@@ -382,6 +421,9 @@ class Agent:
             self._account(event.connection, session.buffered)
             return
         del self._sessions[event.connection]
+        is_refused = self._budgets.was_skipped(event.connection) or (not is_read and session.buffered)
+        if is_refused and not session.verdict:
+            yield from session.refuse(event.ts)  # nothing is known of it: gaps
         session.note_skipped(self._budgets.take_skipped(event.connection), event.ts)
         for item in session.close(event.ts):
             yield from self._pass_on(item)
@@ -389,7 +431,7 @@ class Agent:
         self._budgets.forget(event.connection)
         self._count_connection(session)
         for exchange_id in session.unanswered():
-            request = self._let_go(exchange_id)
+            request = self._held.let_go(exchange_id)
             if request is not None:
                 flags = request.flags | FrameFlags.UNANSWERED if event.kind is Kind.CLOSED else request.flags
                 yield replace(request, flags=int(flags))
@@ -441,53 +483,18 @@ class Agent:
         frame = self._redact(item)
         exchange_id = frame.exchange_id or ""
         if frame.direction == "response":
-            self._answers += not frame.flags & FrameFlags.ORPHAN_RESPONSE
-            request = self._let_go(exchange_id)
+            is_answer = not frame.flags & _ORPHAN
+            self._answers += is_answer
+            self._paying_answers += is_answer and not carries_credentials(frame)
+            request = self._held.let_go(exchange_id)
             if request is not None:
                 yield request
             yield frame
-        elif frame.flags & FrameFlags.NO_RESPONSE_EXPECTED:
+        elif frame.flags & _SILENT:
             yield frame
         else:
-            self._hold(exchange_id, frame, min(frame.ts_end, self._ts))
-        yield from self._overdue(self._ts)
+            self._held.hold(exchange_id, frame, self._clock.steady(min(frame.ts_end, self._ts)))
+        yield from self._held.overdue(self._clock.steady(self._ts))
 
     def _redact(self, frame: Frame) -> Frame:
         return redact(frame, self._field_hash)
-
-    def _hold(self, exchange_id: str, request: Frame | Held, ts: int) -> None:
-        """Hold a request back from ``ts`` (capture time, µs) on."""
-        self._held[exchange_id] = self._clock.steady(ts), request
-        self._held_bytes += _held_bytes(request)
-
-    def _overdue(self, now: int) -> Iterator[Frame | Gap]:
-        """The requests that have been held back for too long, or that are too many."""
-        while self._held and self._is_overdue(next(iter(self._held.values()))[0], self._clock.steady(now)):
-            overdue = self._let_go(next(iter(self._held)))
-            if overdue is not None:
-                yield overdue
-
-    def _is_overdue(self, oldest: int, now: int) -> bool:
-        return now - oldest > HOLD_US or len(self._held) > HOLD_FRAMES or self._held_bytes > HOLD_BYTES
-
-    def _let_go(self, exchange_id: str) -> Frame | None:
-        request = self._no_longer_held(exchange_id)
-        return request if request is None or isinstance(request, Frame) else request.as_frame()
-
-    def _no_longer_held(self, exchange_id: str) -> Frame | Held | None:
-        _, request = self._held.pop(exchange_id, (0, None))
-        if request is not None:
-            self._held_bytes -= _held_bytes(request)
-        return request
-
-
-def _held_bytes(request: Frame | Held) -> int:
-    """What a request takes that is held back: a compressed one may be stored uncompressed, and a row takes some."""
-    return ROW_BYTES + (len(request.frame) if isinstance(request, Frame) else request.size)
-
-
-def _unread(event: StreamEvent) -> StreamEvent:
-    """The same without its bytes, which are lost."""
-    if event.kind is not Kind.DATA:
-        return event
-    return event._replace(kind=Kind.LOST, data=b"", lost=event.lost + len(event.data))

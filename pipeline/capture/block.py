@@ -23,8 +23,8 @@ from pipeline.capture.sources import cut_packets, opened
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-BLOCK_BYTES = 8 * 1024 * 1024
-"""Bytes read at once."""
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Bytes read at once. A hostile packet may hold a hundred frames, each of which takes a row of arrays."""
 
 FIRST_BLOCK_PACKETS, BLOCK_PACKETS = 256, 16_384
 """The first block has at most so many packets, each further one twice as many, up to the second number: until it is

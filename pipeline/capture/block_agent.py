@@ -22,9 +22,10 @@ from pipeline.capture.columns import Row, tables_of
 from pipeline.capture.connection import Connection
 from pipeline.capture.flow_marks import FlowMarks, Ints
 from pipeline.capture.lanes import Harvest, Lanes
-from pipeline.capture.link import Segment
+from pipeline.capture.link import FIN, RST, Segment
 from pipeline.capture.packet import Packet
 from pipeline.capture.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
+from pipeline.capture.session import REFUSED
 from pipeline.capture.state import AgentState
 
 SKIPPED_AT_ONCE = 64
@@ -80,17 +81,17 @@ class BlockAgent(Agent):
         others = self._other_segments(block, segments)
         by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
         harvest = self._lanes.take(block, by_flow, segments)
-        answered = [request for request in map(self._no_longer_held, harvest.answered) if request is not None]
+        answered = [request for request in map(self._held.take, harvest.answered) if request is not None]
         yield from self._counted(request for request in answered if isinstance(request, Frame))
         for table in (*tables_of(row for row in answered if isinstance(row, Row)), harvest.table):
             if table is not None:
                 self.stats.count_kafka(table)
                 yield table
         for exchange_id, row in harvest.held:
-            self._hold(exchange_id, row, row.ts_end)
+            self._held.hold(exchange_id, row, self._clock.steady(row.ts_end))
         for connection, ts in harvest.touched:
             self._tracker.touch(connection, ts)
-        yield from self._counted(self._charge_lanes(harvest))
+        yield from self._charge_lanes(harvest)
         rest = self._skip_refused(block, segments, harvest.rest)
         touched = yield from self._take_rest(block, segments, others, rest)
         self.stats.packets += len(block)
@@ -98,7 +99,7 @@ class BlockAgent(Agent):
             self._ts = int(block.ts[-1])
         self._tracker.last_ts = self._clock.steady(self._ts)
         yield from self._counted(self._relieve_lanes())
-        yield from self._counted(self._overdue(self._ts))
+        yield from self._counted(self._held.overdue(self._clock.steady(self._ts)))
         if not self._budgets.is_dry:
             yield from self._counted(self._unseen_strangers())
         for connection in touched:
@@ -107,10 +108,12 @@ class BlockAgent(Agent):
     def _place(self, connection: Connection) -> None:
         """How a connection goes on: in a lane, packet by packet, or unread."""
         session = self._sessions.get(connection)
-        if session is None:
-            return
         flow = self._lanes.flows.number(connection.a, connection.b)
-        if not self._budgets.admits(connection):
+        if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
+            self._marks.forget(flow)
+        elif session is None:  # it has not said anything
+            self._marks.free(flow)
+        elif not self._budgets.admits(connection):
             self._marks.mute(flow, connection)
         elif session.verdict and not session.recognised:
             self._marks.settle(flow, connection)
@@ -142,7 +145,8 @@ class BlockAgent(Agent):
                 continue
             ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
             self._tracker.touch(connection, ts)
-            if self._budgets.admits(connection):
+            session = self._sessions.get(connection)
+            if self._budgets.admits(connection) and (session is None or session.verdict != REFUSED):
                 continue  # it speaks something else
             for side in (0, 1):
                 some = numbers[segments.side[numbers] == side]
@@ -163,28 +167,41 @@ class BlockAgent(Agent):
         touched: dict[Connection, None] = {}
         if self._budgets.is_dry:
             numbers = self._without_strangers(block, segments, numbers)
-        for number in numbers:
-            if segments.kind[number] != SEGMENT:
-                segment = others.get(number)
-            elif self._budgets.is_dry and not self._marks.is_known(int(segments.flow[number])):
+        taken = np.array(numbers, np.int64)
+        is_plain = segments.kind[taken] == SEGMENT
+        plain = self._lanes.flows.segments(block, segments, taken[is_plain])
+        columns = (block.ts[taken], block.ts[np.maximum(taken - 1, 0)], block.original[taken], is_plain)
+        for number, ts, before, original, is_one in zip(numbers, *(column.tolist() for column in columns), strict=True):
+            segment = next(plain) if is_one else others.get(number)
+            if segment is None:
+                continue
+            if is_one and self._budgets.is_dry and self._tracker.find(segment.source, segment.destination) is None:
                 self._skip_unseen(block, segments, np.array([number]))
                 continue
-            else:
-                segment = self._lanes.flows.segment(block, segments, number)
-            if segment is not None:
-                self._ts = int(block.ts[number])
-                if number:
-                    self._tracker.last_ts = self._clock.steady(int(block.ts[number - 1]))
-                yield from self._take_segment(segment, self._ts, int(block.original[number]))
-                if self._latest is not None:
-                    touched[self._latest] = None
+            self._ts = ts
+            if number:
+                self._tracker.last_ts = self._clock.steady(before)
+            yield from self._take_segment(segment, ts, original)
+            if self._latest is not None:
+                touched[self._latest] = None
         return touched
+
+    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
+        """See Agent. What speaks no protocol of ours ends with its flags: the bytes before were not taken."""
+        found = super()._take_segment(segment, ts, wire_bytes)
+        connection = self._latest
+        if segment.flags & (FIN | RST) and connection is not None and not connection.is_over():
+            session = self._sessions.get(connection)
+            is_settled = session is not None and session.verdict not in ("", REFUSED) and not session.recognised
+            if is_settled and (segment.flags & RST or all(half.fin is not None for half in connection.halves)):
+                found += self._read(self._tracker.end(connection, segment, ts), 0)
+        return found
 
     def _without_strangers(self, block: Block, segments: Segments, numbers: list[int]) -> list[int]:
         """Of these packets those that are read while strangers are not; the first of the others refill their bucket."""
         taken = np.array(numbers, np.int64)
         is_unseen = segments.kind[taken] == SEGMENT
-        is_unseen[is_unseen] = ~self._marks.are_known(segments.flow[taken[is_unseen]])
+        is_unseen[is_unseen] = self._marks.are_unseen(segments.flow[taken[is_unseen]])
         unseen = np.flatnonzero(is_unseen)
         done = 0
         while self._budgets.is_dry and done < len(unseen):
@@ -234,7 +251,7 @@ class BlockAgent(Agent):
             return None
         segment = self._dissector.segment(block.packet(number))
         if segment is None or is_fragment:
-            self._budgets.charge_strangers(FRAGMENT_UNITS if is_fragment else PACKET_UNITS, wire_bytes)
+            self._budgets.charge_together(FRAGMENT_UNITS if is_fragment else PACKET_UNITS, wire_bytes)
         elif not self._is_known_beside:
             connection = self._tracker.find(segment.source, segment.destination)
             self._is_known_beside = connection is not None and self._budgets.is_known(connection)

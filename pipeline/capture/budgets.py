@@ -18,8 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from pipeline.capture.connection import Connection  # settings are read without it
 
-PACKET_UNITS = 12
+PACKET_UNITS = 14
 """What a packet takes that is read by itself: dissecting it and putting it in order."""
+
+EVENT_UNITS = 14
+"""What a piece of a stream takes that is handed on: the bytes of a packet, or that some are missing."""
 
 FRAGMENT_UNITS = 10
 """What a fragment of an IP packet takes, or a packet of no use."""
@@ -35,6 +38,9 @@ FRAME_UNITS = 20
 
 HELD_UNITS = 10
 """What a request takes that waits for its response."""
+
+MOST_UNITS_AT_ONCE = 1_000_000
+"""What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
 
 SMALL_DEBT_UNITS = 5_000
 """What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
@@ -57,10 +63,11 @@ class WorkLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bytes_per_unit: int = Field(
-        default=20,
+        default=40,
         ge=1,
-        description="Bytes on the wire that pay for a unit: hostile bytes cost a second of CPU for each 20 MB. An "
-        "attacker who sends what is dear to read (one byte a packet, compressed documents of empty values) runs dry",
+        description="Bytes on the wire that pay for a unit, of which some take twice as long as they should: hostile "
+        "bytes cost a second of CPU for each 20 MB. An attacker who sends what is dear to read (one byte a packet, "
+        "compressed documents of empty values) runs dry",
     )
     stranger_units: int = Field(
         default=1_000_000,
@@ -132,10 +139,16 @@ class _Bucket:
     is_known: bool = False
     is_muted: bool = False
     skipped: list[int] = field(default_factory=lambda: [0, 0])
+    """Bytes of each direction that were not read and that nothing has told yet."""
+    was_skipped: bool = False
 
 
 class Budgets:
-    """The buckets of all connections."""
+    """The buckets of all connections.
+
+    Attributes:
+        has_skipped: whether anything was ever not read of a connection.
+    """
 
     def __init__(self, allowed: WorkLimits | None = None) -> None:
         self._allowed = allowed or WorkLimits()
@@ -143,6 +156,7 @@ class Budgets:
         self._strangers = _pool(self._allowed.strangers_units)
         self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
+        self.has_skipped = False
 
     @property
     def is_dry(self) -> bool:
@@ -166,12 +180,41 @@ class Budgets:
             return not self.is_dry
         return not bucket.is_muted and (bucket.is_known or not self.is_dry)
 
+    def left(self, connection: Connection | None, *, is_late: bool = False) -> float:
+        """Units that the next packet of a connection (None: one not seen before) may cause; 0: it is not to be read.
+
+        Args:
+            connection: whose packet it is.
+            is_late: it is what waited until now; no packet pays for it.
+        """
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None:
+            most = min(MOST_UNITS_AT_ONCE, self._allowed.stranger_units, self._strangers.level) + SMALL_DEBT_UNITS
+            return 0 if self.is_dry else most
+        if bucket.is_muted or (self.is_dry and not bucket.is_known):
+            return 0
+        if is_late and bucket.is_known and self._known.is_dry:
+            return SMALL_DEBT_UNITS
+        if bucket.level < MOST_UNITS_AT_ONCE // 2:
+            self._refill(bucket, 0, self._since or 0)
+        most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
+        return min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS
+
     def is_known(self, connection: Connection) -> bool:
         """Whether anything that the connection sent was answered."""
         bucket = self._buckets.get(connection)
         return bucket is not None and bucket.is_known
 
-    def charge(self, connection: Connection, units: int, wire_bytes: int, ts: int, answers: int = 0) -> bool:
+    def charge(
+        self,
+        connection: Connection,
+        units: int,
+        wire_bytes: int,
+        ts: int,
+        answers: int = 0,
+        *,
+        is_answered: bool | None = None,
+    ) -> bool:
         """Book what reading some bytes took. False: the connection is not to be read on for now.
 
         Args:
@@ -179,16 +222,17 @@ class Budgets:
             units: the work.
             wire_bytes: how many bytes, those of the packets' headers included.
             ts: capture time, µs.
-            answers: responses among them to requests that were seen.
+            answers: responses among them to requests that were seen, which pay for both.
+            is_answered: whether there were any, also such as pay nothing; None: as ``answers`` tell.
         """
         allowed = self._allowed
         bucket = self._buckets.get(connection)
         if bucket is None:
             bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
         paid = wire_bytes / allowed.bytes_per_unit
+        if not bucket.is_known and (answers if is_answered is None else is_answered):
+            bucket.is_known, bucket.level = True, allowed.known_units
         if answers:
-            if not bucket.is_known:
-                bucket.is_known, bucket.level = True, allowed.known_units
             paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
         pool = self._known if bucket.is_known else self._strangers
         pool.add(paid - units)
@@ -207,9 +251,9 @@ class Budgets:
             bucket.is_muted = True
         return not bucket.is_muted
 
-    def charge_strangers(self, units: int, wire_bytes: int) -> None:
-        """Book what was done for bytes of no connection, or of one without an answer."""
-        self._strangers.add(wire_bytes / self._allowed.bytes_per_unit - units)
+    def charge_together(self, units: int, wire_bytes: int, *, is_known: bool = False) -> None:
+        """Book what was done for bytes of no connection, or of one that is over (``is_known``: and was answered)."""
+        (self._known if is_known else self._strangers).add(wire_bytes / self._allowed.bytes_per_unit - units)
 
     def skip(
         self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int, packets: int = 1
@@ -230,12 +274,29 @@ class Budgets:
             self._strangers.add(paid)
             return not self.is_dry
         bucket.skipped[direction] += payload
+        bucket.was_skipped = self.has_skipped = True
         self._refill(bucket, paid, ts)
         pool = self._known if bucket.is_known else self._strangers
         pool.add(paid)
         if bucket.is_muted and bucket.level >= self._capacity(bucket) / 2 and not pool.is_dry:
-            bucket.is_muted, bucket.skipped = False, [0, 0]  # what follows tells by its numbers what is missing
+            bucket.is_muted = False
         return self.admits(connection)
+
+    def skipped(self, connection: Connection, direction: int) -> int:
+        """Bytes that were not read and that nothing has told yet."""
+        bucket = self._buckets.get(connection)
+        return bucket.skipped[direction] if bucket is not None else 0
+
+    def tell(self, connection: Connection, direction: int, lost: int) -> None:
+        """The numbers of what follows tell that so many bytes are missing: those that were not read, first."""
+        bucket = self._buckets.get(connection)
+        if bucket is not None:
+            bucket.skipped[direction] = max(bucket.skipped[direction] - lost, 0)
+
+    def was_skipped(self, connection: Connection) -> bool:
+        """Whether bytes of it were not read."""
+        bucket = self._buckets.get(connection)
+        return bucket is not None and bucket.was_skipped
 
     def take_skipped(self, connection: Connection) -> tuple[int, int]:
         """Bytes of both directions that were not read since this was asked the last time."""

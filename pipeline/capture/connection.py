@@ -130,7 +130,9 @@ class Connection:
     @property
     def waits(self) -> bool:
         """Whether something must be decided as time goes by: a hole, the begin of a stream, a reset."""
-        return self._reset is not None or any(half.has_hole() or half.begins_late() for half in self.halves)
+        one, two = self.halves
+        is_waiting = one.has_hole() or two.has_hole() or one.begins_late() or two.begins_late()
+        return is_waiting or self._reset is not None
 
     @property
     def buffered(self) -> int:
@@ -203,6 +205,18 @@ class Connection:
         if self._reset is not None and not self._over:
             ready += self._check_reset(self._reset, ts, now, is_live=is_live)
         return ready
+
+    def jump(self, direction: int, seq: int, most: int, ts: int) -> list[tuple[int, Piece]]:
+        """Of the bytes before ``seq`` up to ``most`` were not taken, and never will be: nothing is to wait for them."""
+        self._hold(direction, self.halves[direction].jump(seq, most, ts))
+        return self._release(direction)
+
+    def pass_over(self, segment: Segment) -> None:
+        """What precedes a segment was not taken; where both sides stand."""
+        direction = 0 if segment.source == self.a else 1
+        for half, seq in ((self.halves[direction], segment.seq), (self.halves[1 - direction], segment.ack)):
+            if half.next is not None:
+                half.next = max(half.next, half.position(seq))
 
     def flush(self, ts: int) -> list[tuple[int, Piece]]:
         """Nothing more will come: deliver what there is, holes as lost."""
@@ -358,7 +372,8 @@ class Connection:
     def _release(self, first: int) -> list[tuple[int, Piece]]:
         """Pieces whose bytes were sent after everything that they answer has been delivered."""
         ready: list[tuple[int, Piece]] = []
-        while any(self._held):
+        one, two = self._held
+        while one or two:
             before = len(ready)
             for direction in (first, 1 - first):
                 held = self._held[direction]
@@ -369,7 +384,8 @@ class Connection:
                     break
                 direction = 0 if self._held[0][0].ts <= self._held[1][0].ts else 1
                 ready.append((direction, self._held[direction].popleft()))
-        self._held_bytes -= sum(len(piece.data) for _, piece in ready)
+        for _, piece in ready:
+            self._held_bytes -= len(piece.data)
         return ready
 
     def _delivered(self, direction: int) -> int | None:

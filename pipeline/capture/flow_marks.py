@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from pipeline.capture.packet_kernel import SEGMENT, Segments
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-_UNKNOWN, _KNOWN, _SETTLED, _MUTED = range(4)
+_UNSEEN, _SEEN, _KNOWN, _SETTLED, _MUTED = range(5)
 _FIRST_ROOM = 1024
 _ENDS = SYN | FIN | RST
 
@@ -26,10 +27,10 @@ class Skipped(NamedTuple):
 
 
 class FlowMarks:
-    """What is known of flows, by their numbers (see pipeline.capture.lanes.Flows)."""
+    """What is known of flows, by their numbers (see pipeline.capture.flows)."""
 
     def __init__(self) -> None:
-        self._connections: dict[int, Connection] = {}
+        self._connections: WeakValueDictionary[int, Connection] = WeakValueDictionary()
         self.clear()
 
     def mute(self, flow: int, connection: Connection) -> None:
@@ -42,16 +43,16 @@ class FlowMarks:
 
     def free(self, flow: int, *, is_known: bool = False) -> None:
         """It is read; ``is_known``: something that it sent was answered."""
-        self._mark(flow, _KNOWN if is_known else _UNKNOWN)
+        self._mark(flow, _KNOWN if is_known else _SEEN)
 
-    def is_known(self, flow: int) -> bool:
-        """Whether something that it sent was answered."""
-        return flow < len(self._marks) and self._marks[flow] == _KNOWN
+    def forget(self, flow: int) -> None:
+        """Nothing is known of it any more: its connection is over."""
+        self._mark(flow, _UNSEEN)
 
-    def are_known(self, flows: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """The same of many."""
+    def are_unseen(self, flows: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether no connection is known of each of them."""
         is_marked = flows < len(self._marks)
-        are: np.ndarray[Any, np.dtype[np.bool_]] = is_marked & (self._marks[np.where(is_marked, flows, 0)] == _KNOWN)
+        are: np.ndarray[Any, np.dtype[np.bool_]] = ~is_marked | (self._marks[np.where(is_marked, flows, 0)] == _UNSEEN)
         return are
 
     def clear(self) -> None:
@@ -64,17 +65,23 @@ class FlowMarks:
         if not self._connections or not len(packets):
             return packets, []
         flows = np.where(segments.kind[packets] == SEGMENT, segments.flow[packets], -1)
-        marks = np.where((flows >= 0) & (flows < len(self._marks)), self._marks[flows % len(self._marks)], _UNKNOWN)
+        marks = np.where((flows >= 0) & (flows < len(self._marks)), self._marks[flows % len(self._marks)], _UNSEEN)
         is_end = segments.flags[packets] & _ENDS != 0
         is_skipped = ((marks == _MUTED) | (marks == _SETTLED)) & ~is_end
         numbers, flows = packets[is_skipped], flows[is_skipped]
         order = np.argsort(flows, kind="stable")
         found, first = np.unique(flows[order], return_index=True)
         pieces = np.split(numbers[order], first[1:])
-        skipped = [
-            Skipped(flow, self._connections[flow], some) for flow, some in zip(found.tolist(), pieces, strict=False)
-        ]
-        return packets[~is_skipped], skipped
+        skipped: list[Skipped] = []
+        gone: list[Ints] = []
+        for flow, some in zip(found.tolist(), pieces, strict=False):
+            connection = self._connections.get(flow)
+            if connection is None:
+                gone.append(some)  # forgotten meanwhile: there were too many
+            else:
+                skipped.append(Skipped(flow, connection, some))
+        taken = packets[~is_skipped]
+        return np.sort(np.concatenate((taken, *gone))) if gone else taken, skipped
 
     def _mark(self, flow: int, mark: int, connection: Connection | None = None) -> None:
         if flow >= len(self._marks):

@@ -22,7 +22,7 @@ from pipeline.arrow import arrow_array, arrow_schema
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 
 ROWS_PER_FILE = 100_000
-BYTES_PER_FILE = 64 * 1024 * 1024
+BYTES_PER_FILE = 32 * 1024 * 1024
 """A file is finished at this many rows or frame bytes: large enough to be worth a task, and small enough for the
 memory, which holds it up to three times: rows that are gathered, rows that are written, and their file."""
 
@@ -132,10 +132,11 @@ class Batch:
     def files(self) -> Iterator[LandingFile]:
         """The rows as files, a day each: frames, then gaps."""
         self._gather()
-        if self._tables:
-            yield from _files("", pa.concat_tables(self._tables))
+        tables, self._tables = self._tables, []  # each is free as soon as it is copied
+        if tables:
+            yield from _files("", tables)
         if self._gaps:
-            yield from _files("gaps/", _table(self._gaps, GAPS))
+            yield from _files("gaps/", [_table(self._gaps, GAPS)])
 
     def _gather(self) -> None:
         if self._frames:
@@ -154,12 +155,14 @@ def _table(rows: Sequence[Frame] | Sequence[Gap], schema: pa.Schema) -> pa.Table
     return pa.Table.from_arrays(list(map(arrow_array, values, schema.types)), schema=schema)
 
 
-def _files(prefix: str, table: pa.Table) -> Iterator[LandingFile]:
+def _files(prefix: str, tables: list[pa.Table]) -> Iterator[LandingFile]:
+    # Pages follow the chunks, so that the same rows in other chunks would make another file.
+    table = pa.concat_tables(tables).combine_chunks()
+    tables.clear()
     days = table["ts"].cast(pa.date32())
     present = days.unique().sort()
     for day in present:
-        # Pages follow the chunks, so that the same rows in other chunks would make another file.
-        part = (table if len(present) == 1 else table.filter(pc.equal(days, day))).combine_chunks()
+        part = table if len(present) == 1 else table.filter(pc.equal(days, day)).combine_chunks()
         span = pc.min_max(part["ts"].cast(pa.int64()))
         sink = pa.BufferOutputStream()
         pq.write_table(part, sink, **_WRITE)

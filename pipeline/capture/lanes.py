@@ -16,15 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
+from decoder.kafka.secrets import secret_apis
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, PayloadPolicy
 from decoder.work import METER
 from pipeline.capture.block import BLOCK_PACKETS, Block
 from pipeline.capture.budgets import FRAME_UNITS, HELD_UNITS
 from pipeline.capture.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.connection import Connection
+from pipeline.capture.flows import Flows
 from pipeline.capture.lane_kernel import TAKEN, follow, gather
-from pipeline.capture.link import Endpoint, Segment
-from pipeline.capture.packet_kernel import KEY_WORDS, Segments, dissect, find_flow, new_segments, sort_others
+from pipeline.capture.packet_kernel import Segments
 from pipeline.capture.reassembly import RECENT_SEGMENTS
 from pipeline.capture.session import Labels, Session
 
@@ -40,74 +41,6 @@ PAST_PACKETS = BLOCK_PACKETS
 _FIRST_ROOM = 1024
 
 
-class Flows:
-    """Numbers the flows: pairs of endpoints."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._keys = np.zeros((_FIRST_ROOM, KEY_WORDS), np.uint64)
-        self._slots = np.full(4 * _FIRST_ROOM, -1, np.int32)
-        self._key = np.zeros(KEY_WORDS, np.uint64)
-
-    def dissect(self, block: Block) -> Segments:
-        """The segments of a block's packets."""
-        segments = new_segments(len(block))
-        done = 0
-        while done < len(block):
-            done, self.count = dissect(
-                block.data, block.starts, block.captured, block.original, block.linktypes, done, len(block), segments,
-                self._keys, self._slots, self.count, self._key,
-            )  # fmt: skip
-            if self.count == len(self._keys):
-                self._grow()
-        sort_others(block.data, block.starts, block.captured, block.linktypes, segments.kind)
-        return segments
-
-    def number(self, one: Endpoint, other: Endpoint) -> int:
-        """Of the flow between two endpoints."""
-        low, high = sorted((one, other))
-        words = [int.from_bytes(address, "big") for address, _ in (low, high)]
-        head = (4 if len(low[0]) == 4 else 6) << 32
-        mask = (1 << 64) - 1
-        self._key[:] = [
-            words[0] >> 64, words[0] & mask, words[1] >> 64, words[1] & mask, head | low[1] << 16 | high[1],
-        ]  # fmt: skip
-        flow = int(find_flow(self._keys, self._slots, self.count, self._key))
-        if flow == self.count:
-            self.count += 1
-            if self.count == len(self._keys):
-                self._grow()
-        return flow
-
-    def segment(self, block: Block, segments: Segments, number: int) -> Segment:
-        """One of the segments."""
-        ends = self._endpoints(int(segments.flow[number]))
-        side, start = int(segments.side[number]), int(segments.start[number])
-        return Segment(
-            ends[side],
-            ends[1 - side],
-            int(segments.seq[number]),
-            int(segments.ack[number]),
-            int(segments.flags[number]),
-            block.data[start : start + int(segments.size[number])].tobytes(),
-            int(segments.length[number]),
-        )
-
-    def _endpoints(self, flow: int) -> tuple[Endpoint, Endpoint]:
-        """The lower and the higher end."""
-        words = [int(word) for word in self._keys[flow]]
-        size = 4 if words[4] >> 32 == 4 else 16
-        addresses = [(words[at] << 64 | words[at + 1]).to_bytes(size, "big") for at in (0, 2)]
-        return (addresses[0], words[4] >> 16 & 0xFFFF), (addresses[1], words[4] & 0xFFFF)
-
-    def _grow(self) -> None:
-        keys = self._keys
-        self._keys = np.zeros((2 * len(keys), KEY_WORDS), np.uint64)
-        self._slots = np.full(8 * len(keys), -1, np.int32)
-        for flow in range(self.count):
-            find_flow(self._keys, self._slots, flow, keys[flow])
-
-
 class Work(NamedTuple):
     """What a connection cost in a block, in units of decoder.work, and what it brought.
 
@@ -116,7 +49,7 @@ class Work(NamedTuple):
         ts: capture time of its last byte, µs.
         units: for frames that had to be looked at one by one; all else costs next to nothing.
         size: bytes of its frames.
-        answers: responses among them.
+        answers: responses among them, but those that may carry credentials.
     """
 
     connection: Connection
@@ -429,7 +362,8 @@ class Lanes:
     def _tell_work(self, lanes: Ints, which: Ints, units: Ints, rows: Rows, harvest: Harvest) -> None:
         """What each lane's connection cost and brought."""
         sizes = np.bincount(which, rows.size, len(lanes)).astype(np.int64)
-        answers = np.bincount(which[(rows.is_response == 1) & (rows.api_key >= 0)], minlength=len(lanes))
+        is_answer = (rows.is_response == 1) & (rows.api_key >= 0) & ~np.isin(rows.api_key, list(secret_apis()))
+        answers = np.bincount(which[is_answer], minlength=len(lanes))
         last = np.zeros(len(lanes), np.int64)
         np.maximum.at(last, which, rows.ts_end)
         columns = zip(lanes.tolist(), last.tolist(), units.tolist(), sizes.tolist(), answers.tolist(), strict=True)

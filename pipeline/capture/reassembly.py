@@ -225,6 +225,14 @@ class HalfStream:
         self.next = target
         return [lost, *self.drain()]
 
+    def jump(self, seq: int, most: int, ts: int) -> list[Piece]:
+        """Report what stands before ``seq`` as lost, if that is ``most`` bytes at most and nothing waits."""
+        if self.next is None or self._pending or not 0 < (count := self.position(seq) - self.next) <= most:
+            return []
+        lost = Piece(b"", count, ts, None, self.next)
+        self.next += count
+        return [lost]
+
     def forget_recent(self) -> None:
         """Free what is kept of delivered bytes: copies of them are no longer compared."""
         self._recent = None

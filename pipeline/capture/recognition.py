@@ -109,7 +109,7 @@ class Recognition:
 
     def end(self) -> Recognised | None:
         """Nothing more comes: what it speaks, or it is given up."""
-        found = self._look(at_end=True)
+        found = self._look(at_end=True) if self.events else None
         if found is None:
             self.give_up()
         return found

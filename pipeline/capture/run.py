@@ -36,6 +36,9 @@ MANY_PACKETS = 20_000
 BLOCK_PACKETS = 4096
 """Packets taken together at most, then; they wait for each other no longer than nothing else comes."""
 
+BLOCK_BYTES = 2 * 1024 * 1024
+"""Bytes after which fewer packets do: a hostile one may hold a hundred frames, each of which takes a row of arrays."""
+
 _LOOK_EVERY = 256
 """Packets between two looks at the clock."""
 
@@ -80,6 +83,7 @@ class CaptureRun:
         self._until_look = _LOOK_EVERY
         self._by_blocks: BlockAgent | None = None
         self._packets: list[Packet] = []
+        self._waiting = 0  # bytes of these
 
     def __enter__(self) -> CaptureRun:
         self._writer.__enter__()
@@ -102,7 +106,8 @@ class CaptureRun:
                 self.hurry()
         else:
             self._packets.append(packet)
-            if len(self._packets) == BLOCK_PACKETS:
+            self._waiting += len(packet.data)
+            if len(self._packets) == BLOCK_PACKETS or self._waiting >= BLOCK_BYTES:
                 self.catch_up()
         self._until_look -= 1
         if not self._until_look:
@@ -121,7 +126,7 @@ class CaptureRun:
     def catch_up(self) -> None:
         """Read the packets that were taken but wait for others. Raises as :meth:`take`."""
         if self._packets and self._by_blocks is not None:
-            packets, self._packets = self._packets, []
+            packets, self._packets, self._waiting = self._packets, [], 0
             self.add(self._by_blocks.take_packets(packets))
 
     def wait(self) -> None:

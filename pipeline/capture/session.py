@@ -105,6 +105,7 @@ class Session:
         self._early = Recognition(connection, protocols)
         self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
         self._sides: dict[int, _Side] = {}
+        self._unread = [0, 0]  # bytes of each direction that were kept in vain
         self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
         self._pairer: Pairer
         self._labels: Labels
@@ -139,12 +140,17 @@ class Session:
             yield from self._take(event)
         elif not self.verdict:
             yield from self._settle(self._early.take(event))
+        elif self.verdict == REFUSED:
+            self._unread[event.direction] += len(event.data) + event.lost
 
     def refuse(self, ts: int) -> Iterator[Frame | Gap]:
         """Its bytes are counted from now on, not read, for they cost too much; free the memory."""
+        early = self._early
         if not self.recognised and not self.verdict:
-            self._early.give_up()
-            self.verdict = REFUSED
+            kept = [sum(len(e.data) + e.lost for e in early.events if e.direction == way) for way in (0, 1)]
+            self._unread = [early.dropped[way] + kept[way] for way in (0, 1)]
+            early.give_up()
+            self.verdict = early.verdict if early.verdict == "tls" else REFUSED
         yield from self.relieve(ts)
         for side in self._sides.values():
             side.gap = side.gap or _OpenGap(ts)
@@ -153,7 +159,8 @@ class Session:
     def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
         """So many bytes of each direction were not read, and nothing that follows tells it."""
         if self.verdict == REFUSED:
-            self._refused = [(way, count, ts) for way, count in enumerate(skipped) if count]
+            counts = [self._unread[way] + count for way, count in enumerate(skipped)]
+            self._refused = [(way, count, ts) for way, count in enumerate(counts) if count]
         for way, count in enumerate(skipped):
             side = self._sides.get(way)
             if count and side is not None:

@@ -114,7 +114,7 @@ class LocalStore:
                 visible.append(target)
                 _sync(target.parent)
         except OSError as error:
-            if len(visible) < len(files):
+            if len(visible) < len(files) and not (self._root / files[len(visible)][0]).exists():
                 for target in visible:
                     _remove(target)
             raise self._error(error) from error

@@ -78,22 +78,24 @@ class Tracker:
         self._waiting: dict[tuple[Endpoint, Endpoint], Connection] = {}
         self.last_ts: int | None = None
 
-    def take(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+    def take(self, segment: Segment, ts: int) -> list[StreamEvent]:
         """Take the next segment in capture order; what it puts in order."""
         steady = self._clock.steady(ts)
         now = steady if self.last_ts is None else min(steady, self.last_ts)  # one wrong time must not expire all
-        yield from self._take(segment, ts, now)
+        events = self._take(segment, ts, now)
         self.segments += 1
         if self.segments % SWEEP_EVERY == 0 and self.segments >= self._next_sweep:
-            yield from self.sweep(self._clock.told(now))
+            events += self.sweep(self._clock.told(now))
             self._next_sweep = self.segments + len(self._waiting)
         self.last_ts = steady
+        return events
 
-    def again(self, segment: Segment, ts: int) -> Iterator[StreamEvent]:
+    def again(self, segment: Segment, ts: int) -> list[StreamEvent]:
         """Take a segment that was read before :meth:`add`, for the connections that still need it."""
         connection = self._connections.get(_key(segment))
-        if connection is not None and not connection.is_over() and ts >= connection.first_ts:
-            yield from self._take(segment, ts, connection.last_ts)
+        if connection is None or connection.is_over() or ts < connection.first_ts:
+            return []
+        return self._take(segment, ts, connection.last_ts)
 
     def add(self, connection: Connection) -> None:
         """Go on with a connection of another tracker."""
@@ -119,32 +121,47 @@ class Tracker:
         self._connections.clear()
         self._waiting.clear()
 
-    def relieve(self, connection: Connection, ts: int) -> Iterator[StreamEvent]:
+    def relieve(self, connection: Connection, ts: int) -> list[StreamEvent]:
         """Free the memory of a connection: what it waits for is given up."""
-        yield from self._events(connection, connection.relieve(ts), ts)
+        return self._events(connection, connection.relieve(ts), ts)
+
+    def jump(self, connection: Connection, segment: Segment, most: int, ts: int) -> list[StreamEvent]:
+        """Up to ``most`` bytes before this segment were not taken: they are lost."""
+        direction = 0 if segment.source == connection.a else 1
+        return self._events(connection, connection.jump(direction, segment.seq, most, ts), ts)
+
+    def end(self, connection: Connection, segment: Segment, ts: int) -> list[StreamEvent]:
+        """It is over with this segment, though bytes before it were not taken."""
+        connection.pass_over(segment)
+        self._waiting.pop(_key(segment), None)
+        return self._end(connection, ts, Kind.CLOSED)
 
     def sweep(self, ts: int) -> Iterator[StreamEvent]:
         """It is ``ts`` (µs) now: decide what was waited for long enough, end connections idle for long."""
         for key, connection in list(self._waiting.items()):
+            if connection.is_over():
+                del self._waiting[key]
+                continue
             yield from self._events(connection, connection.check(ts, is_live=False), ts)
             self._note_waiting(key, connection)
         now = self._clock.steady(ts)
         while self._connections and self._is_idle(next(iter(self._connections.values())), now):
             yield from self._forget_oldest(ts, "idle_connections_expired")
 
-    def _take(self, segment: Segment, ts: int, now: int) -> Iterator[StreamEvent]:
+    def _take(self, segment: Segment, ts: int, now: int) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
         key = _key(segment)
         connection = self._connections.get(key)
         if connection is not None and self._is_idle(connection, now):
             self._connections.move_to_end(key, last=False)
-            yield from self._forget_oldest(ts, "idle_connections_expired")
+            events += self._forget_oldest(ts, "idle_connections_expired")
             connection = None
         if connection is not None and connection.begins_anew(segment):
-            yield from self._end(connection, ts, Kind.CLOSED)
+            events += self._end(connection, ts, Kind.CLOSED)
             connection = None
         if connection is None:
             if segment.flags & RST:
-                return  # nothing to end
+                return events  # nothing to end
             connection = self._connections[key] = Connection(segment, ts, self.notices, self._clock)
         self._connections.move_to_end(key)
         if connection.is_over():
@@ -152,10 +169,11 @@ class Tracker:
             if segment.length:
                 self.notices["segments_after_close"] += 1
         else:
-            yield from self._events(connection, connection.take(segment, ts), ts)
+            events += self._events(connection, connection.take(segment, ts), ts)
             self._note_waiting(key, connection)
         if len(self._connections) > MAX_CONNECTIONS:
-            yield from self._forget_oldest(ts, "connections_forgotten")
+            events += self._forget_oldest(ts, "connections_forgotten")
+        return events
 
     def _is_idle(self, connection: Connection, now: int) -> bool:
         return now - connection.last_ts > self._idle_us
@@ -166,35 +184,41 @@ class Tracker:
         else:
             self._waiting.pop(key, None)
 
-    def _forget_oldest(self, ts: int, notice: str) -> Iterator[StreamEvent]:
+    def _forget_oldest(self, ts: int, notice: str) -> list[StreamEvent]:
         key, connection = self._connections.popitem(last=False)
         self._waiting.pop(key, None)
-        if not connection.is_over():
-            self.notices[notice] += 1
-            yield from self._end(connection, ts, Kind.ENDED)
+        if connection.is_over():
+            return []
+        self.notices[notice] += 1
+        return self._end(connection, ts, Kind.ENDED)
 
-    def _events(self, connection: Connection, pieces: list[tuple[int, Piece]], ts: int) -> Iterator[StreamEvent]:
+    def _events(self, connection: Connection, pieces: list[tuple[int, Piece]], ts: int) -> list[StreamEvent]:
+        events = []
         for direction, piece in pieces:
             kind = Kind.LOST if piece.lost else Kind.DATA if piece.data else Kind.CONFLICT
-            yield StreamEvent(
-                connection, kind, direction, piece.data, piece.lost, piece.ts, piece.start, piece.conflict
+            events.append(
+                StreamEvent(connection, kind, direction, piece.data, piece.lost, piece.ts, piece.start, piece.conflict)
             )
         if connection.is_over():
-            yield StreamEvent(connection, Kind.CLOSED, ts=ts)
+            events.append(StreamEvent(connection, Kind.CLOSED, ts=ts))
         self._account(connection)
+        return events
 
-    def _end(self, connection: Connection, ts: int, kind: Kind) -> Iterator[StreamEvent]:
+    def _end(self, connection: Connection, ts: int, kind: Kind) -> list[StreamEvent]:
         if connection.is_over():
-            return
-        yield from self._events(connection, connection.flush(ts), ts)
-        yield StreamEvent(connection, Kind.CLOSED if connection.end() else kind, ts=ts)
+            return []
+        events = self._events(connection, connection.flush(ts), ts)
+        events.append(StreamEvent(connection, Kind.CLOSED if connection.end() else kind, ts=ts))
         self._account(connection)
+        return events
 
     def _account(self, connection: Connection) -> None:
         if connection.is_over():
             connection.forget_recent()
-        self.buffered += connection.buffered - connection.accounted
-        connection.accounted = connection.buffered
+        buffered = connection.buffered
+        if buffered != connection.accounted:
+            self.buffered += buffered - connection.accounted
+            connection.accounted = buffered
 
 
 def _key(segment: Segment) -> tuple[Endpoint, Endpoint]:

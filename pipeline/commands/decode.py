@@ -19,6 +19,7 @@ from pipeline.commands.apis import WantedApi
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 from pipeline.terminal import Console, json_line, printable
 
 _STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
@@ -79,6 +80,7 @@ def decode(
         payload_policy=policy,
         tls_keylog=tls_keylog,
         tls_embedded_keys=tls_embedded_keys,
+        work=load_settings().work,
         stats=stats,
     )
     chosen = messages if wanted is None else filter(wanted.accepts, messages)

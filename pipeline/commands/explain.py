@@ -26,6 +26,7 @@ from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.tree import say, show_message, terminal
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 from pipeline.terminal import Console, json_line, printable
 
 _GUESSES = 5
@@ -183,7 +184,12 @@ def _how_to_name(data: bytes, api_key: int | None, codec: Codec) -> str:
 def _captured(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool) -> _Subject:
     count, stats = 0, CaptureStats()
     frames = ordered_frames(
-        [path], allow_truncated=True, tls_keylog=tls_keylog, tls_embedded_keys=tls_embedded_keys, stats=stats
+        [path],
+        allow_truncated=True,
+        tls_keylog=tls_keylog,
+        tls_embedded_keys=tls_embedded_keys,
+        work=load_settings().work,
+        stats=stats,
     )
     for count, item in enumerate(frames, start=1):
         if count == number:

@@ -10,7 +10,9 @@ from typing import Any
 
 from decoder import Codec, Frame, Message
 from decoder.model import PayloadPolicy
-from pipeline.capture.agent import HOLD_US, frames_of
+from pipeline.capture.agent import frames_of
+from pipeline.capture.budgets import WorkLimits
+from pipeline.capture.held import HOLD_US
 from pipeline.capture.sources import capture_files
 from pipeline.capture.stats import CaptureStats
 
@@ -41,6 +43,7 @@ def ordered_frames(
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
     tls_embedded_keys: bool = False,
+    work: WorkLimits | None = None,
     stats: CaptureStats | None = None,
 ) -> Iterator[Frame]:
     """All frames of some captures, each capture in the order of time. Arguments as for frames_of.
@@ -60,6 +63,7 @@ def ordered_frames(
             payload_policy=payload_policy,
             tls_keylog=tls_keylog,
             tls_embedded_keys=tls_embedded_keys,
+            work=work,
             stats=seen,
         )
         for count, item in enumerate(frames):
@@ -90,6 +94,7 @@ def decoded_messages(
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
     tls_embedded_keys: bool = False,
+    work: WorkLimits | None = None,
     stats: CaptureStats | None = None,
 ) -> Iterator[Decoded]:
     """All messages of some captures. See :func:`ordered_frames` for arguments, order and errors."""
@@ -101,6 +106,7 @@ def decoded_messages(
         payload_policy=payload_policy,
         tls_keylog=tls_keylog,
         tls_embedded_keys=tls_embedded_keys,
+        work=work,
         stats=stats,
     )
     for number, frame in enumerate(frames, start=1):

@@ -19,10 +19,11 @@ from decoder import Codec
 from decoder.kafka import kernel
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, Gap
 from pipeline.capture import reading
-from pipeline.capture.agent import HOLD_US, Agent
+from pipeline.capture.agent import Agent
 from pipeline.capture.block import block_of, read_blocks
 from pipeline.capture.block_agent import MAX_STEPS, BlockAgent
 from pipeline.capture.clock import MIXED_US, SILENT_US
+from pipeline.capture.held import HOLD_US
 from pipeline.capture.packet import Packet
 from pipeline.capture.reading import read_capture
 from pipeline.capture.sources import read_packets

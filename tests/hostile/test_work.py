@@ -16,10 +16,12 @@ from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.packet import Packet
 from pipeline.capture.stats import CaptureStats
 from tests.decoder.kafka.batches import batch, record
-from tests.decoder.kafka.encode import unsigned_varint
+from tests.decoder.kafka.encode import request, response, unsigned_varint
 from tests.decoder.mongodb.build import command, compressed, raw, reply
 from tests.hostile.attacks import _produced, _wrapped
-from tests.pipeline.capture.wire import Flow
+from tests.pipeline.capture.other_protocols import zookeeper
+from tests.pipeline.capture.test_other_protocols import flows
+from tests.pipeline.capture.wire import Flow, prefixed
 
 NULLS, EMPTY = b"\x0a\0", b"\x03\0\5\0\0\0\0"
 UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
@@ -100,6 +102,21 @@ def test_what_a_kafka_frame_takes_is_bounded_by_its_size(name):
     assert METER.units - before < allowed
 
 
+def test_tags_in_a_header_are_work():
+    tags = unsigned_varint(1000) + b"".join(unsigned_varint(tag) + b"\0" for tag in range(1000))
+    before = METER.units
+    Codec().decode(struct.pack(">hhih", 18, 3, 7, 1) + b"c" + tags + b"\1\1\0", direction="request")
+    assert METER.units - before > 3000
+
+
+def test_looking_for_a_protocol_midway_does_not_decode_all_as_everything():
+    packets = [packet for flow in flows(zookeeper, 0) for packet in flow.packets]
+    _, gaps, stats, units = read(packets)
+    assert not gaps
+    assert stats.not_recognised["not_recognised"]
+    assert units < 300_000  # 1,300,000 when each look did
+
+
 def test_a_connection_that_goes_on_is_counted_and_a_gap_says_so():
     flow = Flow().open()
     exchange(flow, 1)
@@ -132,6 +149,75 @@ def test_what_waits_behind_a_hole_is_not_read_at_once_whatever_it_costs():
     _, _, stats, units = read(flow.packets, allowed)
     assert units < 1_500_000
     assert stats.notices["work_refused"] >= 1
+
+
+def test_what_waits_to_the_end_is_not_read_for_nothing():
+    """No packet pays for what the end of the capture sets free."""
+    packets: list[Packet] = []
+    for number in range(600):
+        flow = Flow(client=(f"10.0.{number >> 8}.{number & 255}", 40_000), ts=packets[-1].ts_us if packets else 1)
+        packets += flow.open().send(0, command({"ping": 1, "$db": "admin"})[:-1] + b"!").packets
+    few = WorkLimits(strangers_units=60_000, strangers_units_per_second=0)
+    frames, gaps, stats, units = read(packets, few)
+    assert not frames
+    assert units < 60_000 + 600 * 100
+    assert stats.not_recognised["budget"] > 50
+    sent = 600 * len(command({"ping": 1, "$db": "admin"}))
+    not_ours = stats.not_recognised["not_recognised"] * len(command({"ping": 1, "$db": "admin"}))
+    assert sum(gap.bytes_lost for gap in gaps) == sent - not_ours  # each byte is accounted for
+
+
+def test_where_it_is_read_again_nothing_waits_for_what_was_not_read():
+    flow = Flow().open()
+    exchange(flow, 1)
+    allowed = WorkLimits(known_units=20_000, known_units_per_second=100_000, units_per_answer=0)
+    for number in range(600):  # at a rate that is a little too much
+        exchange(flow, 2 + number)
+        flow.ts += 500
+    begun = len(flow.packets)
+    flow.ts += 10_000_000
+    exchange(flow, 7000)
+    exchange(flow, 7001)
+    flow.send(0, command({"ping": 1, "$db": "admin"}, request_id=7002))
+    stats = CaptureStats()
+    agent = Agent("work", "lengths", stats, work=allowed)
+    found = [item for packet in flow.packets for item in agent.take(packet)]
+    assert stats.notices["work_refused"] >= 1
+    assert not any(connection.waits for connection in agent._tracker.connections())
+    late = [item for item in found if isinstance(item, Frame) and item.ts >= flow.packets[begun].ts_us]
+    assert len(late) >= 3
+    found += agent.finish()
+    frames, gaps = ([item for item in found if isinstance(item, kind)] for kind in (Frame, Gap))
+    sent = sum(len(packet.data) - 54 for packet in flow.packets[3:])
+    assert sum(gap.bytes_lost for gap in gaps) + sum(len(frame.frame) for frame in frames) == sent
+
+
+def test_what_is_done_with_frames_is_no_work_of_their_bytes():
+    flow = Flow().open()
+    for number in range(50):
+        exchange(flow, number + 1)
+    stats = CaptureStats()
+    agent = Agent("work", "lengths", stats, work=WorkLimits(known_units=20_000, known_units_per_second=0))
+    frames = 0
+    for packet in flow.packets:
+        for item in agent.take(packet):
+            METER.units += 1000  # whoever asked decodes it
+            frames += isinstance(item, Frame)
+    assert frames == 100
+    assert not stats.notices["work_refused"]
+
+
+def test_answers_to_logins_and_administrators_do_not_pay():
+    flow = Flow().open()
+    flow.send(0, prefixed(request(18, 3, {})))
+    flow.send(1, prefixed(response(18, 3, {})))
+    for number in range(400):
+        flow.send(0, prefixed(request(58, 0, {}, correlation_id=number)))
+        flow.send(1, prefixed(response(58, 0, {}, correlation_id=number)))
+    allowed = WorkLimits(known_units=20_000, known_units_per_second=0)
+    _, _, stats, units = read(flow.packets, allowed)
+    assert stats.notices["work_refused"] >= 1
+    assert units < 40_000
 
 
 def test_cheap_answers_do_not_pay_for_bombs():

@@ -17,7 +17,8 @@ import zstandard
 
 from decoder.model import Frame, FrameFlags, Gap
 from decoder.resync import Search
-from pipeline.capture.agent import HOLD_US, frames_of
+from pipeline.capture.agent import frames_of
+from pipeline.capture.held import HOLD_US
 from pipeline.capture.link import ACK, FIN, RST, SYN, Dissector
 from pipeline.capture.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.recognition import RECOGNISE_BYTES, Recognition

@@ -203,3 +203,19 @@ def test_more_flows_than_are_numbered_change_nothing(monkeypatch: pytest.MonkeyP
     assert sorted(found, key=str) == sorted(plain, key=str)
     assert len(found) == 1200
     assert block_stats.connections == stats.connections == {"kafka": 300}
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_what_speaks_nothing_of_ours_ends_with_its_flags_though_its_bytes_were_not_taken(end):
+    agent = BlockAgent(Agent("a", "lengths", CaptureStats()))
+    flow = Flow(server=("10.0.0.2", 80)).open()
+    flow.send(0, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").send(1, b"HTTP/1.1 200 OK\r\n\r\n" * 4000)
+    list(agent.take_packets(flow.packets))
+    assert not any(connection.is_over() for connection in agent._tracker.connections())
+    begun = len(flow.packets)
+    flow.send(1, b"x" * 3_000_000)
+    getattr(flow, end)(*([1] if end == "reset" else []))
+    list(agent.take_packets(flow.packets[begun:]))
+    assert all(connection.is_over() for connection in agent._tracker.connections())
+    assert agent.stats.not_recognised == {"not_recognised": 1}
+    assert not list(agent.finish())

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from pipeline.capture import run as capture_run
-from pipeline.capture.agent import HOLD_US
+from pipeline.capture.held import HOLD_US
 from pipeline.capture.packet import Packet
 from pipeline.capture.pipe import Pipe
 from pipeline.capture.run import PIPE_DELAY_S, CaptureRun
