@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from pipeline.capture.budgets import WorkLimits
 from pipeline.capture.object_stores import open_store
 from pipeline.capture.packet import Packet
 from pipeline.capture.run import CaptureRun
@@ -72,15 +73,16 @@ def warm_up(packets: Sequence[Packet]) -> None:
     _read(packets, _nothing)
 
 
-def cost(packets: Sequence[Packet], limit_s: float = 60.0) -> Cost:
+def cost(packets: Sequence[Packet], limit_s: float = 60.0, work: WorkLimits | None = None) -> Cost:
     """Read the packets in a child of this process.
 
     Args:
         packets: the capture.
         limit_s: CPU seconds after which it is ended.
+        work: what reading connections may cost; None: the default.
     """
     receiver, sender = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_measure, args=(packets, limit_s, sender), daemon=True)
+    process = _CONTEXT.Process(target=_measure, args=(packets, limit_s, work, sender), daemon=True)
     process.start()
     sender.close()
     try:
@@ -94,6 +96,16 @@ def cost(packets: Sequence[Packet], limit_s: float = 60.0) -> Cost:
         return Cost(size, limit_s, 0.0, 0, 0, True, f"exit code {process.exitcode}")
     assert isinstance(found, Cost)
     return found
+
+
+def part_of_allowances(part: float) -> WorkLimits:
+    """The default limits, but what anybody may cause at the begin: a part of that.
+
+    By default an answered connection may take 100 s of CPU at once: a short capture would show nothing else.
+    """
+    whole = WorkLimits()
+    names = "stranger_units", "strangers_units", "known_units", "all_known_units"
+    return whole.model_copy(update={name: max(int(getattr(whole, name) * part), 1) for name in names})
 
 
 def hot_spots(packets: Sequence[Packet], count: int = 3, limit_s: float = 5.0) -> list[str]:
@@ -111,7 +123,7 @@ def hot_spots(packets: Sequence[Packet], count: int = 3, limit_s: float = 5.0) -
     return [f"{Path(file).stem}:{line} {name} {spent[file, line, name] / total:.0%}" for file, line, name in worst]
 
 
-def _measure(packets: Sequence[Packet], limit_s: float, sender: Connection) -> None:
+def _measure(packets: Sequence[Packet], limit_s: float, work: WorkLimits | None, sender: Connection) -> None:
     total = sum(len(packet.data) for packet in packets)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the most from here on
     begin, base = time.process_time(), _memory("VmRSS")
@@ -120,7 +132,7 @@ def _measure(packets: Sequence[Packet], limit_s: float, sender: Connection) -> N
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     is_cut = False
     try:
-        _read(packets, lambda: marks.append(time.process_time()))
+        _read(packets, lambda: marks.append(time.process_time()), work)
     except _OutOfTimeError:
         is_cut = True
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -130,10 +142,10 @@ def _measure(packets: Sequence[Packet], limit_s: float, sender: Connection) -> N
     sender.send(Cost(total, end - begin, end - marks[0] if marks else 0.0, later, peak, is_cut))
 
 
-def _read(packets: Sequence[Packet], on_half: Callable[[], object]) -> None:
+def _read(packets: Sequence[Packet], on_half: Callable[[], object], work: WorkLimits | None = None) -> None:
     half = len(packets) // 2
     with tempfile.TemporaryDirectory(prefix="adversary-") as landing:
-        run = CaptureRun(open_store(landing), "adversary", "lengths")
+        run = CaptureRun(open_store(landing), "adversary", "lengths", work=work)
         run.hurry()
         with run:
             for number, packet in enumerate(packets):
