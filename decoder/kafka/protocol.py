@@ -232,9 +232,8 @@ class KafkaProtocol:
 def _trial_decoder(codec: Codec) -> Reads:
     def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
         fits = may_be(frame, direction, api_key, api_version)
-        if not fits and not (
-            api_key == _API_VERSIONS and may_be(frame, direction, api_key, 0)
-        ):  # or the fallback to v0
+        falls_back = api_key == _API_VERSIONS and may_be(frame, direction, api_key, 0)
+        if not fits and not falls_back:
             return fits
         message = codec.decode(frame, direction=direction, api_key=api_key, api_version=api_version, strict=True)
         return (

@@ -230,7 +230,7 @@ class Agent:
         """Where a connection is read again: what was not read never comes, so nothing waits for it."""
         if connection.is_over() or segment.flags & (SYN | RST) or not (segment.length or segment.flags & FIN):
             return []
-        most = self._budgets.skipped(connection, int(segment.source != connection.a))
+        most = self._budgets.skipped(connection, connection.direction_of(segment))
         return self._tracker.jump(connection, segment, most, ts) if most else []
 
     def _read(self, events: Iterable[StreamEvent], most: float) -> list[Frame | Gap]:
@@ -279,7 +279,7 @@ class Agent:
 
     def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
         connection = None if connection is not None and connection.is_over() else connection
-        direction = 0 if connection is None or segment.source == connection.a else 1
+        direction = connection.direction_of(segment) if connection is not None else 0
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
             self._tracker.touch(connection, ts)

@@ -147,7 +147,7 @@ class Connection:
 
     def begins_anew(self, segment: Segment) -> bool:
         """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
-        direction = 0 if segment.source == self.a else 1
+        direction = self.direction_of(segment)
         half = self.halves[direction]
         if segment.flags & SYN:
             if half.isn is not None:
@@ -160,7 +160,7 @@ class Connection:
 
     def take(self, segment: Segment, ts: int) -> list[tuple[int, Piece]]:
         """Take the next segment; (direction, piece) for all that is now in order."""
-        direction = 0 if segment.source == self.a else 1
+        direction = self.direction_of(segment)
         half, other = self.halves[direction], self.halves[1 - direction]
         self._segments += 1
         self.last_ts = self._clock.steady(ts)
@@ -206,14 +206,19 @@ class Connection:
             ready += self._check_reset(self._reset, ts, now, is_live=is_live)
         return ready
 
-    def jump(self, direction: int, seq: int, most: int, ts: int) -> list[tuple[int, Piece]]:
-        """Of the bytes before ``seq`` up to ``most`` were not taken, and never will be: nothing is to wait for them."""
-        self._hold(direction, self.halves[direction].jump(seq, most, ts))
+    def direction_of(self, segment: Segment) -> int:
+        """Which way a segment of it goes."""
+        return 0 if segment.source == self.a else 1
+
+    def jump(self, segment: Segment, most: int, ts: int) -> list[tuple[int, Piece]]:
+        """Of the bytes before a segment up to ``most`` were not taken, and never will be: nothing waits for them."""
+        direction = self.direction_of(segment)
+        self._hold(direction, self.halves[direction].jump(segment.seq, most, ts))
         return self._release(direction)
 
     def pass_over(self, segment: Segment) -> None:
         """What precedes a segment was not taken; where both sides stand."""
-        direction = 0 if segment.source == self.a else 1
+        direction = self.direction_of(segment)
         for half, seq in ((self.halves[direction], segment.seq), (self.halves[1 - direction], segment.ack)):
             if half.next is not None:
                 half.next = max(half.next, half.position(seq))

@@ -119,6 +119,13 @@ class Recognition:
         events, self.events, self._kept = self.events, [], 0
         return events
 
+    def kept(self) -> tuple[int, int]:
+        """Bytes of each direction that are kept, lost ones among them."""
+        counts = [0, 0]
+        for event in self.events:
+            counts[event.direction] += len(event.data) + event.lost
+        return counts[0], counts[1]
+
     def drop(self, keep_bytes: int) -> None:
         """Forget the oldest bytes."""
         count = 0

@@ -147,8 +147,7 @@ class Session:
         """Its bytes are counted from now on, not read, for they cost too much; free the memory."""
         early = self._early
         if not self.recognised and not self.verdict:
-            kept = [sum(len(e.data) + e.lost for e in early.events if e.direction == way) for way in (0, 1)]
-            self._unread = [early.dropped[way] + kept[way] for way in (0, 1)]
+            self._unread = [dropped + kept for dropped, kept in zip(early.dropped, early.kept(), strict=True)]
             early.give_up()
             self.verdict = early.verdict if early.verdict == "tls" else REFUSED
         yield from self.relieve(ts)
@@ -202,12 +201,9 @@ class Session:
         if self.verdict:
             return SessionState(self.verdict)
         early = self._early
-        kept = [0, 0]
-        for event in early.events:
-            kept[event.direction] += len(event.data) + event.lost
         return SessionState(
             "",
-            unread=(kept[0], kept[1]),
+            unread=early.kept(),
             since=early.events[0].ts if early.events else None,
             seen=early.seen - early.buffered,
             dropped=(early.dropped[0], early.dropped[1]),

@@ -127,13 +127,11 @@ class Tracker:
 
     def jump(self, connection: Connection, segment: Segment, most: int, ts: int) -> list[StreamEvent]:
         """Up to ``most`` bytes before this segment were not taken: they are lost."""
-        direction = 0 if segment.source == connection.a else 1
-        return self._events(connection, connection.jump(direction, segment.seq, most, ts), ts)
+        return self._events(connection, connection.jump(segment, most, ts), ts)
 
     def end(self, connection: Connection, segment: Segment, ts: int) -> list[StreamEvent]:
         """It is over with this segment, though bytes before it were not taken."""
         connection.pass_over(segment)
-        self._waiting.pop(_key(segment), None)
         return self._end(connection, ts, Kind.CLOSED)
 
     def sweep(self, ts: int) -> Iterator[StreamEvent]:
