@@ -110,8 +110,35 @@ class WorkLimits(BaseModel):
         ge=0,
         description="What it gets back for a request with its response, at most twice what reading the response took: "
         "whoever answers works as well. A hello with its reply takes 400, a small command 150. Were it more, or "
-        "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values",
+        "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values. "
+        "Where packets do not wait (capture live, --follow) it gets nothing",
     )
+    live_known_units: int = Field(
+        default=20_000_000,
+        ge=1,
+        description="What answered connections may cause at once, each and all together, where packets do not wait "
+        "(capture live, --follow): while the agent reads what one of them asks for, packets of the others are dropped",
+    )
+    live_known_units_per_second: int = Field(
+        default=400_000,
+        ge=0,
+        description="What they get back there in a second, so that with what bytes pay a core takes 20 MB/s of the "
+        "worst that clients whom a server answers can send. Raise it where clients are trusted, and commands many and "
+        "small (MongoDB: 2,000 a second)",
+    )
+
+    def when_live(self) -> WorkLimits:
+        """The limits where packets do not wait until they are read."""
+        at_once, per_second = self.live_known_units, self.live_known_units_per_second
+        return self.model_copy(
+            update={
+                "known_units": min(self.known_units, at_once),
+                "known_units_per_second": min(self.known_units_per_second, per_second),
+                "all_known_units": min(self.all_known_units, at_once),
+                "all_known_units_per_second": min(self.all_known_units_per_second, per_second),
+                "units_per_answer": 0,
+            }
+        )
 
 
 @dataclass(slots=True)

@@ -54,7 +54,8 @@ def follow_ring(
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id: what was read is remembered under this name.
         payload_policy, field_hash, idle_us: see pipeline.capture.agent.frames_of.
-        work, publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
+        work: what reading connections may cost; where packets do not wait that is less than of a file.
+        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
@@ -71,7 +72,7 @@ def follow_ring(
         payload_policy,
         field_hash,
         idle_us=idle_us,
-        work=work,
+        work=(work or WorkLimits()).when_live(),
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,

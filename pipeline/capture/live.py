@@ -116,7 +116,8 @@ def capture_live(
         tap: what to capture.
         landing: path or URL of the landing zone; see pipeline.capture.object_stores.
         agent_id, payload_policy, field_hash, idle_us: see pipeline.capture.agent.frames_of.
-        work, publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
+        work: what reading connections may cost; where packets do not wait that is less than of a file.
+        publish_every_s, store_timeout_s: see pipeline.capture.run.CaptureRun.
         stop: asked to, it ends in good order.
         on_start: told the program's command once it captures.
         on_progress: called now and then.
@@ -133,7 +134,7 @@ def capture_live(
         payload_policy,
         field_hash,
         idle_us=idle_us,
-        work=work,
+        work=(work or WorkLimits()).when_live(),
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,

@@ -28,7 +28,8 @@ NOTICES = {
     "idle_connections_expired": "connections forgotten: no packet for longer than the idle timeout",
     "holes_overfull": "holes given up: too much waited behind them",
     "memory_relieved": "connections cut short: all together kept too much",
-    "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap tells it)",
+    "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap tells it; "
+    "`work` in the settings sets how much)",
     "times_clamped": "packets with a time outside of 1970 to 2199, or with none (its nearest end stands for it)",
     "clock_set_back": "times that the clock was set back (what spans one has a wrong duration)",
     "requests_forgotten": "requests no longer waited for: too many without a response on one connection",

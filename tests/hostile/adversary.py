@@ -5,8 +5,9 @@ begins with the attacks of tests.hostile.attacks and the recordings; children of
 family (what descends from one of those) a few stay, so that the table shows different causes, not one a hundred times.
 
 What lasts is looked for: of the allowances that anybody has at the begin (``work`` in the settings) ``--allowances``
-leaves a part. What nobody answers must be taken at 20 MB/s, whatever it is. What is answered is read as long as it
-costs no more than honest exchanges do, which are measured beside it (the recordings): who answers works as much.
+leaves a part. All must be taken at 20 MB/s, coming as fast, with the limits of ``capture live``. ``--file`` searches
+with those of a file, where time is not short: there what is answered is read as long as it costs no more than honest
+exchanges do, which are measured beside it (the recordings).
 
 The worst are measured again, larger, and told in a table; their captures are saved, and ``--replay FILE`` measures one
 again (``--profile`` tells where its time goes). What is tried follows from the seed and from what was measured before,
@@ -60,6 +61,23 @@ MEMORY_PART = 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """How the captures are read.
+
+    Attributes:
+        work: what reading connections may cost.
+        mb_per_s: how fast packets come (10^6 bytes); 0: a packet each microsecond.
+    """
+
+    work: WorkLimits
+    mb_per_s: float
+
+    def measure(self, attack: Attack, size: int, limit_s: float) -> Cost:
+        """What an attack of so many bytes costs; ended after ``limit_s`` of CPU."""
+        return cost(list(attack.packets(size, self.mb_per_s)), limit_s, self.work)
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
     """An attack and what it cost."""
 
@@ -92,11 +110,11 @@ class Search:
         seed: of all chance.
         size: bytes of the captures that are tried.
         jobs: processes.
-        work: what reading connections may cost.
+        conditions: how they are read.
     """
 
-    def __init__(self, seed: int, size: int, jobs: int, work: WorkLimits) -> None:
-        self._work = work
+    def __init__(self, seed: int, size: int, jobs: int, conditions: Conditions) -> None:
+        self._conditions = conditions
         self._source = random.Random(seed)
         self._breeder = Breeder(self._source, corpus())
         self._size = size
@@ -112,7 +130,7 @@ class Search:
             while not self.tried or time.monotonic() < until:
                 some, waiting = waiting[: 8 * self._jobs], waiting[8 * self._jobs :]
                 some = some or [self._child() for _ in range(8 * self._jobs)]
-                self.tried += pool.map(partial(_try, size=self._size, limit_s=TRIAL_S, work=self._work), some)
+                self.tried += pool.map(partial(_try, size=self._size, conditions=self._conditions), some)
                 self._forget()
                 if time.monotonic() - told_at > 30:
                     worst = self.worst(1)[0]
@@ -154,8 +172,8 @@ def _greed(one: Tried) -> float:
     return one.greed
 
 
-def _try(attack: Attack, size: int, limit_s: float, work: WorkLimits) -> Tried:
-    return Tried(attack, cost(list(attack.packets(size)), limit_s, work))
+def _try(attack: Attack, size: int, conditions: Conditions) -> Tried:
+    return Tried(attack, conditions.measure(attack, size, TRIAL_S))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -167,7 +185,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.replay:
         return _replay(options.replay, console, is_profiled=options.profile)
     work = part_of_allowances(options.allowances)
-    search = Search(options.seed, options.size, options.jobs, work)
+    conditions = Conditions(work, 0.0) if options.file else Conditions(work.when_live(), ENOUGH_MB_PER_S)
+    search = Search(options.seed, options.size, options.jobs, conditions)
     attacks = [one for one in seeds() if re.search(options.only, one.name)]
     console.print(f"{len(attacks)} attacks to begin with, seed {options.seed}, captures of {options.size:,} bytes")
     search.run(attacks, time.monotonic() + 60 * options.minutes, console)
@@ -177,8 +196,11 @@ def main(arguments: list[str] | None = None) -> int:
         "answered, the slowest": [one for one in worst if one.is_answered and not _is_honest(one)],
         "recordings, the slowest": [one for one in worst if _is_honest(one)],
     }
-    slow = {name: _measured_again(some[: options.worst], options.final_size, work) for name, some in groups.items()}
-    greedy = _measured_again(search.worst(options.worst_memory, by_memory=True), options.memory_size, None)
+    slow = {
+        name: _measured_again(some[: options.worst], options.final_size, conditions) for name, some in groups.items()
+    }
+    whole = Conditions(WorkLimits(), 0.0)
+    greedy = _measured_again(search.worst(options.worst_memory, by_memory=True), options.memory_size, whole)
     for name, some in slow.items():
         some.sort(key=_slowness, reverse=True)
         _show(name, some, console, options.out)
@@ -189,8 +211,9 @@ def main(arguments: list[str] | None = None) -> int:
             console.print(f"{name}: {1 / some[0].slowness:.2f} MB/s")
     most = max([*itertools.chain(*slow.values()), *greedy], key=_memory)
     console.print(f"the most memory: {_memory(most) / MIB:.0f} MiB beyond the baseline")
-    strangers = [one.slowness for one in slow["unanswered, the slowest"]]
-    return int(max(strangers, default=0) > 1 / ENOUGH_MB_PER_S or _memory(most) > ENOUGH_MEMORY)
+    judged = [slow["unanswered, the slowest"]] if options.file else slow.values()
+    slowest = max((one.slowness for one in itertools.chain(*judged)), default=0)
+    return int(slowest > 1 / ENOUGH_MB_PER_S or _memory(most) > ENOUGH_MEMORY)
 
 
 def _is_honest(one: Tried) -> bool:
@@ -208,6 +231,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--allowances", type=float, default=0.002, help="the part of them that anybody has at the begin (1: all)"
     )
+    parser.add_argument("--file", action="store_true", help="read as a file, with the limits of one, not as it comes")
     parser.add_argument("--final-size", type=int, default=8 * MIB, help="bytes of one that is measured again")
     parser.add_argument("--memory-size", type=int, default=64 * MIB, help="the same for memory")
     parser.add_argument("--worst", type=int, default=30, help="families in the table of the slowest")
@@ -219,14 +243,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _measured_again(worst: Iterable[Tried], size: int, work: WorkLimits | None) -> list[Tried]:
+def _measured_again(worst: Iterable[Tried], size: int, conditions: Conditions) -> list[Tried]:
     """One by one, so that nothing else disturbs; the better of two runs unless it is far too slow anyway."""
     found = []
     for one in worst:
-        packets = list(one.attack.packets(size))
-        first = cost(packets, FINAL_S, work)
+        first = conditions.measure(one.attack, size, FINAL_S)
         is_near = first.mb_per_s > ENOUGH_MB_PER_S / 4
-        second = cost(packets, FINAL_S, work) if is_near else first
+        second = conditions.measure(one.attack, size, FINAL_S) if is_near else first
         found.append(Tried(one.attack, min(first, second, key=lambda run: run.cpu_s)))
     return found
 
@@ -236,7 +259,7 @@ def _memory(one: Tried) -> int:
 
 
 def _show(title: str, tried: Sequence[Tried], console: Console, out: Path) -> None:
-    """A line for each, with the functions in which its time goes; the captures are saved."""
+    """A line for each, with the functions in which its time goes, read as a file; the captures are saved."""
     out.mkdir(parents=True, exist_ok=True)
     console.print(f"\n{title}\n    MB/s  µs/byte    later   MiB  wire MB  what it is")
     for number, one in enumerate(tried, 1):

@@ -101,10 +101,10 @@ def cost(packets: Sequence[Packet], limit_s: float = 60.0, work: WorkLimits | No
 def part_of_allowances(part: float) -> WorkLimits:
     """The default limits, but what anybody may cause at the begin: a part of that.
 
-    By default an answered connection may take 100 s of CPU at once: a short capture would show nothing else.
+    An answered connection may take 20 s of CPU at once (100 s of a file): a short capture would show nothing else.
     """
     whole = WorkLimits()
-    names = "stranger_units", "strangers_units", "known_units", "all_known_units"
+    names = "stranger_units", "strangers_units", "known_units", "all_known_units", "live_known_units"
     return whole.model_copy(update={name: max(int(getattr(whole, name) * part), 1) for name in names})
 
 

@@ -54,17 +54,22 @@ class Attack:
     is_closed: bool = True
     delivery: str = "in order"
 
-    def packets(self, size: int) -> Iterator[Packet]:
-        """The attack as a capture of about ``size`` bytes, at least one round of one connection."""
-        done, number, ts = 0, 0, T0
+    def packets(self, size: int, mb_per_s: float = 0.0) -> Iterator[Packet]:
+        """The attack as a capture of about ``size`` bytes, at least one round of one connection.
+
+        Args:
+            size: bytes in all, headers included.
+            mb_per_s: how fast it comes (10^6 bytes); 0: a packet each microsecond.
+        """
+        done, number, ts = 0, 0, float(T0)
         while done < size or not number:
             share = (size - done) // self.at_once
-            flows = [self._connection(number + one, share, ts) for one in range(self.at_once)]
+            flows = [self._connection(number + one, share, int(ts)) for one in range(self.at_once)]
             number += self.at_once
             for packet in _in_turns(flows):
                 done += len(packet.data)
-                ts += 1
-                yield packet._replace(ts_us=ts)
+                ts += len(packet.data) / mb_per_s if mb_per_s else 1
+                yield packet._replace(ts_us=int(ts))
 
     def _connection(self, number: int, share: int, ts: int) -> Iterable[Packet]:
         client = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 40_000)

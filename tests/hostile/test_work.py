@@ -138,6 +138,32 @@ def test_a_connection_that_goes_on_is_counted_and_a_gap_says_so():
     assert len([f for f in frames if f.connection_id != refused[0].connection_id]) == 40
 
 
+def test_where_packets_do_not_wait_answers_do_not_pay_for_themselves():
+    """What a real server answers may be said at any rate; a file's reader has the time for all of it."""
+    flow = Flow().open()
+    for number in range(3000):
+        exchange(flow, 1 + number)
+    few = WorkLimits(live_known_units=50_000, live_known_units_per_second=0)
+    _, gaps, stats, of_file = read(flow.packets, few)
+    assert not gaps
+    assert not stats.notices["work_refused"]
+    frames, gaps, stats, live = read(flow.packets, few.when_live())
+    assert stats.notices["work_refused"] >= 1
+    sent = 3000 * (len(command({"ping": 1, "$db": "admin"})) + len(reply({"ok": 1.0})))
+    assert sum(len(frame.frame) for frame in frames) + sum(gap.bytes_lost for gap in gaps) == sent
+    assert live < of_file / 2
+
+
+def test_what_may_be_caused_live_is_never_more_than_by_a_file():
+    strict = WorkLimits(
+        known_units=1000, known_units_per_second=10, all_known_units=2000, all_known_units_per_second=20
+    )
+    live = strict.when_live()
+    assert live == strict.model_copy(update={"units_per_answer": 0})
+    live = WorkLimits().when_live()
+    assert (live.known_units, live.all_known_units, live.units_per_answer) == (20_000_000, 20_000_000, 0)
+
+
 def test_what_waits_behind_a_hole_is_not_read_at_once_whatever_it_costs():
     flow = Flow().open()
     exchange(flow, 1)
