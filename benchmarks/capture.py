@@ -17,9 +17,9 @@ from rich.table import Table
 from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from benchmarks.tshark import children_seconds
-from pipeline.capture.landing_files import FRAMES, Batch, frame_ends
-from pipeline.capture.reading import read_capture
-from pipeline.capture.sources import read_packets
+from pipeline.capture.landing.files import FRAMES, Batch, frame_ends
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.reading import read_capture
 
 _RUNS = 3
 _FIELDS = ("frame.number", "kafka.api_key", "kafka.correlation_id")

@@ -22,7 +22,7 @@ from benchmarks.candidates import CONSOLE
 from benchmarks.corpus import CAPTURES
 from benchmarks.landed import another, land, rows_of
 from benchmarks.spark import identity
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.settings import StreamSettings
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.exchanges import group_halves

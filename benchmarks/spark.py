@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.streaming.decode import decode_frames
 from pipeline.streaming.session import build_session
 

@@ -1,7 +1,7 @@
 """The interface that every protocol folder fulfils, so that a newcomer who knows one protocol knows all.
 
 ``decoder/kafka`` is the model. A protocol is registered in :mod:`decoder.codec` (decoding) and in
-``pipeline.capture.protocols`` (recognition); nothing else in the pipeline names it.
+``pipeline.capture.sessions.protocols`` (recognition); nothing else in the pipeline names it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.capture.packet import Packet
+from pipeline.capture.packets.packet import Packet
 from tests.decoder.kafka.batches import CONTROL, TRANSACTIONAL, batch, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS, xerial
 from tests.decoder.kafka.credentials import credentials

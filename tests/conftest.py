@@ -38,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
 @pytest.fixture(scope="session")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A landing zone of three captures."""
-    from pipeline.capture.reading import read_capture  # noqa: PLC0415 - compiles
+    from pipeline.capture.runs.reading import read_capture  # noqa: PLC0415 - compiles
 
     folder = tmp_path_factory.mktemp("landing")
     for sample in ("healthy", "stuck_commit", "stalled_lso"):

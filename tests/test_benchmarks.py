@@ -18,7 +18,7 @@ from benchmarks.kafka_python import frame_readers as kafka_python
 from benchmarks.kafka_python import record_readers as kafka_python_records
 from benchmarks.landed import another, land, rows_of
 from benchmarks.tshark import write_capture
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.messages import ordered_frames
 from tests.requirements import require_java, require_maven
 

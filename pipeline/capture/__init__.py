@@ -1,4 +1,5 @@
-"""The capture agent: from packets to landing files.
+"""The capture agent, from packets to landing files; each room knows only those before it.
 
-packets (pcap) → TCP segments (link) → byte streams (tcp) → frames (session) → landing files (landing).
+packets → network (TCP segments) → tcp (byte streams) → sessions (frames) → fast_path (the same by the block) → landing
+(files) → runs (the agent at work).
 """

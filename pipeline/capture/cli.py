@@ -12,19 +12,19 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from pipeline.capture.agent import DEFAULT_AGENT_ID
-from pipeline.capture.follow import follow_ring
-from pipeline.capture.live import BUFFER_MIB, Tap, capture_live
-from pipeline.capture.packet import CaptureError
-from pipeline.capture.patience import DEFAULT_STORE_TIMEOUT_S
-from pipeline.capture.payload import KEY_VARIABLE, Payload, chosen_payload
-from pipeline.capture.pipe import Stop, stop_on_signals
-from pipeline.capture.reading import read_capture
-from pipeline.capture.run import PUBLISH_EVERY_S
-from pipeline.capture.sources import STDIN
+from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.packets.packet import CaptureError
+from pipeline.capture.packets.pipe import Stop, stop_on_signals
+from pipeline.capture.packets.sources import STDIN
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.runs.follow import follow_ring
+from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
+from pipeline.capture.runs.payload import KEY_VARIABLE, Payload, chosen_payload
+from pipeline.capture.runs.reading import read_capture
+from pipeline.capture.runs.run import PUBLISH_EVERY_S
+from pipeline.capture.runs.summary import print_json, print_summary
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.summary import print_json, print_summary
-from pipeline.capture.tcp import IDLE_US
+from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.errors import UserError
 from pipeline.settings import load_settings
 from pipeline.terminal import Console

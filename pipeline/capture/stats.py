@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from decoder.model import Frame, FrameFlags, Gap
 from decoder.mongodb.wire import OPCODES
-from pipeline.capture.tls import TlsPeers
 
 _TRUNCATED = int(FrameFlags.TRUNCATED)
 
@@ -35,6 +34,19 @@ NOTICES = {
     "requests_forgotten": "requests no longer waited for: too many without a response on one connection",
 }
 """What was unusual, and which limits were reached, in words for the summary."""
+
+
+class TlsPeers(NamedTuple):
+    """Who talks to whom in a connection that is encrypted.
+
+    Attributes:
+        server_name: what the client asked for (SNI, RFC 6066); None if its ClientHello was not captured or hides it.
+    """
+
+    client_ip: str
+    server_ip: str
+    server_port: int
+    server_name: str | None
 
 
 @dataclass(slots=True)

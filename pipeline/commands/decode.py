@@ -13,8 +13,8 @@ from rich.text import Text
 from decoder import Codec
 from decoder.model import PayloadPolicy
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.summary import warnings
 from pipeline.commands.apis import WantedApi
 from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
 from pipeline.commands.record_lines import record_line, record_object, records_of

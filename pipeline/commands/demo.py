@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.findings import read_findings, show_findings
 from pipeline.commands.lake import Say, spark_session, steps
 from pipeline.dashboard.sql import query

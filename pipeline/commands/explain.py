@@ -20,8 +20,8 @@ from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
 from decoder.prefix import SIZE, split_length_prefix
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.summary import KEYS_UNUSED
 from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
 from pipeline.commands.tree import say, show_message, terminal

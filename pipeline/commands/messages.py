@@ -10,11 +10,11 @@ from typing import Any
 
 from decoder import Codec, Frame, Message
 from decoder.model import PayloadPolicy
-from pipeline.capture.agent import frames_of
-from pipeline.capture.budgets import WorkLimits
-from pipeline.capture.held import HOLD_US
-from pipeline.capture.sources import capture_files
+from pipeline.capture.packets.sources import capture_files
+from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.sessions.held import HOLD_US
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
 
 _REORDER_US = HOLD_US + 1_000_000
 """The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""

@@ -18,7 +18,7 @@ from pipeline.setup.java import SHORT_LIVED_JVM
 from tests.canaries import canary, compressed_traces, harmed, seen_in, seen_in_files, traces, write_capture
 from tests.decoder.mongodb.test_redaction import TRACES as MONGODB
 from tests.end_to_end.conftest import rows, wirelake
-from tests.pipeline.capture.test_mongodb import plant
+from tests.pipeline.capture.sessions.test_mongodb import plant
 from tests.pipeline.capture.wire import pcap
 from tests.requirements import require_java
 

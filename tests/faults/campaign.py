@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.landed import another, rows_of
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.tables import FRAMES, LANDING_FILES, STREAM_PROGRESS
 from tests.faults.victim import ANY_MOMENT, KILLED, POINTS, WORKER
 from tests.pipeline.lakes import DATA, rows

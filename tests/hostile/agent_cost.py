@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from pipeline.capture.budgets import WorkLimits
-from pipeline.capture.object_stores import open_store
-from pipeline.capture.packet import Packet
-from pipeline.capture.run import CaptureRun
+from pipeline.capture.landing.object_stores import open_store
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.run import CaptureRun
+from pipeline.capture.tcp.budgets import WorkLimits
 
 MIB = 2**20
 _CONTEXT = multiprocessing.get_context("fork")

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from pipeline.capture.packet import Packet
+from pipeline.capture.packets.packet import Packet
 from tests.pipeline.capture.wire import T0, Flow, ip
 
 Said = tuple[int, bytes]

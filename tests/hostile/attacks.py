@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from decoder.kafka.schema.table import api_versions
-from pipeline.capture.sources import read_packets
+from pipeline.capture.packets.sources import read_packets
 from tests.captures.mongodb.record import ALL
 from tests.decoder.kafka.batches import batch, message, record
 from tests.decoder.kafka.compressed import CODECS, lz4_frame

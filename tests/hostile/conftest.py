@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture import landing_files
-from pipeline.capture.reading import read_capture
+from pipeline.capture.landing import files as landing_files
+from pipeline.capture.runs.reading import read_capture
 from tests.pipeline.dashboard.conftest import hand_made_lake
 from tests.requirements import ROOT
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from pipeline.capture.link import ACK, FIN, RST, SYN, Dissector, Segment
-from pipeline.capture.packet import Packet
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, Dissector, Segment
+from pipeline.capture.packets.packet import Packet
 
 LATE_US = 20_000
 LATE_PACKETS = 12

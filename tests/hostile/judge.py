@@ -13,8 +13,8 @@ import numpy as np
 from decoder.model import Direction, Frame, FrameFlags, Gap
 from decoder.mongodb.messages import open_message
 from decoder.mongodb.wire import HEADER_BYTES
-from pipeline.capture.agent import frames_of
-from pipeline.capture.packet import Packet
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.agent import frames_of
 from tests.hostile.harm import Harmed
 from tests.hostile.streams import Stream, Way, bases, streams
 from tests.pipeline.capture.wire import pcap

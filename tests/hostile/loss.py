@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pipeline.capture.sources import read_packets
+from pipeline.capture.packets.sources import read_packets
 from tests.captures.mongodb.record import ALL
 from tests.hostile.harm import HARMS, harm
 from tests.hostile.judge import Truth, Verdict, judge

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from pipeline.capture.packet import Packet
-from pipeline.capture.sources import read_packets
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.packets.sources import read_packets
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.encode import request, response
 from tests.hostile.harm import segment_of

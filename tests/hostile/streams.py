@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.capture.link import ACK, FIN, RST, SYN, Endpoint
-from pipeline.capture.packet import Packet
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, Endpoint
+from pipeline.capture.packets.packet import Packet
 from tests.hostile.harm import segment_of
 
 Way = tuple[Endpoint, Endpoint]

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from decoder.field_hash import FieldHash
-from pipeline.capture.agent import Agent
-from pipeline.capture.budgets import WorkLimits
+from pipeline.capture.runs.agent import Agent
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
 from tests.hostile.attack import DELIVERIES, Attack
 from tests.hostile.attacks import corpus, seeds
 from tests.hostile.breeding import Breeder

@@ -8,8 +8,8 @@ from decoder import Codec
 from decoder.explain import explain
 from decoder.kafka.protocol import BEGUN, KafkaProtocol
 from decoder.model import Frame
-from pipeline.capture.agent import Agent
-from pipeline.capture.recognition import SURE_ENOUGH
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.sessions.recognition import SURE_ENOUGH
 from pipeline.capture.stats import CaptureStats
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import Flow, prefixed, request

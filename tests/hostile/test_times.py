@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 from decoder import Codec
 from decoder.kafka import kernel
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, Gap
-from pipeline.capture import reading
-from pipeline.capture.agent import Agent
-from pipeline.capture.block import block_of, read_blocks
-from pipeline.capture.block_agent import MAX_STEPS, BlockAgent
-from pipeline.capture.clock import MIXED_US, SILENT_US
-from pipeline.capture.held import HOLD_US
-from pipeline.capture.packet import Packet
-from pipeline.capture.reading import read_capture
-from pipeline.capture.sources import read_packets
+from pipeline.capture.fast_path.block import block_of, read_blocks
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs import reading
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.block_agent import MAX_STEPS, BlockAgent
+from pipeline.capture.runs.reading import read_capture
+from pipeline.capture.sessions.held import HOLD_US
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp import IDLE_US, SWEEP_EVERY
+from pipeline.capture.tcp.clock import MIXED_US, SILENT_US
+from pipeline.capture.tcp.tracker import IDLE_US, SWEEP_EVERY
 from pipeline.cli import app
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
@@ -37,7 +37,7 @@ from tests.decoder.kafka import kernel as kafka_kernel
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.mongodb import build
 from tests.decoder.mongodb import kernel as mongodb_kernel
-from tests.pipeline.capture.test_lanes import by_blocks, one_by_one
+from tests.pipeline.capture.fast_path.test_lanes import by_blocks, one_by_one
 from tests.pipeline.capture.wire import T0, Flow, enhanced, interface, pcapng, prefixed, request, response, section
 
 CLAMPED = int(FrameFlags.TIME_CLAMPED)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from decoder.model import Frame, Gap
-from pipeline.capture.agent import Agent
-from pipeline.capture.block import block_of
-from pipeline.capture.block_agent import BlockAgent
-from pipeline.capture.budgets import WorkLimits
-from pipeline.capture.link import ACK, FIN, RST, SYN
-from pipeline.capture.packet import Packet
+from pipeline.capture.fast_path.block import block_of
+from pipeline.capture.network.link import ACK, FIN, RST, SYN
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
 from tests.decoder.mongodb.build import command, reply
 from tests.hostile.test_work import BOMBS, exchange
 from tests.pipeline.capture.wire import Flow

@@ -11,16 +11,16 @@ from decoder import Codec, limits
 from decoder.model import Frame, FrameFlags, Gap
 from decoder.mongodb.messages import decode_message
 from decoder.work import METER
-from pipeline.capture.agent import Agent
-from pipeline.capture.budgets import WorkLimits
-from pipeline.capture.packet import Packet
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.agent import Agent
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.encode import request, response, unsigned_varint
 from tests.decoder.mongodb.build import command, compressed, raw, reply
 from tests.hostile.attacks import _produced, _wrapped
 from tests.pipeline.capture.other_protocols import zookeeper
-from tests.pipeline.capture.test_other_protocols import flows
+from tests.pipeline.capture.sessions.test_other_protocols import flows
 from tests.pipeline.capture.wire import Flow, prefixed
 
 NULLS, EMPTY = b"\x0a\0", b"\x03\0\5\0\0\0\0"

@@ -37,7 +37,7 @@ def test_a_number_that_does_not_fit_is_an_error():
 def test_landing_files_are_written_without_pandas(tmp_path):
     script = """
 import sys
-from tests.pipeline.capture.test_landing import FRAME, GAP, write
+from tests.pipeline.capture.landing.test_landing import FRAME, GAP, write
 from pathlib import Path
 loaded = "pandas" in sys.modules
 assert write(Path(sys.argv[1]), FRAME, GAP).new

@@ -18,7 +18,7 @@ from decoder.kafka.facts import record_batch_rows
 from decoder.kafka.message_sets import EXTENT
 from decoder.kafka.offsets import offset_events
 from decoder.redact import redact
-from pipeline.capture.agent import frames_of
+from pipeline.capture.runs.agent import frames_of
 from tests.decoder.kafka.batches import GZIP, LOG_APPEND_TIME, batch, damaged, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS, xerial
 from tests.decoder.kafka.encode import response

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
-from pipeline.capture.protocols import protocols
+from pipeline.capture.sessions.protocols import protocols
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import prefixed, produce, request, response
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from decoder.model import Frame
-from pipeline.capture.agent import frames_of
+from pipeline.capture.runs.agent import frames_of
 from tests.pipeline.capture.wire import prefixed
 from tests.requirements import ROOT
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.capture.link import ACK, SYN, Segment
-from pipeline.capture.tcp import IDLE_US, SWEEP_EVERY, Kind, Tracker
+from pipeline.capture.network.link import ACK, SYN, Segment
+from pipeline.capture.tcp.tracker import IDLE_US, SWEEP_EVERY, Kind, Tracker
 
 A, B = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)
 

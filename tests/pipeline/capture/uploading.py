@@ -6,10 +6,10 @@ import sys
 from dataclasses import replace
 from random import Random
 
-from pipeline.capture import landing_files
-from pipeline.capture.landing import LandingWriter
-from pipeline.capture.object_stores import open_store
-from tests.pipeline.capture.test_landing import FRAME, MIDNIGHT
+from pipeline.capture.landing import files as landing_files
+from pipeline.capture.landing.object_stores import open_store
+from pipeline.capture.landing.writer import LandingWriter
+from tests.pipeline.capture.landing.test_landing import FRAME, MIDNIGHT
 
 LARGE = [1 << 19] * 23
 

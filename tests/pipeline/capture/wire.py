@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.capture.link import ACK, FIN, RST, SYN
-from pipeline.capture.packet import Packet
+from pipeline.capture.network.link import ACK, FIN, RST, SYN
+from pipeline.capture.packets.packet import Packet
 
 CLIENT = ("10.0.0.1", 40000)
 SERVER = ("10.0.0.2", 9092)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.settings import StreamSettings
 from pipeline.streaming import mongo

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.lake import Lake, struct_type
 from pipeline.streaming.seen_once import copies, refresh_copies

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
 from pipeline.tables import TABLES

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Printed
 
-from pipeline.capture.reading import read_capture
+from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.burrow import BurrowState

@@ -1,0 +1,500 @@
+"""From packets to frames: the agent, which knows all connections of one capture."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
+from decoder.redact import carries_credentials, redact
+from decoder.work import METER
+from pipeline.capture.network.link import FIN, RST, SYN, Dissector, Segment
+from pipeline.capture.packets.packet import Aside, CaptureError, DamagedCaptureError, Packet
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.sessions.decryption import Decryption
+from pipeline.capture.sessions.held import HeldRequests
+from pipeline.capture.sessions.protocols import protocols
+from pipeline.capture.sessions.session import REFUSED, Session
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import (
+    CONNECTION_UNITS,
+    EVENT_UNITS,
+    FRAGMENT_UNITS,
+    FRAME_UNITS,
+    PACKET_UNITS,
+    SKIPPED_UNITS,
+    Budgets,
+    WorkLimits,
+)
+from pipeline.capture.tcp.clock import Clock
+from pipeline.capture.tcp.connection import HOLE_TIMEOUT_US, Connection
+from pipeline.capture.tcp.state import AgentState, OpenConnection
+from pipeline.capture.tcp.tracker import IDLE_US, Kind, StreamEvent, Tracker
+from pipeline.capture.tcp.unread import joined, split, taken
+
+DEFAULT_AGENT_ID = "local"
+
+MAX_BUFFERED_BYTES = 512 * 1024 * 1024
+RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
+"""Bytes kept for all connections together (waiting behind holes, unfinished frames, not recognised yet), and to what
+they are brought down when that is too much: those that keep the most are cut short. Each connection has limits of its
+own, but a hundred thousand connections times these would still fill the memory."""
+
+REPLAY_US = 600_000_000
+"""Capture time that is read again at most when an agent goes on in another process. A message that has been under way
+for longer is cut off, a gap."""
+
+STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
+"""The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
+must not take half a gigabyte; brokers and clients that talk to each other may."""
+
+ENDS = SYN | FIN | RST
+"""Of a connection that is not read these are: it is over, or another one has its ports."""
+
+UNREAD = "too_much_work"
+"""Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
+
+LOOK_AT_STRANGERS_EVERY = 8192
+"""Packets between two looks at what they keep, which goes through all connections."""
+
+_PROGRESS_EVERY = 4096
+_ORPHAN, _SILENT = int(FrameFlags.ORPHAN_RESPONSE), int(FrameFlags.NO_RESPONSE_EXPECTED)
+
+
+def frames_of(
+    *pieces: str | Path,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
+    tls_embedded_keys: bool = False,
+    idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
+    stats: CaptureStats | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+) -> Iterator[Frame | Gap]:
+    """The frames of one capture, redacted, and its losses.
+
+    A request comes just before its response, or when it has waited for too long. The capture stands for itself:
+    connections do not go on in the next one.
+
+    Args:
+        pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
+            capture, in their order (see pipeline.capture.packets.sources.captures).
+        agent_id: name of the agent; part of the connection ids.
+        payload_policy: what of record keys and values stays in the frames.
+        field_hash: what the policy ``hash`` hashes with.
+        allow_truncated: read a file that is cut off or damaged up to that place.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
+        tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
+        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
+        work: what reading connections may cost.
+        stats: counts what is seen.
+        on_progress: called every few thousand packets.
+
+    Raises:
+        CaptureError: a file cannot be read, or not be decrypted.
+        DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
+    """
+    with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
+        stats = stats if stats is not None else CaptureStats()
+        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us, work=work)
+        for path in map(str, pieces):
+            try:
+                for packet in read_packets(path, on_aside=agent.note):
+                    yield from agent.take(packet)
+                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
+                        on_progress(agent.stats)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+        yield from agent.finish()
+        agent.check_link_types(str(pieces[0]))
+
+
+def decryption_of(
+    pieces: Sequence[str | Path], tls_keylog: str | Path | None, *, use_embedded: bool
+) -> AbstractContextManager[Decryption | None]:
+    """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
+    return Decryption(str(pieces[0]), tls_keylog, use_embedded=use_embedded) if len(pieces) == 1 else nullcontext()
+
+
+class Agent:
+    """One capture being read: packets in, frames and gaps out. It may run for as long as packets come.
+
+    Attributes:
+        stats: counts what is seen.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        policy: PayloadPolicy,
+        stats: CaptureStats,
+        field_hash: FieldHash | None = None,
+        decryption: Decryption | None = None,
+        *,
+        idle_us: int = IDLE_US,
+        work: WorkLimits | None = None,
+    ) -> None:
+        self.stats = stats
+        self._decryption = decryption
+        self._agent_id = agent_id
+        self._policy: PayloadPolicy = policy
+        self._field_hash = field_hash
+        self._idle_us = idle_us
+        self._dissector = Dissector()
+        self._clock = Clock(stats)
+        self._tracker = Tracker(idle_us, stats.notices, self._clock)
+        self._sessions: dict[Connection, Session] = {}
+        self._buffered: dict[Connection, int] = {}  # by the sessions
+        self._buffered_bytes = 0
+        self._held = HeldRequests()
+        self._ts = 0
+        self._dropped: dict[int, int] = {}
+        self._budgets = Budgets(work)
+        self._latest: Connection | None = None  # that of the segment that was taken last
+        self._unseen = 0  # bytes of connections that were not looked at
+        self._unseen_since = 0  # capture time (µs) from which on strangers were not read
+        self._answers = 0  # responses whose request was seen, so far
+        self._paying_answers = 0  # of these, but what may carry credentials: that is rare, and dear to read
+
+    def note(self, aside: Aside) -> None:
+        """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
+        if aside.has_secrets and (self._decryption is None or not self._decryption.found_secrets()):
+            self.stats.unused_keys = 1
+        if aside.dropped is not None:
+            self._dropped[aside.interface] = aside.dropped
+            self.stats.kernel_dropped = sum(self._dropped.values())
+
+    def take(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """Take the next packet."""
+        self.stats.packets += 1
+        self._ts = packet.ts_us
+        self._clock.take(packet.ts_us)
+        segment = self._dissector.segment(packet)
+        if segment is not None:
+            yield from self._take_segment(segment, packet.ts_us, packet.original_length)
+            is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
+            yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
+            if is_time and not self._budgets.is_dry:
+                yield from self._counted(self._unseen_strangers())
+        else:
+            self._budgets.charge_together(FRAGMENT_UNITS, packet.original_length)
+
+    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
+        """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
+        budgets, now = self._budgets, self._clock.steady(ts)
+        budgets.pass_time(now)
+        connection = self._latest = self._tracker.find(segment.source, segment.destination)
+        left = budgets.left(connection)
+        if not left and (connection is None or not segment.flags & ENDS or budgets.is_dry):
+            self._skip(connection, segment, ts, wire_bytes)
+            return []
+        is_known = bool(segment.flags & ENDS) and connection is not None and budgets.is_known(connection)
+        events = self._jump(connection, segment, ts) if budgets.has_skipped and connection is not None else []
+        events += self._tracker.take(segment, ts)
+        first = connection
+        others: list[StreamEvent] = []
+        if connection is None or connection.is_over():  # it began, ended, or another one took its place
+            connection = self._latest = self._tracker.find(segment.source, segment.destination)
+        for event in events:
+            if event.connection is not connection and event.connection is not first:
+                events, others = split(events, connection, first)
+                break
+        before, answers, paying = METER.units, self._answers, self._paying_answers
+        found = self._read(events, before + left)
+        units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
+        if connection is None or connection.is_over():
+            budgets.charge_together(units, wire_bytes, is_known=is_known)
+        elif (
+            not budgets.charge(
+                connection, units, wire_bytes, now, self._paying_answers - paying,
+                is_answered=self._answers > answers,
+            )
+            and left
+        ):  # fmt: skip
+            found += self._refuse(connection, ts)
+        if others:
+            found += self._read_late(others)
+        return found
+
+    def _jump(self, connection: Connection, segment: Segment, ts: int) -> list[StreamEvent]:
+        """Where a connection is read again: what was not read never comes, so nothing waits for it."""
+        if connection.is_over() or segment.flags & (SYN | RST) or not (segment.length or segment.flags & FIN):
+            return []
+        most = self._budgets.skipped(connection, connection.direction_of(segment))
+        return self._tracker.jump(connection, segment, most, ts) if most else []
+
+    def _read(self, events: Iterable[StreamEvent], most: float) -> list[Frame | Gap]:
+        """Take what happened at once, until METER stands at ``most``; the bytes of the rest are lost, not read.
+
+        Much may happen at once: all that waited behind a hole is there when that is filled. A list, so that what others
+        do with the frames is no work of these bytes.
+        """
+        found: list[Frame | Gap] = []
+        unread: dict[tuple[Connection, int], StreamEvent] = {}
+        for event in self._plain(events):
+            is_read = METER.units < most
+            is_content = event.kind is Kind.DATA or event.kind is Kind.LOST
+            if event.lost and self._budgets.has_skipped:
+                self._budgets.tell(event.connection, event.direction, event.lost)
+            if is_content and is_read:
+                METER.units += EVENT_UNITS
+            elif is_content:
+                METER.units += SKIPPED_UNITS
+                way = event.connection, event.direction
+                unread[way] = joined(unread.get(way), event)
+                continue
+            for late in taken(unread, event.connection):
+                found += self._event(late)
+            found += self._event(event, is_read=is_read)
+        for late in unread.values():
+            found += self._event(late)
+        for item in found:
+            self.stats.count(item)
+        return found
+
+    def _read_late(self, events: Iterable[StreamEvent]) -> Iterator[Frame | Gap]:
+        """Take what waited until now, at the expense of its connections, which no packet pays for."""
+        budgets = self._budgets
+        if self._decryption is not None and self._decryption.active:  # ends come last, when all is decrypted
+            yield from self._read(events, math.inf)
+            return
+        for connection, some in itertools.groupby(events, attrgetter("connection")):
+            before, is_known = METER.units, budgets.is_known(connection)
+            found = self._read(some, before + budgets.left(connection, is_late=True))
+            if connection in self._sessions:
+                budgets.charge(connection, METER.units - before, 0, self._clock.steady(self._ts))
+            else:
+                budgets.charge_together(METER.units - before, 0, is_known=is_known)
+            yield from found
+
+    def _skip(self, connection: Connection | None, segment: Segment, ts: int, wire_bytes: int) -> None:
+        connection = None if connection is not None and connection.is_over() else connection
+        direction = connection.direction_of(segment) if connection is not None else 0
+        self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
+        if connection is not None:
+            self._tracker.touch(connection, ts)
+        else:
+            self._note_unseen(1, segment.length, ts)
+
+    def _note_unseen(self, packets: int, payload: int, ts: int) -> None:
+        """Packets of connections that are not looked at, for strangers cost too much."""
+        self.stats.skipped[UNREAD] += packets
+        self._unseen_since = self._unseen_since if self._unseen else ts
+        self._unseen += payload
+
+    def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
+        """What a connection may cost is used up: keep nothing of it."""
+        self.stats.notices["work_refused"] += 1
+        found = self._read(self._tracker.relieve(connection, ts), 0)
+        session = self._sessions.get(connection)
+        if session is not None:
+            for refused in session.refuse(ts):
+                found += self._counted(self._pass_on(refused))
+            self._account(connection, session.buffered)
+        return found
+
+    def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
+        """No packet has come for so long since the newest: what was waited for long enough."""
+        now = self._ts + microseconds
+        yield from self._read_late(self._tracker.sweep(now))
+        yield from self._counted(self._held.overdue(self._clock.steady(now)))
+
+    def release(self) -> Iterator[Frame | Gap]:
+        """The requests that are held back: the rest of their connections may be read by another process."""
+        yield from self._counted(self._held.all())
+
+    def finish(self) -> Iterator[Frame | Gap]:
+        """The capture ends here: what was left open."""
+        yield from self._read_late(self._tracker.finish(self._ts))
+        yield from self.release()
+        yield from self._counted(self._unseen_strangers())
+        self._count_skipped()
+
+    def _unseen_strangers(self) -> Iterator[Gap]:
+        """The loss of connections that were never looked at, once strangers are read again."""
+        lost, self._unseen = self._unseen, 0
+        if lost:
+            self.stats.notices["work_refused"] += 1
+            name = f"strangers:{self._agent_id}:{self._unseen_since}"
+            yield Gap(self._agent_id, name, 0, "request", self._unseen_since, lost, REFUSED, 0.0)
+
+    def state(self) -> AgentState:
+        """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""
+        oldest, connections = self._ts, []
+        for connection in self._tracker.connections():
+            session = self._sessions.get(connection)
+            state = session.state() if session is not None else None
+            if connection.is_over():
+                if connection.last_ts < self._clock.steady(self._ts) - HOLE_TIMEOUT_US:
+                    continue  # so late nothing is sent again
+            else:
+                sinces = (state.since if state else None, connection.held_since())
+                oldest = min([oldest, *(since for since in sinces if since is not None)])
+            connections.append(OpenConnection(connection.state(state.unread if state else (0, 0)), state))
+        needs_from = max(oldest - HOLE_TIMEOUT_US, self._ts - REPLAY_US)
+        return AgentState(needs_from, self._tracker.segments, tuple(connections))
+
+    def resume(self, state: AgentState) -> None:
+        """Go on where another agent stood. Packets that it took follow by :meth:`again`, then new ones.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._tracker.segments = state.segments
+        for opened in state.connections:
+            connection = Connection.from_state(opened.tcp, self.stats.notices, self._clock)
+            self._tracker.add(connection)
+            if opened.session is not None:
+                session = Session(connection, protocols(), self._agent_id, self._policy)
+                session.resume(opened.session)
+                self._sessions[connection] = session
+
+    def again(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """Take a packet that the agent before took already, for what it could not pass on."""
+        self._ts = packet.ts_us
+        segment = self._dissector.segment(packet)
+        if segment is not None:
+            for event in self._tracker.again(segment, packet.ts_us):
+                yield from self._counted(self._event(event))
+
+    def count_open(self) -> None:
+        """Count the connections that are still open as well: the agent ends here, they do not."""
+        for session in self._sessions.values():
+            if session.verdict:
+                self._count_connection(session)
+        self._count_skipped()
+
+    def _count_connection(self, session: Session) -> None:
+        (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
+        if session.tls is not None:
+            self.stats.count_tls(session.tls)
+        if session.requests_forgotten:
+            self.stats.notices["requests_forgotten"] += session.requests_forgotten
+
+    def _count_skipped(self) -> None:
+        self._dissector.finish()
+        if self._decryption is not None:
+            self.stats.decrypted = self._decryption.connections
+        self.stats.skipped.update(self._dissector.skipped)
+        self._dissector.skipped.clear()
+
+    def check_link_types(self, path: str) -> None:
+        """Raises CaptureError if not one packet was of a link type that is supported. Call it at the end."""
+        unknown = {reason: n for reason, n in self.stats.skipped.items() if reason.startswith("link_type_")}
+        if self.stats.packets and sum(unknown.values()) == self.stats.packets:
+            numbers = ", ".join(sorted(reason.removeprefix("link_type_") for reason in unknown))
+            raise CaptureError(
+                path,
+                f"link type {numbers} is not supported (Ethernet, Linux cooked, BSD loopback and raw IP are); "
+                "capture on another interface, e.g. tcpdump -i any",
+            )
+
+    def _counted(self, items: Iterator[Frame | Gap]) -> Iterator[Frame | Gap]:
+        for item in items:
+            self.stats.count(item)
+            yield item
+
+    def _plain(self, events: Iterable[StreamEvent]) -> Iterable[StreamEvent]:
+        if self._decryption is None or not self._decryption.active:
+            return events
+        return self._decryption.translate(events, self.stats.packets, self._tracker)
+
+    def _event(self, event: StreamEvent, *, is_read: bool = True) -> Iterator[Frame | Gap]:
+        """Take what happened; ``is_read``: whether what it may say is worth a look."""
+        session = self._sessions.get(event.connection)
+        if session is None or event.kind is Kind.DECRYPTED:
+            session = Session(event.connection, protocols(), self._agent_id, self._policy)
+            self._sessions[event.connection] = session
+        if event.kind not in (Kind.CLOSED, Kind.ENDED):
+            for item in session.take(event):
+                yield from self._pass_on(item)
+            self._account(event.connection, session.buffered)
+            return
+        del self._sessions[event.connection]
+        is_refused = self._budgets.was_skipped(event.connection) or (not is_read and session.buffered)
+        if is_refused and not session.verdict:
+            yield from session.refuse(event.ts)  # nothing is known of it: gaps
+        session.note_skipped(self._budgets.take_skipped(event.connection), event.ts)
+        for item in session.close(event.ts):
+            yield from self._pass_on(item)
+        self._account(event.connection, 0)
+        self._budgets.forget(event.connection)
+        self._count_connection(session)
+        for exchange_id in session.unanswered():
+            request = self._held.let_go(exchange_id)
+            if request is not None:
+                flags = request.flags | FrameFlags.UNANSWERED if event.kind is Kind.CLOSED else request.flags
+                yield replace(request, flags=int(flags))
+
+    def _account(self, connection: Connection, buffered: int) -> None:
+        self._buffered_bytes += buffered - self._buffered.pop(connection, 0)
+        if buffered:
+            self._buffered[connection] = buffered
+
+    def _kept(self) -> int:
+        """Bytes kept for all connections."""
+        return self._tracker.buffered + self._buffered_bytes
+
+    def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
+        """Cut connections short if all together keep too much; ``is_time``: or if strangers do."""
+        if kept > MAX_BUFFERED_BYTES:
+            yield from self._relieve(self._by_connection(), kept - RELIEVED_BYTES)
+        elif is_time and kept > STRANGERS_BUFFERED_BYTES:
+            strangers = {c: size for c, size in self._by_connection().items() if not self._budgets.is_known(c)}
+            too_much = sum(strangers.values()) - STRANGERS_BUFFERED_BYTES * 3 // 4
+            if too_much > STRANGERS_BUFFERED_BYTES // 4:
+                yield from self._relieve(strangers, too_much)
+
+    def _by_connection(self) -> dict[Connection, int]:
+        """Bytes kept for each."""
+        return {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections() if not c.is_over()}
+
+    def _relieve(self, kept: dict[Connection, int], too_much: int) -> Iterator[Frame | Gap]:
+        """Cut short those of some connections that keep the most."""
+        target = self._kept() - too_much
+        for connection in sorted(kept, key=kept.__getitem__, reverse=True):
+            if self._kept() <= target:
+                return
+            self.stats.notices["memory_relieved"] += 1
+            for event in self._plain(self._tracker.relieve(connection, self._ts)):
+                yield from self._event(event)
+            session = self._sessions.get(connection)
+            if session is not None:
+                for item in session.relieve(self._ts):
+                    yield from self._pass_on(item)
+                self._account(connection, session.buffered)
+
+    def _pass_on(self, item: Frame | Gap) -> Iterator[Frame | Gap]:
+        """Redact a frame; hold back requests until their response."""
+        if isinstance(item, Gap):
+            yield item
+            return
+        METER.units += FRAME_UNITS
+        frame = self._redact(item)
+        exchange_id = frame.exchange_id or ""
+        if frame.direction == "response":
+            is_answer = not frame.flags & _ORPHAN
+            self._answers += is_answer
+            self._paying_answers += is_answer and not carries_credentials(frame)
+            request = self._held.let_go(exchange_id)
+            if request is not None:
+                yield request
+            yield frame
+        elif frame.flags & _SILENT:
+            yield frame
+        else:
+            self._held.hold(exchange_id, frame, self._clock.steady(min(frame.ts_end, self._ts)))
+        yield from self._held.overdue(self._clock.steady(self._ts))
+
+    def _redact(self, frame: Frame) -> Frame:
+        return redact(frame, self._field_hash)

@@ -1,0 +1,273 @@
+"""The agent for large captures: it takes packets by the block, and connections in good order go by lanes.
+
+The same rows come of it as of :class:`pipeline.capture.runs.agent.Agent`; only when a loss is told (``Gap.ts``) may
+differ. It loads compiled code, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from decoder.kafka.bulk import KafkaBulk
+from decoder.model import Frame, Gap
+from pipeline.capture.fast_path.block import Block, block_of
+from pipeline.capture.fast_path.columns import Row, tables_of
+from pipeline.capture.fast_path.flow_marks import FlowMarks, Ints
+from pipeline.capture.fast_path.lanes import Harvest, Lanes
+from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
+from pipeline.capture.network.link import FIN, RST, Segment
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.agent import MAX_BUFFERED_BYTES, UNREAD, Agent
+from pipeline.capture.sessions.session import REFUSED
+from pipeline.capture.tcp.budgets import FRAGMENT_UNITS, PACKET_UNITS
+from pipeline.capture.tcp.connection import Connection
+from pipeline.capture.tcp.state import AgentState
+
+SKIPPED_AT_ONCE = 64
+"""Packets of strangers that are counted before it is looked whether they may be read again."""
+
+MAX_STEPS = 16
+"""A block is cut where the clock was set. If that happens more often, it is read packet by packet: blocks of a few
+packets cost more than that."""
+
+
+class BlockAgent(Agent):
+    """See the module."""
+
+    def __init__(self, agent: Agent) -> None:
+        """Go on where ``agent`` stands; it must not be used any more."""
+        vars(self).update(vars(agent))
+        self._lanes = Lanes(self._policy, self._redact)
+        self._marks = FlowMarks()
+        self._is_known_beside = False  # whether an answered connection came by packets that are not the plain sort
+
+    def take(self, packet: Packet) -> Iterator[Frame | Gap]:
+        """See Agent.take."""
+        self._lanes.leave_all()
+        yield from super().take(packet)
+
+    def take_packets(self, packets: Sequence[Packet]) -> Iterator[Frame | Gap | pa.Table]:
+        """As :meth:`take_block`."""
+        return self.take_block(block_of(packets))
+
+    def take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """As :meth:`take` for each packet, but frames of connections in good order come in tables."""
+        steps = self._clock.steps(block.ts).tolist()
+        if (self._decryption is not None and self._decryption.active) or len(steps) > MAX_STEPS:  # it goes by packets
+            self._lanes.leave_all()
+            for number in range(len(block)):
+                yield from super().take(block.packet(number))
+            return
+        for begin, end in itertools.pairwise([0, *filter(None, steps), len(block)]):
+            yield from self._take_block(block.part(begin, end))
+
+    def _take_block(self, block: Block) -> Iterator[Frame | Gap | pa.Table]:
+        """Take a block within which the clock was not set."""
+        self._clock.go_on(block.ts)
+        if self._lanes.forget_flows():
+            self._marks.clear()
+            for connection in [c for c in self._tracker.connections() if not c.is_over()]:
+                self._place(connection)
+        if len(block):
+            self._budgets.pass_time(self._clock.steady(int(block.ts[0])))
+            self._lanes.leave_silent(self._clock.steady(int(block.ts.max())) - self._idle_us)
+        flows = self._lanes.flows
+        segments = flows.dissect(block)
+        others = self._other_segments(block, segments)
+        by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
+        harvest = self._lanes.take(block, by_flow, segments)
+        answered = [request for request in map(self._held.take, harvest.answered) if request is not None]
+        yield from self._counted(request for request in answered if isinstance(request, Frame))
+        for table in (*tables_of(row for row in answered if isinstance(row, Row)), harvest.table):
+            if table is not None:
+                self.stats.count_kafka(table)
+                yield table
+        for exchange_id, row in harvest.held:
+            self._held.hold(exchange_id, row, self._clock.steady(row.ts_end))
+        for connection, ts in harvest.touched:
+            self._tracker.touch(connection, ts)
+        yield from self._charge_lanes(harvest)
+        rest = self._skip_refused(block, segments, harvest.rest)
+        touched = yield from self._take_rest(block, segments, others, rest)
+        self.stats.packets += len(block)
+        if len(block):
+            self._ts = int(block.ts[-1])
+        self._tracker.last_ts = self._clock.steady(self._ts)
+        yield from self._counted(self._relieve_lanes())
+        yield from self._counted(self._held.overdue(self._clock.steady(self._ts)))
+        if not self._budgets.is_dry:
+            yield from self._counted(self._unseen_strangers())
+        for connection in touched:
+            self._place(connection)
+
+    def _place(self, connection: Connection) -> None:
+        """How a connection goes on: in a lane, packet by packet, or unread."""
+        session = self._sessions.get(connection)
+        flow = self._lanes.flows.number(connection.a, connection.b)
+        if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
+            self._marks.forget(flow)
+        elif session is None:  # it has not said anything
+            self._marks.free(flow)
+        elif not self._budgets.admits(connection):
+            self._marks.mute(flow, connection)
+        elif session.verdict and not session.recognised:
+            self._marks.settle(flow, connection)
+        else:
+            is_known = self._budgets.is_known(connection)
+            self._marks.free(flow, is_known=is_known)
+            if is_known:  # lanes pay by the block: too late for one that a stranger fills
+                self._lanes.enter(connection, session)
+
+    def _charge_lanes(self, harvest: Harvest) -> Iterator[Frame | Gap]:
+        """Book what the lanes did frame by frame; the rest costs next to nothing."""
+        for work in harvest.work:
+            if not self._budgets.charge(
+                work.connection, work.units, work.size, self._clock.steady(work.ts), work.answers
+            ):
+                self._lanes.expel(work.connection)
+                yield from self._refuse(work.connection, work.ts)
+                self._place(work.connection)
+            elif work.answers:
+                self._marks.free(work.flow, is_known=True)
+
+    def _skip_refused(self, block: Block, segments: Segments, rest: Ints) -> list[int]:
+        """Of the packets that no lane takes those that are to be read."""
+        taken, skipped = self._marks.split(segments, rest)
+        for flow, connection, numbers in skipped:
+            if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
+                self._marks.free(flow)
+                taken = np.sort(np.concatenate((taken, numbers)))
+                continue
+            ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
+            self._tracker.touch(connection, ts)
+            session = self._sessions.get(connection)
+            if self._budgets.admits(connection) and (session is None or session.verdict != REFUSED):
+                continue  # it speaks something else
+            for side in (0, 1):
+                some = numbers[segments.side[numbers] == side]
+                payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
+                steady = self._clock.steady(ts)
+                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, steady, len(some))
+            self._place(connection)
+        return cast("list[int]", taken.tolist())
+
+    def _redact(self, frame: Frame) -> Frame:
+        sealed = KafkaBulk.sealed(frame) if frame.protocol == "kafka" else None
+        return super()._redact(frame) if sealed is None else sealed
+
+    def _take_rest(
+        self, block: Block, segments: Segments, others: dict[int, Segment], numbers: list[int]
+    ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
+        """Take the packets that no lane takes; gives the connections that they brought news of."""
+        touched: dict[Connection, None] = {}
+        if self._budgets.is_dry:
+            numbers = self._without_strangers(block, segments, numbers)
+        taken = np.array(numbers, np.int64)
+        is_plain = segments.kind[taken] == SEGMENT
+        plain = self._lanes.flows.segments(block, segments, taken[is_plain])
+        columns = (block.ts[taken], block.ts[np.maximum(taken - 1, 0)], block.original[taken], is_plain)
+        for number, ts, before, original, is_one in zip(numbers, *(column.tolist() for column in columns), strict=True):
+            segment = next(plain) if is_one else others.get(number)
+            if segment is None:
+                continue
+            if is_one and self._budgets.is_dry and self._tracker.find(segment.source, segment.destination) is None:
+                self._skip_unseen(block, segments, np.array([number]))
+                continue
+            self._ts = ts
+            if number:
+                self._tracker.last_ts = self._clock.steady(before)
+            yield from self._take_segment(segment, ts, original)
+            if self._latest is not None:
+                touched[self._latest] = None
+        return touched
+
+    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
+        """See Agent. What speaks no protocol of ours ends with its flags: the bytes before were not taken."""
+        found = super()._take_segment(segment, ts, wire_bytes)
+        connection = self._latest
+        if segment.flags & (FIN | RST) and connection is not None and not connection.is_over():
+            session = self._sessions.get(connection)
+            is_settled = session is not None and session.verdict not in ("", REFUSED) and not session.recognised
+            if is_settled and (segment.flags & RST or all(half.fin is not None for half in connection.halves)):
+                found += self._read(self._tracker.end(connection, segment, ts), 0)
+        return found
+
+    def _without_strangers(self, block: Block, segments: Segments, numbers: list[int]) -> list[int]:
+        """Of these packets those that are read while strangers are not; the first of the others refill their bucket."""
+        taken = np.array(numbers, np.int64)
+        is_unseen = segments.kind[taken] == SEGMENT
+        is_unseen[is_unseen] = self._marks.are_unseen(segments.flow[taken[is_unseen]])
+        unseen = np.flatnonzero(is_unseen)
+        done = 0
+        while self._budgets.is_dry and done < len(unseen):
+            self._skip_unseen(block, segments, taken[unseen[done : done + SKIPPED_AT_ONCE]])
+            done += SKIPPED_AT_ONCE
+        return cast("list[int]", np.delete(taken, unseen[:done]).tolist())
+
+    def _skip_unseen(self, block: Block, segments: Segments, numbers: Ints) -> None:
+        payload, wire_bytes = int(segments.length[numbers].sum()), int(block.original[numbers].sum())
+        self._note_unseen(len(numbers), payload, int(block.ts[numbers[0]]))
+        self._budgets.skip(None, 0, payload, wire_bytes, 0, len(numbers))
+
+    def _relieve_lanes(self) -> Iterator[Frame | Gap]:
+        """Cut connections short, those in lanes as well, if all together keep too much."""
+        kept = self._kept() + self._lanes.buffered
+        if kept > MAX_BUFFERED_BYTES:
+            self._lanes.leave_all()
+            for connection in self._tracker.connections():
+                session = self._sessions.get(connection)
+                self._account(connection, session.buffered if session is not None else 0)
+            kept = self._kept()
+        yield from self._relieve_if_needed(kept, is_time=True)
+
+    def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:
+        """By number of the packet those that are not the plain sort."""
+        for kind, reason in ((NOT_TCP, "not_tcp"), (NOT_IP, "not_ip")):
+            count = int(np.count_nonzero(segments.kind == kind))
+            if count:
+                self._dissector.skipped[reason] += count
+        found = {}
+        for number in np.flatnonzero((segments.kind == PLAIN) | (segments.kind == FRAGMENT)).tolist():
+            segment = self._other_segment(block, number, is_fragment=segments.kind[number] == FRAGMENT)
+            if segment is not None:
+                found[number] = segment
+        return found
+
+    def _other_segment(self, block: Block, number: int, *, is_fragment: bool) -> Segment | None:
+        """A packet's segment that is not of the plain sort. Who sends what holds none pays as strangers do.
+
+        While these are not read, neither are fragments, nor tunnels and broken headers if no connection came by them
+        that was answered.
+        """
+        wire_bytes = int(block.original[number])
+        if self._budgets.is_dry and (is_fragment or not self._is_known_beside):
+            self.stats.skipped[UNREAD] += 1
+            self._budgets.skip(None, 0, 0, wire_bytes, 0)
+            return None
+        segment = self._dissector.segment(block.packet(number))
+        if segment is None or is_fragment:
+            self._budgets.charge_together(FRAGMENT_UNITS if is_fragment else PACKET_UNITS, wire_bytes)
+        elif not self._is_known_beside:
+            connection = self._tracker.find(segment.source, segment.destination)
+            self._is_known_beside = connection is not None and self._budgets.is_known(connection)
+        return segment
+
+    def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
+        """See Agent.wait."""
+        self._lanes.leave_silent(self._clock.steady(self._ts) + microseconds - self._idle_us)
+        yield from super().wait(microseconds)
+
+    def state(self) -> AgentState:
+        """See Agent.state."""
+        self._lanes.leave_all()
+        return super().state()
+
+    def finish(self) -> Iterator[Frame | Gap]:
+        """See Agent.finish."""
+        self._lanes.leave_all(at_end=True)
+        yield from super().finish()

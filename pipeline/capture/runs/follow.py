@@ -1,0 +1,203 @@
+"""``wirelake capture read --follow``: all files of a ring as one capture that never ends, also across restarts.
+
+After each file the rows are published, then the progress is replaced. A process that is killed in between does the
+file again and lands the same rows, which the lake knows by their keys. No byte of the traffic is in the progress: a
+message that was not complete is read again from the ring; if the ring does not hold it any more, that is a gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.capture.landing.object_stores import open_store
+from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
+from pipeline.capture.landing.stores import Store
+from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.pipe import Stop
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.runs.progress import FileId, Progress, ReadFile, damaged, load, save
+from pipeline.capture.runs.ring import Ring, RingFile
+from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.tracker import IDLE_US
+
+POLL_S = 0.5
+"""How often the directory is looked at."""
+
+
+def follow_ring(
+    directory: str | Path,
+    landing: str | Path,
+    *,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
+    publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+    until_idle_s: float | None = None,
+    stop: Stop | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+    on_problem: Callable[[str], None] = lambda _: None,
+) -> CaptureStats:
+    """Read the files of a ring into the landing zone as they are finished, until a stop is asked for.
+
+    Args:
+        directory: where the capture rotates its files.
+        landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
+        agent_id: what was read is remembered under this name.
+        payload_policy, field_hash, idle_us: see pipeline.capture.runs.agent.frames_of.
+        work: what reading connections may cost; where packets do not wait that is less than of a file.
+        publish_every_s, store_timeout_s: see pipeline.capture.runs.run.CaptureRun.
+        until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
+        stop: asked to, it ends in good order.
+        on_progress: called now and then.
+        on_problem: told of files that disappeared unread, or are damaged.
+
+    Raises:
+        CaptureError: the directory cannot be listed.
+        LandingError: the landing zone cannot be written.
+    """
+    store = open_store(landing)
+    with CaptureRun(
+        store,
+        agent_id,
+        payload_policy,
+        field_hash,
+        idle_us=idle_us,
+        work=(work or WorkLimits()).when_live(),
+        publish_every_s=publish_every_s,
+        store_timeout_s=store_timeout_s,
+        on_progress=on_progress,
+    ) as run:
+        patient = PatientStore(store, store_timeout_s)
+        follower = _Follower(Ring(directory, on_problem), run, patient, agent_id, stop or Stop(), on_problem)
+        follower.resume()
+        follower.follow(until_idle_s)
+        run.agent.count_open()
+        return run.stats
+
+
+class _Follower:
+    def __init__(
+        self, ring: Ring, run: CaptureRun, store: Store, agent_id: str, stop: Stop, on_problem: Callable[[str], None]
+    ) -> None:
+        self._ring = ring
+        self._run = run
+        self._store = store
+        self._agent_id = agent_id
+        self._stop = stop
+        self._on_problem = on_problem
+        self._read: dict[FileId, ReadFile] = {}
+        self._unread: set[FileId] = set()
+
+    def resume(self) -> None:
+        """Go on where the last process ended."""
+        progress = load(self._store, self._agent_id, self._ring.directory)
+        self._read = {read.file: read for read in progress.read}
+        self._unread = set(progress.unread)
+        try:
+            self._run.agent.resume(progress.agent)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(self._agent_id) from error
+        files = [file for file in self._ring.look() if file.id in self._read]
+        ends = [*(file.id.first_ts for file in files[1:]), None]
+        for file, end in zip(files, ends, strict=False):
+            if end is None or end > progress.agent.needs_from:
+                self._read_again(file, progress.agent.needs_from)
+
+    def follow(self, until_idle_s: float | None) -> None:
+        """Read what is finished, again and again."""
+        idle_since = time.monotonic()
+        while not self._stop.asked():
+            idle = until_idle_s is not None and time.monotonic() - idle_since >= until_idle_s
+            files = self._look()
+            new = [file for file in files if self._is_new(file) and (file.is_finished or idle)]
+            for file in new:
+                if self._stop.asked():
+                    return
+                self._read_new(file, files)
+            if new:
+                idle_since = time.monotonic()
+            elif idle:
+                return
+            else:
+                time.sleep(POLL_S)
+
+    def _look(self) -> list[RingFile]:
+        files = self._ring.look()
+        there = {file.id for file in files}
+        self._tell_missed(sorted(self._unread - there))
+        self._read = {id_: read for id_, read in self._read.items() if id_ in there}
+        self._unread = there - self._read.keys()
+        return files
+
+    def _is_new(self, file: RingFile) -> bool:
+        read = self._read.get(file.id)
+        return read is None or file.size > read.size
+
+    def _read_again(self, file: RingFile, needs_from: int) -> None:
+        """Only for the messages that were not complete."""
+        left = self._read[file.id].packets
+        try:
+            for packet in read_packets(file.path):
+                if not left:
+                    return
+                left -= 1
+                if packet.ts_us >= needs_from:
+                    self._run.add(self._run.agent.again(packet))
+        except CaptureError:
+            return  # it was told when the file was read, or the file has gone: the bytes are missing, a gap tells it
+
+    def _read_new(self, file: RingFile, files: list[RingFile]) -> None:
+        done = self._read.get(file.id)
+        skip, count = done.packets if done is not None else 0, 0
+        size, missed = file.size, False
+        try:
+            for packet in read_packets(file.path, on_aside=self._run.agent.note):
+                count += 1
+                if count > skip:
+                    self._run.take(packet)
+                    if self._stop.asked():
+                        size = 0
+                        break
+        except DamagedCaptureError as error:
+            if not file.is_newest:  # else it is being written
+                self._on_problem(f"{error.path}: {error.problem}; read up to there")
+        except CaptureError:  # it was there a moment ago
+            missed = True
+        self._unread.discard(file.id)
+        if missed or self._ring.is_overwritten(file):
+            self._tell_missed([file.id])
+        else:
+            self._read[file.id] = ReadFile(file.id, max(count, skip), size)
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self._run.catch_up()
+        agent = self._run.agent
+        self._run.add(agent.release())
+        self._run.publish()
+        save(
+            self._store,
+            self._agent_id,
+            Progress(self._ring.directory, tuple(self._read.values()), tuple(sorted(self._unread)), agent.state()),
+        )
+
+    def _tell_missed(self, missed: list[FileId]) -> None:
+        if not missed:
+            return
+        self._run.stats.ring_files_missed += len(missed)
+        names = ", ".join(file.name for file in missed[:5]) + (" …" if len(missed) > 5 else "")
+        self._on_problem(
+            f"{len(missed):,} file{'s' * (len(missed) > 1)} of the ring disappeared before being read completely "
+            f"({names}): what was in there is lost. "
+            "Give the ring more or larger files (tcpdump -W/-C, dumpcap -b files:N), or read faster"
+        )

@@ -1,0 +1,257 @@
+"""``wirelake capture live``: packets of an interface into the landing zone.
+
+Capturing needs a privilege, so a program made for it does that and nothing else: tcpdump, or dumpcap. Its packets come
+through a pipe.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.capture.landing.object_stores import open_store
+from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.pipe import Pipe, Prefixed, Stop
+from pipeline.capture.packets.sources import read_stream
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
+from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.setup.system import TCPDUMP, capture_right, install_command
+
+BUFFER_MIB = 32
+"""Default of the kernel's buffer, MiB: what it holds while we are busy."""
+
+DRAIN_S = 1.5
+"""How long the program goes on after a stop was asked for. The kernel hands over a block of packets when it is full or
+a second old; what it still holds when the program ends is lost."""
+
+PATIENCE_S = 10.0
+"""How long the program may take to end when told to, s."""
+
+LOOK_EVERY_S = 10.0
+"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap tells at its end."""
+
+_PROGRAMS = ("tcpdump", "dumpcap")
+_MOST_WORDS = 4096
+"""Bytes looked at of what it has said: the last reports."""
+
+_NO_DEVICE = re.compile(
+    r"no such device|does not exist|no interface|doesn't exist|not a valid interface", re.IGNORECASE
+)
+_NO_RIGHT = re.compile(r"permission|not permitted|are you root|must be root", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """What to capture.
+
+    Attributes:
+        interface: name of the interface; ``any`` for all of them (Linux).
+        ports: TCP ports; none for all of them.
+        buffer_mib: size of the kernel's buffer, MiB.
+    """
+
+    interface: str
+    ports: Sequence[int] = ()
+    buffer_mib: int = BUFFER_MIB
+
+    @property
+    def filter(self) -> str:
+        """In the language of pcap-filter(7)."""
+        return " or ".join(f"tcp port {port}" for port in self.ports) or "tcp"
+
+    def command(self) -> list[str]:
+        """The program that captures, writing whole packets to its standard output.
+
+        Raises:
+            CaptureError: neither program is installed.
+        """
+        for name in _PROGRAMS:
+            path = shutil.which(name)
+            if path is not None and name == "tcpdump":
+                kib = str(self.buffer_mib * 1024)
+                return [path, "-i", self.interface, "-n", "-s", "0", "-B", kib, "-U", "-w", "-", self.filter]
+            if path is not None:
+                mib = str(self.buffer_mib)
+                return [path, "-i", self.interface, "-q", "-s", "0", "-B", mib, "-P", "-w", "-", "-f", self.filter]
+        raise CaptureError(self.interface, f"capturing needs tcpdump: {install_command(TCPDUMP)}")
+
+
+def capture_live(
+    tap: Tap,
+    landing: str | Path,
+    *,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
+    publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+    stop: Stop | None = None,
+    on_start: Callable[[list[str]], None] = lambda _: None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+) -> CaptureStats:
+    """Capture into the landing zone until a stop is asked for; the packets under way then are read first.
+
+    Args:
+        tap: what to capture.
+        landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
+        agent_id, payload_policy, field_hash, idle_us: see pipeline.capture.runs.agent.frames_of.
+        work: what reading connections may cost; where packets do not wait that is less than of a file.
+        publish_every_s, store_timeout_s: see pipeline.capture.runs.run.CaptureRun.
+        stop: asked to, it ends in good order.
+        on_start: told the program's command once it captures.
+        on_progress: called now and then.
+
+    Raises:
+        CaptureError: the program is missing or cannot capture; also if it ends by itself, after all it has captured
+            was published.
+        LandingError: the landing zone cannot be written.
+    """
+    command, stop = tap.command(), stop or Stop()
+    run = CaptureRun(
+        open_store(landing),
+        agent_id,
+        payload_policy,
+        field_hash,
+        idle_us=idle_us,
+        work=(work or WorkLimits()).when_live(),
+        publish_every_s=publish_every_s,
+        store_timeout_s=store_timeout_s,
+        on_progress=on_progress,
+    )
+    run.hurry()  # before the first packet, since it takes a while
+    drops = Drops(agent_id, tap.interface, _now_us())
+    with run, _started(command) as program:
+
+        def on_wait() -> bool:
+            run.wait()
+            if (said := program.said_lately()) is not None:
+                run.add_now(drops.since_last(dropped_packets(said), _now_us()))
+            if stop.asked(DRAIN_S):
+                program.end()
+            return not stop.asked(DRAIN_S + PATIENCE_S)
+
+        pipe = Pipe(program.output, on_wait)
+        begin = pipe.read(1)
+        if not begin:  # not even the header of a capture, which comes once the interface is open
+            said = program.last_words()
+            if program.has_failed or not stop.asked():
+                raise _explained(tap, said)
+        on_start(command)
+        try:
+            for packet in read_stream(Prefixed(begin, pipe), tap.interface) if begin else ():
+                run.take(packet)
+        except DamagedCaptureError:
+            pass  # killed inside a packet: it did not end in good order, which is told below
+        said = program.last_words()
+        run.stats.kernel_dropped = dropped_packets(said)
+        run.add_now(drops.since_last(run.stats.kernel_dropped, _now_us()))
+        run.finish()
+        if not stop.asked():
+            raise CaptureError(
+                tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(without_reports(said))}"
+            )
+        run.agent.check_link_types(tap.interface)
+        return run.stats
+
+
+def _explained(tap: Tap, said: str) -> CaptureError:
+    """What the last words of a program that did not start mean, and what to do."""
+    program = shutil.which(tap.command()[0]) or "tcpdump"
+    if _NO_RIGHT.search(said):
+        return CaptureError(
+            tap.interface,
+            f"this user may not capture; run as root, or give the program the right, once: {capture_right(program)}",
+        )
+    if _NO_DEVICE.search(said):
+        names = ", ".join(["any", *sorted(name for _, name in socket.if_nameindex())])
+        return CaptureError(tap.interface, f"there is no such interface; --interface can be one of: {names}")
+    return CaptureError(tap.interface, f"{Path(program).name} does not start: {_one_line(said)}")
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _one_line(said: str) -> str:
+    return "; ".join(line.strip() for line in said.splitlines() if line.strip()) or "it said nothing"
+
+
+class _Program:
+    """The capturing program, running."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: int, words: IO[bytes]) -> None:
+        self.output = output
+        self._process = process
+        self._words = words
+        self._can_report = Path(str(process.args[0])).name == "tcpdump" if isinstance(process.args, list) else False
+        self._asked = time.monotonic()
+
+    def said_lately(self) -> str | None:
+        """Now and then what it has said so far; then it is asked anew for what was dropped. None: not yet."""
+        if not self._can_report or time.monotonic() - self._asked < LOOK_EVERY_S:
+            return None
+        self._asked = time.monotonic()
+        # Not by seeking: it writes where this file stands.
+        said = os.pread(self._words.fileno(), _MOST_WORDS, max(0, os.fstat(self._words.fileno()).st_size - _MOST_WORDS))
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
+        return said.decode(errors="replace")
+
+    def end(self) -> None:
+        """Tell it to end in good order; it writes what it still has."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended with an error of its own, not because it was told to."""
+        return (self._process.returncode or 0) > 0
+
+    def last_words(self) -> str:
+        """Wait for its end; what it wrote to standard error."""
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._words.seek(0)
+        return self._words.read().decode(errors="replace")
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[_Program]:
+    """The program, in a session of its own: Ctrl-C is for us, and we tell it in good time."""
+    read_end, write_end = os.pipe()
+    with io.FileIO(read_end) as output, tempfile.TemporaryFile() as words:
+        with io.FileIO(write_end, "wb") as writing:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=writing, stderr=words, start_new_session=True
+            )
+        program = _Program(process, output.fileno(), words)
+        try:
+            yield program
+        finally:
+            output.close()  # it may be waiting for us to read
+            program.end()
+            program.last_words()

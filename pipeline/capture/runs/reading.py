@@ -1,0 +1,179 @@
+"""``wirelake capture read``: capture files and standard input into the landing zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
+from pipeline.capture.landing.object_stores import open_store
+from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.pipe import Stop
+from pipeline.capture.packets.sources import STDIN, Extent, capture_files, captures, extent, read_packets
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, decryption_of
+from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.sessions.decryption import Decryption
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.tracker import IDLE_US
+
+LARGE_BYTES = 16 * 1024 * 1024
+"""Files of this size, all pieces of a capture together, are read by the block."""
+
+STOP_AFTER_S = 1.0
+"""How long standard input is read on once a stop was asked for: whoever writes into the pipe was asked, too."""
+
+
+def _raise(error: CaptureError) -> None:
+    raise error
+
+
+def read_capture(
+    paths: Iterable[str | Path],
+    landing: str | Path,
+    *,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
+    tls_embedded_keys: bool = False,
+    idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
+    publish_every_s: float = PUBLISH_EVERY_S,
+    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+    stop: Stop | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+    on_error: Callable[[CaptureError], None] = _raise,
+) -> CaptureStats:
+    """Read captures into the landing zone. A landing file appears as soon as its rows are complete.
+
+    Of a damaged file the landing files stay that were complete before the damage; reading it with ``allow_truncated``,
+    or whole, adds the rest. Files that follow each other in time are pieces of one capture:
+    their connections go on (see pipeline.capture.packets.sources.captures). Standard input lands as it comes, also what
+    precedes the place where it is cut off. To be decrypted every file stands alone, because tshark reads it beside us.
+
+    Args:
+        paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
+        landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
+        agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
+            see :func:`frames_of`.
+        work: what reading connections may cost.
+        publish_every_s: rows of standard input land at the latest so long after they came, s.
+        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
+        stop: asked to, standard input ends.
+        on_error: told of every file that cannot be read; the others are read. By default it is raised, before any
+            other file is read.
+
+    Raises:
+        LandingError: the landing zone cannot be written.
+    """
+    store, total = open_store(landing), CaptureStats()
+
+    def run(
+        publish_every_s: float | None = None,
+        decryption: Decryption | None = None,
+    ) -> CaptureRun:
+        return CaptureRun(
+            store,
+            agent_id,
+            payload_policy,
+            field_hash,
+            decryption,
+            idle_us=idle_us,
+            work=work,
+            publish_every_s=publish_every_s,
+            store_timeout_s=store_timeout_s,
+            on_progress=on_progress,
+        )
+
+    files = list(_files(paths, on_error))
+    if STDIN in files:
+        try:
+            with decryption_of(
+                [STDIN], tls_keylog, use_embedded=tls_embedded_keys
+            ):  # refuses: it would have to be read twice
+                total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
+        except CaptureError as error:
+            on_error(error)
+    files = [file for file in files if file != STDIN]
+    extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
+    decrypts = tls_keylog is not None or tls_embedded_keys
+    for pieces in [[file.path] for file in extents] if decrypts else captures(extents):
+        try:
+            with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
+                total.add(_read_pieces(pieces, run(decryption=decryption), allow_truncated))
+        except CaptureError as error:
+            on_error(error)
+    return total
+
+
+def _files(paths: Iterable[str | Path], on_error: Callable[[CaptureError], None]) -> Iterable[str]:
+    for path in paths:
+        try:
+            yield from capture_files([path])
+        except CaptureError as error:
+            on_error(error)
+
+
+def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[CaptureError], None]) -> Iterable[Extent]:
+    for file in dict.fromkeys(files):
+        try:
+            yield extent(file, allow_truncated=allow_truncated)
+        except CaptureError as error:
+            on_error(error)
+
+
+def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) -> CaptureStats:
+    read = _read_by_blocks if _are_large(pieces) else _read_one_by_one
+    with run:
+        for number, path in enumerate(pieces, 1):
+            try:
+                read(path, run)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+            if number < len(pieces):
+                run.publish()
+        run.finish()
+        run.agent.check_link_types(pieces[0])
+        return run.stats
+
+
+def _are_large(pieces: Sequence[str]) -> bool:
+    return sum(Path(path).stat().st_size for path in pieces) >= LARGE_BYTES
+
+
+def _read_by_blocks(path: str, run: CaptureRun) -> None:
+    from pipeline.capture.fast_path.block import read_blocks  # noqa: PLC0415
+
+    agent = run.hurry()
+    for block in read_blocks(path, agent.note):
+        run.add(agent.take_block(block))
+        run.tell()
+
+
+def _read_one_by_one(path: str, run: CaptureRun) -> None:
+    for packet in read_packets(path, on_aside=run.agent.note):
+        run.take(packet)
+
+
+def _read_standard_input(
+    run: CaptureRun, stop: Stop, allow_truncated: bool, on_error: Callable[[CaptureError], None]
+) -> CaptureStats:
+    def on_wait() -> bool:
+        run.wait()
+        return not stop.asked(STOP_AFTER_S)
+
+    with run:
+        try:
+            for packet in read_packets(STDIN, on_wait, run.agent.note):
+                run.take(packet)
+        except DamagedCaptureError as error:
+            if not (allow_truncated or stop.asked()):
+                on_error(CaptureError(STDIN, f"{error.problem} at byte {error.offset:,}; what precedes it has landed"))
+        run.finish()
+        run.agent.check_link_types(STDIN)
+        return run.stats

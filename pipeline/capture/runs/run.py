@@ -1,0 +1,173 @@
+"""One capture on its way into the landing zone: the agent, the writer, and the clock for when nothing comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, Gap, PayloadPolicy
+from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.landing.stores import Store
+from pipeline.capture.landing.writer import LandingWriter
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.sessions.decryption import Decryption
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.tracker import IDLE_US
+
+if TYPE_CHECKING:
+    from pipeline.capture.runs.block_agent import BlockAgent
+
+PUBLISH_EVERY_S = 5.0
+"""Default of how long frames of an endless capture wait until they can be seen."""
+
+PIPE_DELAY_S = 5.0
+"""How long packets may be under way to us. The time of a capture goes on by itself when none has come for longer."""
+
+MANY_PACKETS = 20_000
+"""From so many packets on it is worth to load compiled code."""
+
+BLOCK_PACKETS = 4096
+"""Packets taken together at most, then; they wait for each other no longer than nothing else comes."""
+
+BLOCK_BYTES = 2 * 1024 * 1024
+"""Bytes after which fewer packets do: a hostile one may hold a hundred frames, each of which takes a row of arrays."""
+
+_LOOK_EVERY = 256
+"""Packets between two looks at the clock."""
+
+
+class CaptureRun:
+    """Packets in, landing files out. Leaving the context without :meth:`publish` drops what was not published.
+
+    Args:
+        store: the landing zone.
+        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
+        work: what reading connections may cost.
+        publish_every_s: rows land at the latest so long after they came, s; None: when a file is full.
+        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
+        on_progress: called now and then.
+
+    Attributes:
+        agent: for what is more than taking the next packet.
+        stats: counts, with the files that were published.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        payload_policy: PayloadPolicy,
+        field_hash: FieldHash | None = None,
+        decryption: Decryption | None = None,
+        *,
+        idle_us: int = IDLE_US,
+        work: WorkLimits | None = None,
+        publish_every_s: float | None = None,
+        store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+        on_progress: Callable[[CaptureStats], None] | None = None,
+    ) -> None:
+        self.stats = CaptureStats()
+        self.agent: Agent = Agent(
+            agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us, work=work
+        )
+        self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
+        self._on_progress = on_progress
+        self._newest = time.monotonic()
+        self._until_look = _LOOK_EVERY
+        self._by_blocks: BlockAgent | None = None
+        self._packets: list[Packet] = []
+        self._waiting = 0  # bytes of these
+
+    def __enter__(self) -> CaptureRun:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+
+    def take(self, packet: Packet) -> None:
+        """Take the next packet.
+
+        Raises:
+            LandingError: the landing zone cannot be written.
+        """
+        if self._by_blocks is None:
+            self.add(self.agent.take(packet))
+            if self.stats.packets == MANY_PACKETS:
+                self.hurry()
+        else:
+            self._packets.append(packet)
+            self._waiting += len(packet.data)
+            if len(self._packets) == BLOCK_PACKETS or self._waiting >= BLOCK_BYTES:
+                self.catch_up()
+        self._until_look -= 1
+        if not self._until_look:
+            self._until_look = _LOOK_EVERY
+            self._newest = time.monotonic()
+            self.tell()
+
+    def hurry(self) -> BlockAgent:
+        """Go on by the block: load compiled code, which takes seconds."""
+        if self._by_blocks is None:
+            from pipeline.capture.runs.block_agent import BlockAgent  # noqa: PLC0415
+
+            self.agent = self._by_blocks = BlockAgent(self.agent)
+        return self._by_blocks
+
+    def catch_up(self) -> None:
+        """Read the packets that were taken but wait for others. Raises as :meth:`take`."""
+        if self._packets and self._by_blocks is not None:
+            packets, self._packets, self._waiting = self._packets, [], 0
+            self.add(self._by_blocks.take_packets(packets))
+
+    def wait(self) -> None:
+        """No packet is there now: let time go on. Raises as :meth:`take`."""
+        self.catch_up()
+        now = time.monotonic()
+        if self._until_look < _LOOK_EVERY:  # packets have come since the clock was looked at
+            self._until_look, self._newest = _LOOK_EVERY, now
+        silent_s = now - self._newest
+        if silent_s > PIPE_DELAY_S:
+            self.add(self.agent.wait(int((silent_s - PIPE_DELAY_S) * 1e6)))
+        self.tell()
+
+    def tell(self) -> None:
+        """Call ``on_progress``."""
+        if self._on_progress is not None:
+            self._on_progress(self.stats)
+
+    def add(self, items: Iterable[Frame | Gap | pa.Table]) -> None:
+        """Write what the agent gave. Raises as :meth:`take`."""
+        for item in items:
+            if isinstance(item, pa.Table):
+                self._writer.add_table(item)
+            else:
+                self._writer.add(item)
+
+    def add_now(self, gaps: Iterable[Gap]) -> None:
+        """Count and write losses that the agent does not know of. Raises as :meth:`take`."""
+        for gap in gaps:
+            self.stats.count(gap)
+            self._writer.add(gap)
+
+    def publish(self) -> None:
+        """Make all that was taken visible, as far as the agent can tell by now. Raises as :meth:`take`."""
+        self.catch_up()
+        published = self._writer.publish()
+        self.stats.files += published.new
+        self.stats.files_present += published.present
+
+    def finish(self) -> None:
+        """The capture ends here: publish all of it. Raises as :meth:`take`."""
+        self.catch_up()
+        self.add(self.agent.finish())
+        self.publish()

@@ -1,0 +1,237 @@
+"""Which protocol does a connection speak, and which side is the client? Keeps its first bytes until they tell."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from decoder.model import FrameFlags
+from decoder.protocol import WireProtocol
+from decoder.work import METER
+from pipeline.capture.network.link import Endpoint
+from pipeline.capture.sessions.tls import is_client_hello, looks_like_tls, server_name
+from pipeline.capture.stats import TlsPeers
+from pipeline.capture.tcp.connection import Connection
+from pipeline.capture.tcp.tracker import Kind, StreamEvent
+
+SURE_ENOUGH = 0.8
+"""Confidence that a stream seen from its first byte needs: it must begin with the protocol."""
+
+SURE_ENOUGH_MIDWAY = 0.5
+"""Confidence for a stream joined midway, or with a hole: a chain of frames somewhere in it must do."""
+
+RECOGNISE_BYTES = 64 * 1024
+"""Bytes of a connection kept until its protocol is known. The first message of a client is far smaller."""
+
+EAGER_BYTES = 2048
+"""After so many bytes a stream that is not recognised is looked at again only when it has grown by a quarter: each look
+reads all of it."""
+
+MIN_EVENT_BYTES = 64
+"""What a segment counts at least: thousands that were cut to nothing by a snap length must not fill the memory."""
+
+GIVE_UP_BYTES = 16 * 1024 * 1024
+"""Bytes of a connection joined midway after which it is no longer looked at: one large message may be under way."""
+
+LOOK_UNITS, EVENT_UNITS, LOOKED_AT_BYTES = 100, 3, 128
+"""Work (see decoder.work) that a look takes, and an event of it, and bytes for one more; beside what is decoded on
+trial."""
+
+MAX_RUNS = 16
+"""Runs of bytes between holes that are looked at, the latest."""
+
+
+class Recognised(NamedTuple):
+    """What a connection speaks, and in which direction its requests go."""
+
+    protocol: WireProtocol
+    client: int
+
+
+class _Run(NamedTuple):
+    """Bytes of one direction between two holes, and where segments begin in them."""
+
+    data: bytes
+    starts: Sequence[int]
+
+
+class Recognition:
+    """The first bytes of one connection.
+
+    Attributes:
+        events: what is kept.
+        dropped: bytes of each direction that were not kept.
+        seen: what came so far, in bytes; each event counts at least MIN_EVENT_BYTES.
+        verdict: why it was given up, see CaptureStats.not_recognised; empty before.
+        tls: who talks to whom, if that is ``tls``.
+    """
+
+    def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
+        self.events: list[StreamEvent] = []
+        self.dropped = [0, 0]
+        self.seen = 0
+        self.verdict = ""
+        self.tls: TlsPeers | None = None
+        self._connection = connection
+        self._protocols = protocols
+        self._kept = 0
+        self._next_try = 0
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept, as in ``seen``."""
+        return self._kept
+
+    def take(self, event: StreamEvent) -> Recognised | None:
+        """Take the next event; what it settles, if it does."""
+        self.events.append(event)
+        self._kept += _cost(event)
+        self.seen += _cost(event)
+        if self.seen < self._next_try:
+            return None
+        is_full = self._kept > RECOGNISE_BYTES
+        found = self._look(at_end=is_full)
+        if found is not None:
+            return found
+        if not is_full:
+            if self.seen > EAGER_BYTES:
+                self._next_try = self.seen + self._kept // 4
+            return None
+        joined_midway = self._connection.client is None or any(e.lost for e in self.events)
+        if not joined_midway or self.seen > GIVE_UP_BYTES or self._is_tls():
+            self.give_up()
+            return None
+        # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
+        self._next_try = self.seen + RECOGNISE_BYTES // 2
+        self.drop(RECOGNISE_BYTES // 2)
+        return None
+
+    def end(self) -> Recognised | None:
+        """Nothing more comes: what it speaks, or it is given up."""
+        found = self._look(at_end=True) if self.events else None
+        if found is None:
+            self.give_up()
+        return found
+
+    def hand_over(self) -> list[StreamEvent]:
+        """What was kept; it is kept no longer."""
+        events, self.events, self._kept = self.events, [], 0
+        return events
+
+    def kept(self) -> tuple[int, int]:
+        """Bytes of each direction that are kept, lost ones among them."""
+        counts = [0, 0]
+        for event in self.events:
+            counts[event.direction] += len(event.data) + event.lost
+        return counts[0], counts[1]
+
+    def drop(self, keep_bytes: int) -> None:
+        """Forget the oldest bytes."""
+        count = 0
+        while self._kept > keep_bytes:
+            oldest = self.events[count]
+            self._kept -= _cost(oldest)
+            self.dropped[oldest.direction] += len(oldest.data) + oldest.lost
+            count += 1
+        del self.events[:count]
+
+    def give_up(self) -> None:
+        """Nobody knows what it speaks."""
+        if self._is_tls():
+            self.verdict, self.tls = "tls", self._tls_peers()
+        elif any(event.data for event in self.events) or any(self.dropped):
+            self.verdict = "not_recognised"
+        else:
+            self.verdict = "not_captured" if self.events else "no_data"
+        self.events.clear()
+        self._kept = 0
+
+    def _look(self, *, at_end: bool) -> Recognised | None:
+        METER.units += LOOK_UNITS + EVENT_UNITS * len(self.events) + self._kept // LOOKED_AT_BYTES
+        runs = [_runs(self.events, direction) for direction in (0, 1)]
+        best: tuple[int, float, WireProtocol, int] | None = None
+        is_client_known = self._connection.client is not None
+        for client in (0, 1) if self._connection.client is None else (self._connection.client,):
+            from_start = self._connection.opened_in_capture(client) and not self.dropped[client]
+            for protocol in self._protocols:
+                sure = _recognise(protocol, runs[client], runs[1 - client], from_start=from_start)
+                pairs = self._pairs(protocol, client) if sure and not is_client_known else 0
+                if sure and (best is None or (pairs, sure) > best[:2]):
+                    best = (pairs, sure, protocol, client)
+        if best is None or not (at_end or is_client_known or best[0]):
+            return None
+        return Recognised(best[2], best[3])
+
+    def _pairs(self, protocol: WireProtocol, client: int) -> int:
+        """On trial: responses that find their request, if this side is the client.
+
+        Messages that carry captured messages look like requests in either direction.
+        """
+        pairer = protocol.pairer()
+        framers = {client: protocol.framer("request", pairer), 1 - client: protocol.framer("response", pairer)}
+        for framer in framers.values():
+            framer.lost(0, 0)
+        if any(event.data for event in self.events if event.direction == client):
+            pairer.expect_requests()
+        pairs = 0
+        for event in self.events:
+            framer = framers[event.direction]
+            if event.kind is Kind.LOST:
+                frames = [*framer.conclude(event.lost).frames, *framer.lost(event.lost, event.ts).frames]
+            else:
+                frames = [*framer.feed(event.data, event.ts).frames]
+            for raw in frames:
+                key = pairer.request(raw) if event.direction == client else pairer.response(raw)
+                pairs += event.direction != client and not key.flags & FrameFlags.ORPHAN_RESPONSE
+        return pairs
+
+    def _is_tls(self) -> bool:
+        return any(looks_like_tls(run.data) for direction in (0, 1) for run in _runs(self.events, direction))
+
+    def _tls_peers(self) -> TlsPeers:
+        """Without a SYN or a ClientHello the lower port is taken for the server's."""
+        connection = self._connection
+        first = [_runs(self.events, direction)[0].data for direction in (0, 1)]
+        hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
+        client = connection.client if connection.client is not None else hello
+        if client is None:
+            client = int(connection.a[1] < connection.b[1])
+        ends = [readable(connection.a), readable(connection.b)]
+        return TlsPeers(ends[client][0], *ends[1 - client], server_name(first[client]))
+
+
+def readable(endpoint: Endpoint) -> tuple[str, int]:
+    """Address and port as people write them."""
+    return str(ipaddress.ip_address(endpoint[0])), endpoint[1]
+
+
+def _cost(event: StreamEvent) -> int:
+    """Bytes that an event takes at least, however few it carries."""
+    return max(len(event.data), MIN_EVENT_BYTES)
+
+
+def _recognise(protocol: WireProtocol, client: Sequence[_Run], server: Sequence[_Run], *, from_start: bool) -> float:
+    """How sure the runs of both directions are this protocol; 0 if not sure enough."""
+    is_silent = not any(run.data for run in client)
+    sure = protocol.recognise(client[0].data, server[0].data, (client[0] if client[0].data else server[0]).starts)
+    if sure >= (SURE_ENOUGH if from_start and not is_silent else SURE_ENOUGH_MIDWAY):
+        return sure
+    later = [protocol.recognise(run.data, b"", run.starts) for run in client[1:][-MAX_RUNS:]]
+    if is_silent:
+        later += [protocol.recognise(b"", run.data, run.starts) for run in server[1:][-MAX_RUNS:]]
+    return max((sure for sure in later if sure >= SURE_ENOUGH_MIDWAY), default=0.0)
+
+
+def _runs(events: Sequence[StreamEvent], direction: int) -> list[_Run]:
+    """The bytes of a direction between its holes."""
+    runs: list[list[bytes]] = [[]]
+    for event in events:
+        if event.direction != direction:
+            continue
+        if event.lost:
+            runs.append([])
+        elif event.data:
+            runs[-1].append(event.data)
+    return [_Run(b"".join(run), list(itertools.accumulate(map(len, run[:-1]), initial=0))) for run in runs]

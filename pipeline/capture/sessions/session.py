@@ -1,0 +1,440 @@
+"""What do the bytes of one connection say? Makes frames and gaps of both streams, once its protocol is recognised."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from decoder.kafka.framing import KafkaFramer
+from decoder.kafka.pairing import KafkaPairer
+from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
+from decoder.protocol import Framed, Framer, Pairer, WireProtocol
+from pipeline.capture.sessions.recognition import Recognised, Recognition, readable
+from pipeline.capture.stats import TlsPeers
+from pipeline.capture.tcp.connection import Connection
+from pipeline.capture.tcp.state import SessionState, SideState
+from pipeline.capture.tcp.tracker import Kind, StreamEvent
+
+REFUSED = "budget"
+"""Method of gaps, and verdict of connections, that were not read because they cost too much (see budgets)."""
+
+_DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
+
+
+@dataclass(slots=True)
+class _OpenGap:
+    """A loss that is told when the next frame after it is found."""
+
+    ts: int
+    bytes_lost: int = 0
+    method: str = "none"
+    confidence: float = 0.0
+
+    def values(self) -> tuple[int, int, str, float]:
+        return self.ts, self.bytes_lost, self.method, self.confidence
+
+
+@dataclass(slots=True)
+class _Side:
+    """One direction of a recognised connection.
+
+    Attributes:
+        way: its number in the connection.
+        is_started: whether it was looked at where it begins.
+        is_lost: whether frames may be missing behind the last one.
+    """
+
+    framer: Framer
+    direction: Direction
+    way: int
+    frames: int = 0
+    gap: _OpenGap | None = None
+    is_started: bool = False
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What all frames of a connection share."""
+
+    agent_id: str
+    payload_policy: PayloadPolicy
+    protocol: str
+    connection_id: str
+    flow_id: str
+    client: tuple[str, int]
+    server: tuple[str, int]
+
+
+class GoodOrder(NamedTuple):
+    """A connection whose streams are both in step.
+
+    Attributes:
+        client: the direction of its requests.
+        frames: requests and responses so far.
+        begun: of each direction the begin of a frame, and when its first and last byte came.
+        pairer: of the connection.
+    """
+
+    client: int
+    frames: tuple[int, int]
+    begun: tuple[tuple[bytes, int, int], tuple[bytes, int, int]]
+    pairer: KafkaPairer
+
+
+class Session:
+    """One connection.
+
+    Attributes:
+        verdict: name of the protocol; why not (see CaptureStats.not_recognised) when it was given up; empty before.
+        recognised: whether it speaks a known protocol.
+        tls: who talks to whom, if the verdict is ``tls``.
+    """
+
+    def __init__(
+        self, connection: Connection, protocols: Sequence[WireProtocol], agent_id: str, policy: PayloadPolicy
+    ) -> None:
+        self.verdict = ""
+        self.recognised = False
+        self._connection = connection
+        self._protocols = protocols
+        self._agent_id = agent_id
+        self._policy: PayloadPolicy = policy
+        self._early = Recognition(connection, protocols)
+        self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
+        self._sides: dict[int, _Side] = {}
+        self._unread = [0, 0]  # bytes of each direction that were kept in vain
+        self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
+        self._pairer: Pairer
+        self._labels: Labels
+        self._exchanges = 0  # ordinals below it were given out
+        self._sure_from = 0  # responses to requests of lower ordinals may have been lost
+
+    @property
+    def tls(self) -> TlsPeers | None:
+        """See the class."""
+        return self._early.tls
+
+    @property
+    def labels(self) -> Labels:
+        """What all frames of a recognised connection share."""
+        return self._labels
+
+    @property
+    def buffered(self) -> int:
+        """Bytes kept."""
+        return self._early.buffered + sum(side.framer.buffered for side in self._sides.values())
+
+    @property
+    def requests_forgotten(self) -> int:
+        """Requests that waited for their response until there were too many of them."""
+        return self._pairer.forgotten if self.recognised else 0
+
+    def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
+        """Take the next event of the connection; the frames and gaps that it completes."""
+        if self._origin[event.direction] is None:
+            self._origin[event.direction] = event.start - self._early.dropped[event.direction]
+        if self.recognised:
+            yield from self._take(event)
+        elif not self.verdict:
+            yield from self._settle(self._early.take(event))
+        elif self.verdict == REFUSED:
+            self._unread[event.direction] += len(event.data) + event.lost
+
+    def refuse(self, ts: int) -> Iterator[Frame | Gap]:
+        """Its bytes are counted from now on, not read, for they cost too much; free the memory."""
+        early = self._early
+        if not self.recognised and not self.verdict:
+            self._unread = [dropped + kept for dropped, kept in zip(early.dropped, early.kept(), strict=True)]
+            early.give_up()
+            self.verdict = early.verdict if early.verdict == "tls" else REFUSED
+        yield from self.relieve(ts)
+        for side in self._sides.values():
+            side.gap = side.gap or _OpenGap(ts)
+            side.gap.method = REFUSED
+
+    def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
+        """So many bytes of each direction were not read, and nothing that follows tells it."""
+        if self.verdict == REFUSED:
+            counts = [self._unread[way] + count for way, count in enumerate(skipped)]
+            self._refused = [(way, count, ts) for way, count in enumerate(counts) if count]
+        for way, count in enumerate(skipped):
+            side = self._sides.get(way)
+            if count and side is not None:
+                side.gap = side.gap or _OpenGap(ts)
+                side.gap.bytes_lost += count
+                side.gap.method = REFUSED
+
+    def relieve(self, ts: int) -> Iterator[Frame | Gap]:
+        """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
+        self._early.drop(0)
+        for side in self._sides.values():
+            yield from self._outcome(side, side.framer.conclude(), ts)
+            yield from self._outcome(side, side.framer.relieve(), ts)
+
+    def close(self, ts: int) -> Iterator[Frame | Gap]:
+        """No more bytes: what was left open."""
+        if not self.verdict:
+            yield from self._settle(self._early.end())
+        for side in self._sides.values():
+            if not side.is_started:
+                self._start(side, ts)
+            yield from self._outcome(side, side.framer.conclude(), ts)
+            yield from self._outcome(side, side.framer.close(), ts)
+            yield from self._tell_gap(side)
+        for way, count, since in self._refused:
+            direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
+            yield Gap(self._agent_id, self._connection_id(), 0, direction, since, count, REFUSED, 0.0)
+
+    def unanswered(self) -> list[str]:
+        """Exchange ids of the requests that were not answered, though the capture would have shown it."""
+        if not self.recognised or any(side.is_lost for side in self._sides.values() if side.direction == "response"):
+            return []
+        return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
+
+    def state(self) -> SessionState:
+        """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
+        if self.recognised:
+            return self._recognised_state()
+        if self.verdict:
+            return SessionState(self.verdict)
+        early = self._early
+        return SessionState(
+            "",
+            unread=early.kept(),
+            since=early.events[0].ts if early.events else None,
+            seen=early.seen - early.buffered,
+            dropped=(early.dropped[0], early.dropped[1]),
+        )
+
+    def resume(self, state: SessionState) -> None:
+        """Go on where another session of the same connection stood.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
+        """
+        self._early.seen, self._early.dropped = state.seen, list(state.dropped)
+        self.verdict = state.verdict
+        protocol = next((p for p in self._protocols if p.name == state.verdict), None)
+        if protocol is None or state.client is None:
+            return
+        self._label(protocol, state.client)
+        self._pairer = protocol.pairer(state.pairer)
+        self._exchanges, self._sure_from = state.exchanges, state.sure_from
+        for way, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
+            gap = _OpenGap(*side.gap) if side.gap is not None else None
+            if side.framer.skipped:
+                gap = gap or _OpenGap(side.framer.since or self._connection.first_ts)
+                gap.bytes_lost += side.framer.skipped
+            framer = protocol.framer(name, self._pairer, side.framer)
+            self._sides[way] = _Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost)
+
+    def in_good_order(self) -> GoodOrder | None:
+        """All that must be known to go on with the connection, if both streams are in step; else None."""
+        if not self.recognised or not isinstance(self._pairer, KafkaPairer):
+            return None
+        begun: list[tuple[bytes, int, int]] = []
+        for way in (0, 1):
+            side = self._sides[way]
+            if not side.is_started and self._is_from_start(way):
+                self._start(side, self._connection.last_ts)
+            is_calm = side.is_started and side.gap is None and not side.is_lost
+            step = side.framer.in_step() if isinstance(side.framer, KafkaFramer) and is_calm else None
+            if step is None:
+                return None
+            begun.append(step)
+        client = next(way for way, side in self._sides.items() if side.direction == "request")
+        frames = (self._sides[client].frames, self._sides[1 - client].frames)
+        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer)
+
+    def go_on(
+        self, begun: Sequence[tuple[bytes, int, int]], give_back: Callable[[KafkaPairer], tuple[int, int]]
+    ) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        pairer = cast(KafkaPairer, self._pairer)
+        frames = dict(zip(_DIRECTIONS, give_back(pairer), strict=True))
+        self._exchanges = pairer.exchanges
+        for way, side in self._sides.items():
+            half = self._connection.halves[way]
+            origin = self._origin[way]
+            if origin is None:
+                origin = self._origin[way] = half.first
+            side.frames = frames[side.direction]
+            cast(KafkaFramer, side.framer).go_on(*begun[way], (half.next or 0) - (origin or 0))
+
+    def _recognised_state(self) -> SessionState:
+        framers = {way: side.framer.state() for way, side in self._sides.items()}
+        return SessionState(
+            self.verdict,
+            next(iter(self._sides)),
+            (framers[0].unread, framers[1].unread),
+            min((f.since for f in framers.values() if f.since is not None), default=None),
+            tuple(
+                SideState(
+                    side.frames, side.gap.values() if side.gap else None, framers[way], side.is_started, side.is_lost
+                )
+                for way, side in self._sides.items()
+            ),
+            self._pairer.state(),
+            self._exchanges,
+            self._sure_from,
+            dropped=(self._early.dropped[0], self._early.dropped[1]),
+        )
+
+    def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
+        """Take what was kept again, now that the protocol is known; or note why it was given up."""
+        self.verdict = self._early.verdict
+        if found is None:
+            return
+        self._label(*found)
+        self._pairer = found.protocol.pairer()
+        self._sides = {
+            way: _Side(found.protocol.framer(name, self._pairer), name, way)
+            for way, name in zip((found.client, 1 - found.client), _DIRECTIONS, strict=True)
+        }
+        if any(event.data for event in self._early.events if event.direction == found.client):
+            self._pairer.expect_requests()
+        for event in self._early.hand_over():
+            yield from self._take(event)
+
+    def _label(self, protocol: WireProtocol, client: int) -> None:
+        connection = self._connection
+        self.recognised, self.verdict = True, protocol.name
+        ends = [readable(connection.a), readable(connection.b)]
+        if connection.client_isn is not None:
+            flow_id = _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
+        else:  # joined midway: the first packet is the best there is
+            flow_id = _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
+        self._labels = Labels(
+            self._agent_id, self._policy, protocol.name, self._connection_id(), flow_id, ends[client], ends[1 - client]
+        )
+
+    def _connection_id(self) -> str:
+        connection = self._connection
+        ends = [readable(connection.a), readable(connection.b)]
+        return _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
+
+    def _is_from_start(self, way: int) -> bool:
+        return not self._early.dropped[way] and self._connection.opened_in_capture(way)
+
+    def _start(self, side: _Side, ts: int) -> None:
+        """Before the first event of a direction: is it seen from its first byte on?"""
+        side.is_started = True
+        dropped = self._early.dropped[side.way]
+        if dropped:
+            side.gap = _OpenGap(ts, dropped)
+        if not self._is_from_start(side.way):
+            side.framer.lost(dropped, ts)
+            self._mistrust(side)
+
+    def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
+        side = self._sides[event.direction]
+        if not side.is_started:
+            self._start(side, event.ts)
+        if event.conflict:
+            start = event.start - (self._origin[event.direction] or 0)
+            side.framer.dispute(start, start + event.conflict)
+        if event.kind is Kind.DATA:
+            if side.direction == "request":
+                self._pairer.expect_requests()
+            yield from self._outcome(side, side.framer.feed(event.data, event.ts), event.ts)
+        elif event.kind is Kind.LOST:
+            yield from self._outcome(side, side.framer.conclude(event.lost), event.ts)
+            framed = side.framer.lost(event.lost, event.ts)
+            for raw in framed.frames:  # cut off by the hole: it precedes the gap
+                yield from self._in_order(side, raw)
+            side.gap = side.gap or _OpenGap(event.ts)
+            side.gap.bytes_lost += event.lost
+            self._note(side, framed, event.ts)
+            self._mistrust(side)
+
+    def _outcome(self, side: _Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
+        self._note(side, framed, ts)
+        for raw in framed.frames:
+            yield from self._in_order(side, raw)
+
+    def _in_order(self, side: _Side, raw: RawFrame) -> Iterator[Frame | Gap]:
+        """A frame, and the gap that it ends."""
+        if raw.after_gap:
+            yield from self._tell_gap(side)
+        yield self._frame(side, raw)
+
+    def _mistrust(self, side: _Side) -> None:
+        """Frames may be missing here."""
+        side.is_lost = True
+        self._pairer.lost(side.direction)
+        if side.direction == "response":
+            self._sure_from = self._exchanges
+
+    def _note(self, side: _Side, framed: Framed, ts: int) -> None:
+        if framed.method:
+            side.gap = side.gap or _OpenGap(ts)
+            if framed.method != "none" or side.gap.method == "none":
+                side.gap.method, side.gap.confidence = framed.method, framed.confidence
+            self._mistrust(side)
+        if framed.bytes_skipped and side.gap:
+            side.gap.bytes_lost += framed.bytes_skipped
+
+    def _tell_gap(self, side: _Side) -> Iterator[Gap]:
+        gap, side.gap = side.gap, None
+        if gap is not None and gap.bytes_lost:
+            labels = self._labels
+            yield Gap(
+                agent_id=labels.agent_id,
+                connection_id=labels.connection_id,
+                seq=side.frames,
+                direction=side.direction,
+                ts=gap.ts,
+                bytes_lost=gap.bytes_lost,
+                method=gap.method,
+                confidence=gap.confidence,
+            )
+
+    def _frame(self, side: _Side, raw: RawFrame) -> Frame:
+        labels = self._labels
+        pair = self._pairer.request if side.direction == "request" else self._pairer.response
+        key = pair(raw)
+        self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
+        flags = key.flags
+        if len(raw.data) < raw.size:
+            flags |= FrameFlags.TRUNCATED
+        if raw.after_gap:
+            flags |= FrameFlags.AFTER_GAP
+        if raw.disputed:
+            flags |= FrameFlags.CONFLICT
+        flags |= time_flags(raw.ts, raw.ts_end)
+        side.is_lost = False
+        seq = side.frames
+        side.frames += 1
+        return Frame(
+            agent_id=labels.agent_id,
+            connection_id=labels.connection_id,
+            exchange_id=self._exchange_id(key.exchange_ordinal),
+            seq=seq,
+            direction=side.direction,
+            ts=raw.ts,
+            ts_end=raw.ts_end,
+            client_ip=labels.client[0],
+            client_port=labels.client[1],
+            server_ip=labels.server[0],
+            server_port=labels.server[1],
+            protocol=labels.protocol,
+            api_key=key.api_key,
+            api_version=key.api_version,
+            correlation_id=key.correlation_id,
+            reply_to=key.reply_to,
+            size=raw.size,
+            frame=raw.data,
+            flags=int(flags),
+            flow_id=labels.flow_id,
+            payload_policy=labels.payload_policy,
+        )
+
+    def _exchange_id(self, ordinal: int) -> str:
+        return f"{self._labels.connection_id}-{ordinal}"
+
+
+def _hash(*parts: str | int) -> str:
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

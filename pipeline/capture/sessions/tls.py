@@ -1,0 +1,87 @@
+"""Is a connection encrypted, and whom did its client ask for? Reads TLS records and the ClientHello, nothing else."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+_HEADER_BYTES = 5
+_CONTENT_TYPES = b"\x14-\x17"  # change cipher spec, alert, handshake, application data
+_HEADER = re.compile(b"[" + _CONTENT_TYPES + rb"]\x03[\x00-\x04]")
+_MAX_RECORD_BYTES = 16_384 + 2_048
+_HANDSHAKE = 22
+_CLIENT_HELLO = 1
+_SERVER_NAME = 0
+
+MIN_LINKS_MIDWAY = 2
+"""Record headers in a row that are believed if the stream does not begin with one."""
+
+
+def looks_like_tls(data: bytes) -> bool:
+    """Whether a stream is made of TLS records (RFC 8446, 5.1), each ending where the next begins, to its end.
+
+    A stream joined midway may begin inside a record; then several headers must follow each other.
+    """
+    links = _links(data)
+    return links.get(0, 0) > 0 or any(count >= MIN_LINKS_MIDWAY for count in links.values())
+
+
+def is_client_hello(data: bytes) -> bool:
+    """Whether a stream begins with a TLS ClientHello."""
+    return looks_like_tls(data) and data[0] == _HANDSHAKE and data[_HEADER_BYTES : _HEADER_BYTES + 1] == b"\x01"
+
+
+def server_name(data: bytes) -> str | None:
+    """The host name in the ClientHello that a stream begins with (RFC 8446, 4.1.2); None if there is none."""
+    try:
+        return _server_name(_first_handshake_bytes(data))
+    except (struct.error, IndexError):
+        return None
+
+
+def _links(data: bytes) -> dict[int, int]:
+    """By place how many record headers stand in a row from there to the end of ``data``.
+
+    From the end on, so that each header is looked at once, however many small records there are.
+    """
+    links: dict[int, int] = {}
+    for at in reversed([match.start() for match in _HEADER.finditer(data)]):
+        if at + _HEADER_BYTES > len(data):
+            continue
+        length = int.from_bytes(data[at + 3 : at + 5], "big")
+        following = at + _HEADER_BYTES + length
+        if 0 < length <= _MAX_RECORD_BYTES:
+            behind = links.get(following, 0) if following + _HEADER_BYTES <= len(data) else 0
+            if behind or following + _HEADER_BYTES > len(data):
+                links[at] = 1 + behind
+    return links
+
+
+def _first_handshake_bytes(data: bytes) -> bytes:
+    """Contents of the handshake records at the beginning: a message may span several."""
+    parts, at = [], 0
+    while data[at : at + 1] == bytes([_HANDSHAKE]) and at + _HEADER_BYTES <= len(data):
+        end = at + _HEADER_BYTES + int.from_bytes(data[at + 3 : at + 5], "big")
+        parts.append(data[at + _HEADER_BYTES : end])
+        at = end
+    return b"".join(parts)
+
+
+def _server_name(hello: bytes) -> str | None:
+    if not hello or hello[0] != _CLIENT_HELLO:
+        return None
+    at = 4 + 2 + 32  # type and length, version, random
+    at += 1 + hello[at]  # session id
+    at += 2 + int(struct.unpack_from("!H", hello, at)[0])  # cipher suites
+    at += 1 + hello[at]  # compression methods
+    end = at + 2 + int(struct.unpack_from("!H", hello, at)[0])
+    at += 2
+    while at < end:
+        kind, size = struct.unpack_from("!HH", hello, at)
+        at += 4
+        if kind == _SERVER_NAME:
+            length = int(struct.unpack_from("!H", hello, at + 3)[0])  # behind the list's length and the name's type
+            name = hello[at + 5 : at + 5 + length].decode("ascii", "replace")
+            return name if name.isprintable() and len(name) == length else None
+        at += size
+    return None

@@ -1,0 +1,353 @@
+"""How much work may a connection cause? More the more it has sent, and the more of it was answered.
+
+Each frame is bounded by itself (decoder.work); a stranger may still send many of the worst, or a million packets of one
+byte. So every connection has a bucket of work units (about a microsecond each) that its bytes, its answers and the
+capture's own time refill. One whose bucket is empty goes on with its bytes counted, not read, until it has refilled by
+half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
+not. When that one is empty only connections are read that have been answered before. These share another one; when it
+is empty those of them go on that pay for themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from pipeline.capture.tcp.connection import Connection  # settings are read without it
+
+PACKET_UNITS = 14
+"""What a packet takes that is read by itself: dissecting it and putting it in order."""
+
+EVENT_UNITS = 14
+"""What a piece of a stream takes that is handed on: the bytes of a packet, or that some are missing."""
+
+FRAGMENT_UNITS = 10
+"""What a fragment of an IP packet takes, or a packet of no use."""
+
+SKIPPED_UNITS = 2
+"""What a packet takes that is counted, not read: its bytes refill a bucket by so much less."""
+
+CONNECTION_UNITS = 80
+"""What a connection takes to be remembered and forgotten."""
+
+FRAME_UNITS = 20
+"""What a frame takes beside what is inside: cut out, paired, held back, written."""
+
+HELD_UNITS = 10
+"""What a request takes that waits for its response."""
+
+MOST_UNITS_AT_ONCE = 1_000_000
+"""What a packet may cause: behind a hole 16 MB may wait for it. What is left of them then is lost."""
+
+SMALL_DEBT_UNITS = 5_000
+"""What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
+together have used up what they may."""
+
+_OF_BOTH = 2
+"""A request takes what its response does: a response pays for both."""
+
+_SECOND_US = 1_000_000
+_TICK_US = 10_000
+"""So often time refills what is shared."""
+
+
+class WorkLimits(BaseModel):
+    """What reading may cost the agent. A unit is about a microsecond of one core.
+
+    The work of a single frame is bounded by its size besides, alike for every reader (decoder/limits.py).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bytes_per_unit: int = Field(
+        default=40,
+        ge=1,
+        description="Bytes on the wire that pay for a unit, of which some take twice as long as they should: hostile "
+        "bytes cost a second of CPU for each 20 MB. An attacker who sends what is dear to read (one byte a packet, "
+        "compressed documents of empty values) runs dry",
+    )
+    stranger_units: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
+        "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
+    )
+    strangers_units: int = Field(
+        default=2_000_000,
+        ge=1,
+        description="The same of all connections without an answer together: an attacker can open any number of them",
+    )
+    strangers_units_per_second: int = Field(
+        default=200_000,
+        ge=0,
+        description="What these get back, each and all together, in a second of the capture, so that honest clients "
+        "which connect often, and captures of one direction, are read: a fifth of a core. A flood of SYN packets gets "
+        "no more",
+    )
+    known_units: int = Field(
+        default=100_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
+    )
+    known_units_per_second: int = Field(
+        default=1_000_000,
+        ge=0,
+        description="What it gets back in a second of the capture: a core. Large replies of small values take four "
+        "times what their bytes pay, and all of that is honest: lower both where strangers get answers",
+    )
+    all_known_units: int = Field(
+        default=200_000_000,
+        ge=1,
+        description="The same of all of these together. An attacker can have any number of them, each with an answer "
+        "to something cheap; those that pay by bytes and answers for what they take are read on",
+    )
+    all_known_units_per_second: int = Field(
+        default=2_000_000, ge=0, description="What they get back together in a second of the capture: two cores"
+    )
+    units_per_answer: int = Field(
+        default=500,
+        ge=0,
+        description="What it gets back for a request with its response, at most twice what reading the response took: "
+        "whoever answers works as well. A hello with its reply takes 400, a small command 150. Were it more, or "
+        "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values. "
+        "Where packets do not wait (capture live, --follow) it gets nothing",
+    )
+    live_known_units: int = Field(
+        default=20_000_000,
+        ge=1,
+        description="What answered connections may cause at once, each and all together, where packets do not wait "
+        "(capture live, --follow): while the agent reads what one of them asks for, packets of the others are dropped",
+    )
+    live_known_units_per_second: int = Field(
+        default=400_000,
+        ge=0,
+        description="What they get back there in a second, so that with what bytes pay a core takes 20 MB/s of the "
+        "worst that clients whom a server answers can send. Raise it where clients are trusted, and commands many and "
+        "small (MongoDB: 2,000 a second)",
+    )
+
+    def when_live(self) -> WorkLimits:
+        """The limits where packets do not wait until they are read."""
+        at_once, per_second = self.live_known_units, self.live_known_units_per_second
+        return self.model_copy(
+            update={
+                "known_units": min(self.known_units, at_once),
+                "known_units_per_second": min(self.known_units_per_second, per_second),
+                "all_known_units": min(self.all_known_units, at_once),
+                "all_known_units_per_second": min(self.all_known_units_per_second, per_second),
+                "units_per_answer": 0,
+            }
+        )
+
+
+@dataclass(slots=True)
+class _Pool:
+    """What many connections share."""
+
+    capacity: float
+    level: float
+    is_dry: bool = False
+
+    def add(self, units: float) -> None:
+        """Take or give back."""
+        self.level = min(self.capacity, self.level + units)
+        if self.level < 0:
+            self.is_dry = True
+        elif self.is_dry and self.level >= self.capacity / 2:
+            self.is_dry = False
+
+
+@dataclass(slots=True)
+class _Bucket:
+    level: float
+    since: int
+    """Capture time up to which it has been refilled, µs."""
+    is_known: bool = False
+    is_muted: bool = False
+    skipped: list[int] = field(default_factory=lambda: [0, 0])
+    """Bytes of each direction that were not read and that nothing has told yet."""
+    was_skipped: bool = False
+
+
+class Budgets:
+    """The buckets of all connections.
+
+    Attributes:
+        has_skipped: whether anything was ever not read of a connection.
+    """
+
+    def __init__(self, allowed: WorkLimits | None = None) -> None:
+        self._allowed = allowed or WorkLimits()
+        self._buckets: dict[Connection, _Bucket] = {}
+        self._strangers = _pool(self._allowed.strangers_units)
+        self._known = _pool(self._allowed.all_known_units)
+        self._since: int | None = None
+        self.has_skipped = False
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether strangers are not read."""
+        return self._strangers.is_dry
+
+    def pass_time(self, ts: int) -> None:
+        """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""
+        if self._since is not None and ts < self._since + _TICK_US:
+            return
+        if self._since is not None:
+            seconds = (ts - self._since) / _SECOND_US
+            self._strangers.add(seconds * self._allowed.strangers_units_per_second)
+            self._known.add(seconds * self._allowed.all_known_units_per_second)
+        self._since = ts
+
+    def admits(self, connection: Connection | None) -> bool:
+        """Whether the next packet of a connection (None: one not seen before) is to be read."""
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None:
+            return not self.is_dry
+        return not bucket.is_muted and (bucket.is_known or not self.is_dry)
+
+    def left(self, connection: Connection | None, *, is_late: bool = False) -> float:
+        """Units that the next packet of a connection (None: one not seen before) may cause; 0: it is not to be read.
+
+        Args:
+            connection: whose packet it is.
+            is_late: it is what waited until now; no packet pays for it.
+        """
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None:
+            most = min(MOST_UNITS_AT_ONCE, self._allowed.stranger_units, self._strangers.level) + SMALL_DEBT_UNITS
+            return 0 if self.is_dry else most
+        if bucket.is_muted or (self.is_dry and not bucket.is_known):
+            return 0
+        if is_late and bucket.is_known and self._known.is_dry:
+            return SMALL_DEBT_UNITS
+        if bucket.level < MOST_UNITS_AT_ONCE // 2:
+            self._refill(bucket, 0, self._since or 0)
+        most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
+        return min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS
+
+    def is_known(self, connection: Connection) -> bool:
+        """Whether anything that the connection sent was answered."""
+        bucket = self._buckets.get(connection)
+        return bucket is not None and bucket.is_known
+
+    def charge(
+        self,
+        connection: Connection,
+        units: int,
+        wire_bytes: int,
+        ts: int,
+        answers: int = 0,
+        *,
+        is_answered: bool | None = None,
+    ) -> bool:
+        """Book what reading some bytes took. False: the connection is not to be read on for now.
+
+        Args:
+            connection: whose bytes they were.
+            units: the work.
+            wire_bytes: how many bytes, those of the packets' headers included.
+            ts: capture time, µs.
+            answers: responses among them to requests that were seen, which pay for both.
+            is_answered: whether there were any, also such as pay nothing; None: as ``answers`` tell.
+        """
+        allowed = self._allowed
+        bucket = self._buckets.get(connection)
+        if bucket is None:
+            bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
+        paid = wire_bytes / allowed.bytes_per_unit
+        if not bucket.is_known and (answers if is_answered is None else is_answered):
+            bucket.is_known, bucket.level = True, allowed.known_units
+        if answers:
+            paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
+        pool = self._known if bucket.is_known else self._strangers
+        pool.add(paid - units)
+        bucket.level += paid - units
+        if bucket.level >= 0 and not pool.is_dry:  # time refills it when that is needed
+            capacity = self._capacity(bucket)
+            if bucket.level >= capacity:
+                bucket.level, bucket.since = capacity, ts
+            return not bucket.is_muted
+        bucket.level -= paid - units
+        self._refill(bucket, paid, ts)
+        bucket.level -= units
+        owes = self._capacity(bucket) - bucket.level
+        is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > SMALL_DEBT_UNITS)
+        if is_over and not bucket.is_muted:
+            bucket.is_muted = True
+        return not bucket.is_muted
+
+    def charge_together(self, units: int, wire_bytes: int, *, is_known: bool = False) -> None:
+        """Book what was done for bytes of no connection, or of one that is over (``is_known``: and was answered)."""
+        (self._known if is_known else self._strangers).add(wire_bytes / self._allowed.bytes_per_unit - units)
+
+    def skip(
+        self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int, packets: int = 1
+    ) -> bool:
+        """Count bytes that were not read, which refill the bucket. True: the connection may be read again.
+
+        Args:
+            connection: whose bytes they were; None: of one that was never looked at.
+            direction: 0 or 1, as the connection's.
+            payload: bytes of TCP's payload.
+            wire_bytes: bytes in all.
+            ts: capture time, µs.
+            packets: that carried them.
+        """
+        paid = max(wire_bytes / self._allowed.bytes_per_unit - SKIPPED_UNITS * packets, 0)
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None or connection is None:
+            self._strangers.add(paid)
+            return not self.is_dry
+        bucket.skipped[direction] += payload
+        bucket.was_skipped = self.has_skipped = True
+        self._refill(bucket, paid, ts)
+        pool = self._known if bucket.is_known else self._strangers
+        pool.add(paid)
+        if bucket.is_muted and bucket.level >= self._capacity(bucket) / 2 and not pool.is_dry:
+            bucket.is_muted = False
+        return self.admits(connection)
+
+    def skipped(self, connection: Connection, direction: int) -> int:
+        """Bytes that were not read and that nothing has told yet."""
+        bucket = self._buckets.get(connection)
+        return bucket.skipped[direction] if bucket is not None else 0
+
+    def tell(self, connection: Connection, direction: int, lost: int) -> None:
+        """The numbers of what follows tell that so many bytes are missing: those that were not read, first."""
+        bucket = self._buckets.get(connection)
+        if bucket is not None:
+            bucket.skipped[direction] = max(bucket.skipped[direction] - lost, 0)
+
+    def was_skipped(self, connection: Connection) -> bool:
+        """Whether bytes of it were not read."""
+        bucket = self._buckets.get(connection)
+        return bucket is not None and bucket.was_skipped
+
+    def take_skipped(self, connection: Connection) -> tuple[int, int]:
+        """Bytes of both directions that were not read since this was asked the last time."""
+        bucket = self._buckets.get(connection)
+        if bucket is None:
+            return 0, 0
+        skipped, bucket.skipped = bucket.skipped, [0, 0]
+        return skipped[0], skipped[1]
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over."""
+        self._buckets.pop(connection, None)
+
+    def _capacity(self, bucket: _Bucket) -> int:
+        return self._allowed.known_units if bucket.is_known else self._allowed.stranger_units
+
+    def _refill(self, bucket: _Bucket, paid: float, ts: int) -> None:
+        if ts > bucket.since:
+            allowed = self._allowed
+            per_second = allowed.known_units_per_second if bucket.is_known else allowed.strangers_units_per_second
+            paid += (ts - bucket.since) * per_second / _SECOND_US
+        bucket.since = max(bucket.since, ts)
+        bucket.level = min(self._capacity(bucket), bucket.level + paid)
+
+
+def _pool(units: int) -> _Pool:
+    return _Pool(float(units), float(units))

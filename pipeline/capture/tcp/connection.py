@@ -1,0 +1,412 @@
+"""How do the two directions of a TCP connection go together: who opened it, what came before what, when is it over?"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, Endpoint, Segment
+from pipeline.capture.tcp.clock import Clock
+from pipeline.capture.tcp.reassembly import NEAR_BYTES, SEGMENT_BYTES, HalfStream, Piece
+from pipeline.capture.tcp.state import ConnectionState, HalfState
+
+GRACE_SEGMENTS = 64
+GRACE_US = 200_000
+"""How long (segments of the same connection, or µs) to wait for bytes that the receiver is known to have. Captures
+of several queues or interfaces mix up neighbouring packets; what has not come by then was lost."""
+
+HOLE_TIMEOUT_US = 60_000_000
+"""How long to wait for a retransmission when the other direction does not tell what arrived."""
+
+STALE_DISTANCE = 1 << 24
+"""A data segment this far from the end of a closed connection belongs to a new one on the same ports."""
+
+
+class _Reset(NamedTuple):
+    """A RST that was believed at first: its direction and position (None if not known), when it came (steady time)."""
+
+    direction: int
+    position: int | None
+    segments: int
+    since: int
+
+
+class Connection:
+    """A TCP connection. Direction 0 runs from ``a`` to ``b``; compared by identity.
+
+    Attributes:
+        a, b: source and destination of the first segment captured.
+        first_ts: capture time of the first segment, µs.
+        last_ts: steady time (see pipeline.capture.tcp.clock) of the last segment, µs.
+        first_seq: sequence number of the first segment.
+        client: the side that opened the connection, 0 for ``a``, 1 for ``b``; None if no SYN was seen.
+        client_isn: initial sequence number of the client, if known.
+        halves: its two directions.
+        notices: counts what is unusual, by name; see pipeline.capture.stats.NOTICES.
+        accounted: what was last taken for :attr:`buffered` in the sum over all connections.
+    """
+
+    __slots__ = (
+        "__weakref__", "_clock", "_held", "_held_bytes", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
+        "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices",
+    )  # fmt: skip
+
+    def __init__(
+        self, segment: Segment, ts: int, notices: Counter[str] | None = None, clock: Clock | None = None
+    ) -> None:
+        self._clock = Clock() if clock is None else clock
+        self.a: Endpoint = segment.source
+        self.b: Endpoint = segment.destination
+        self.first_ts = ts
+        self.last_ts = self._clock.steady(ts)
+        self.first_seq = segment.seq
+        self.client: int | None = None
+        self.client_isn: int | None = None
+        self.halves = (HalfStream(), HalfStream())
+        self.notices: Counter[str] = Counter() if notices is None else notices
+        self.accounted = 0
+        self._over = False
+        self._held: tuple[deque[Piece], deque[Piece]] = (deque(), deque())
+        self._held_bytes = 0
+        self._segments = 0
+        self._hole_since: list[tuple[int, int] | None] = [None, None]
+        self._joined: list[tuple[int, int] | None] = [None, None]
+        self._reset: _Reset | None = None
+
+    @classmethod
+    def from_state(
+        cls, state: ConnectionState, notices: Counter[str] | None = None, clock: Clock | None = None
+    ) -> Connection:
+        """The connection as it was.
+
+        Raises:
+            ValueError: an address that is not hexadecimal.
+        """
+        a, b = ((bytes.fromhex(address), port) for address, port in (state.a, state.b))
+        connection = cls(Segment(a, b, state.first_seq, 0, 0, b"", 0), state.first_ts, notices, clock)
+        connection.last_ts = connection._clock.steady(state.last_ts)
+        connection.client, connection.client_isn = state.client, state.client_isn
+        connection._over = state.over
+        for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
+            half.isn, half.first, half.next, half.fin = isn, first, following, fin
+        return connection
+
+    def state(self, unread: Sequence[int] = (0, 0)) -> ConnectionState:
+        """What another process needs to go on here.
+
+        Args:
+            unread: of each direction the bytes delivered last that have to be read again; negative: those to come
+                that are of no use.
+        """
+        (a, a_port), (b, b_port) = self.a, self.b
+        forward, backward = (self._half_state(direction, unread[direction]) for direction in (0, 1))
+        return ConnectionState(
+            (a.hex(), a_port),
+            (b.hex(), b_port),
+            self.first_ts,
+            self._clock.told(self.last_ts),
+            self.first_seq,
+            self.client,
+            self.client_isn,
+            self._over,
+            (forward, backward),
+        )
+
+    def held_since(self) -> int | None:
+        """Capture time (µs) of the first of the bytes in order that wait for the other direction; None if none do.
+
+        Those of a stream joined midway whose begin is not settled wait, too.
+        """
+        if any(half.begins_late() for half in self.halves):
+            return self.first_ts
+        return min((held[0].ts for held in self._held if held), default=None)
+
+    def opened_in_capture(self, direction: int) -> bool:
+        """Whether this direction was seen from its first byte on."""
+        half = self.halves[direction]
+        return half.isn is not None and half.first is not None and half.first % (1 << 32) == (half.isn + 1) % (1 << 32)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something must be decided as time goes by: a hole, the begin of a stream, a reset."""
+        one, two = self.halves
+        is_waiting = one.has_hole() or two.has_hole() or one.begins_late() or two.begins_late()
+        return is_waiting or self._reset is not None
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of memory that it takes beside itself."""
+        one, two = self.halves
+        held = len(self._held[0]) + len(self._held[1])
+        return one.kept + two.kept + self._held_bytes + SEGMENT_BYTES * held
+
+    def is_over(self) -> bool:
+        """Whether both sides closed it, one reset it, or :meth:`end` was called."""
+        return self._over
+
+    def begins_anew(self, segment: Segment) -> bool:
+        """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
+        direction = self.direction_of(segment)
+        half = self.halves[direction]
+        if segment.flags & SYN:
+            if half.isn is not None:
+                return half.isn != segment.seq
+            # a SYN behind its first data only because the capture mixed them up
+            return half.next is not None and half.first != half.position(segment.seq + 1)
+        if not self._over or not segment.length or half.next is None:
+            return False
+        return abs(half.position(segment.seq) - half.next) > STALE_DISTANCE
+
+    def take(self, segment: Segment, ts: int) -> list[tuple[int, Piece]]:
+        """Take the next segment; (direction, piece) for all that is now in order."""
+        direction = self.direction_of(segment)
+        half, other = self.halves[direction], self.halves[1 - direction]
+        self._segments += 1
+        self.last_ts = self._clock.steady(ts)
+        if segment.flags & RST:
+            self._take_reset(direction, segment, self.last_ts)
+            return self.check(ts)
+        seq, needs = segment.seq, None
+        if segment.flags & SYN:
+            self._synchronise(direction, segment)
+            seq += 1
+        if segment.flags & ACK:
+            other.acknowledge(segment.ack)
+            needs = min(other.position(segment.ack), other.acked)
+        if segment.length:
+            self._hold(direction, half.add(seq, segment.payload, segment.length, ts, needs))
+        if segment.flags & FIN:
+            half.finish(half.position(seq + segment.length))
+        if segment.flags & SYN:
+            for way in (0, 1):
+                self._hold(way, self.halves[way].drain())
+        ready = self._release(direction)
+        if self.waits or any(self._hole_since):
+            ready += self.check(ts)
+        if half.finished and other.finished and not any(self._held):
+            self._over = True
+        return ready
+
+    def check(self, ts: int, *, is_live: bool = True) -> list[tuple[int, Piece]]:
+        """Decide what was waited for long enough: where the streams begin, their holes, a reset.
+
+        ``is_live``: a segment of this connection has just come.
+        """
+        now = self._clock.steady(ts)
+        ready = self._begin(now) if any(half.begins_late() for half in self.halves) else []
+        for direction, half in enumerate(self.halves):
+            while half.has_hole() and self._is_due(direction, now):
+                self._hold(direction, half.give_up_hole(ts))
+                self._hole_since[direction] = None
+                ready += self._release(direction)
+            if not half.has_hole():
+                self._hole_since[direction] = None
+        if self._reset is not None and not self._over:
+            ready += self._check_reset(self._reset, ts, now, is_live=is_live)
+        return ready
+
+    def direction_of(self, segment: Segment) -> int:
+        """Which way a segment of it goes."""
+        return 0 if segment.source == self.a else 1
+
+    def jump(self, segment: Segment, most: int, ts: int) -> list[tuple[int, Piece]]:
+        """Of the bytes before a segment up to ``most`` were not taken, and never will be: nothing waits for them."""
+        direction = self.direction_of(segment)
+        self._hold(direction, self.halves[direction].jump(segment.seq, most, ts))
+        return self._release(direction)
+
+    def pass_over(self, segment: Segment) -> None:
+        """What precedes a segment was not taken; where both sides stand."""
+        direction = self.direction_of(segment)
+        for half, seq in ((self.halves[direction], segment.seq), (self.halves[1 - direction], segment.ack)):
+            if half.next is not None:
+                half.next = max(half.next, half.position(seq))
+
+    def flush(self, ts: int) -> list[tuple[int, Piece]]:
+        """Nothing more will come: deliver what there is, holes as lost."""
+        if self._reset is not None and self._reset.position is not None:
+            half = self.halves[self._reset.direction]
+            if half.fin is None:
+                half.finish(self._reset.position)
+        ready: list[tuple[int, Piece]] = []
+        for half in self.halves:
+            if half.begins_late():
+                half.begin()
+        for direction, half in enumerate(self.halves):
+            self._hold(direction, half.drain())
+            while half.has_hole():
+                self._hold(direction, half.give_up_hole(ts))
+            self._hole_since[direction] = None
+        for direction in (0, 1):
+            ready += self._release(direction)
+        for direction, held in enumerate(self._held):
+            ready += [(direction, piece) for piece in held]
+            held.clear()
+        self._held_bytes = 0
+        return ready
+
+    def relieve(self, ts: int) -> list[tuple[int, Piece]]:
+        """Free memory: give up what is waited for."""
+        ready = self.flush(ts)
+        self.forget_recent()
+        return ready
+
+    def forget_recent(self) -> None:
+        """Copies of what was delivered so far are no longer compared with it."""
+        for half in self.halves:
+            half.forget_recent()
+
+    def in_good_order(self) -> list[tuple[int, int]] | None:
+        """Of both directions what HalfStream.in_good_order tells; None if one is not, or anything else goes on."""
+        if self._over or any(self._held) or self.waits:
+            return None
+        ends = [half.in_good_order() for half in self.halves]
+        return [end for end in ends if end is not None] if None not in ends else None
+
+    def go_on(self, ends: Sequence[tuple[int, int]]) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        for half, end in zip(self.halves, ends, strict=True):
+            half.go_on(*end)
+
+    def end(self) -> bool:
+        """Nothing of it is wanted any more; whether both sides had closed it, or one reset it."""
+        self._over = True
+        return self._reset is not None or all(half.finished for half in self.halves)
+
+    def _half_state(self, direction: int, unread: int) -> HalfState:
+        half, held = self.halves[direction], self._held[direction]
+        position = held[0].start if held else half.next
+        if position is not None:
+            position -= unread
+            if half.fin is not None:
+                position = min(position, half.fin)
+        return half.isn, half.first, position, half.fin
+
+    def _is_due(self, direction: int, now: int) -> bool:
+        half = self.halves[direction]
+        since = self._hole_since[direction]
+        if since is None:
+            since = self._hole_since[direction] = (self._segments, now)
+        if half.is_overfull():
+            self.notices["holes_overfull"] += 1
+            return True
+        if half.hole_is_proven():
+            return self._is_grace_over(*since, now)
+        return now - since[1] >= HOLE_TIMEOUT_US
+
+    def _is_grace_over(self, segments: int, since: int, now: int) -> bool:
+        return self._segments - segments >= GRACE_SEGMENTS or now - since >= GRACE_US
+
+    def _begin(self, now: int) -> list[tuple[int, Piece]]:
+        """Settle where streams joined midway begin, once late packets have had their time."""
+        begun = []
+        for direction, half in enumerate(self.halves):
+            since = self._joined[direction]
+            if not half.begins_late():
+                continue
+            if since is None:
+                self._joined[direction] = (self._segments, now)
+            elif self._is_grace_over(*since, now):
+                half.begin()
+                begun.append(direction)
+        for direction in begun:
+            self._hold(direction, self.halves[direction].drain())
+        return self._release(0)
+
+    def _synchronise(self, direction: int, segment: Segment) -> None:
+        self.halves[direction].synchronise(segment.seq)
+        is_answer = bool(segment.flags & ACK)
+        self.client = 1 - direction if is_answer else direction
+        if not is_answer:
+            self.client_isn = segment.seq
+            return
+        if self.client_isn is None:
+            self.client_isn = (segment.ack - 1) % (1 << 32)
+        client = self.halves[1 - direction]
+        if client.isn is None and client.next is None:
+            client.synchronise(segment.ack - 1)
+
+    def _take_reset(self, direction: int, segment: Segment, now: int) -> None:
+        """Believe a RST as its receiver would (RFC 5961, 3.2: its number must be the next expected), or count it.
+
+        What the receiver expected lies between what it acknowledged and what the capture has seen; further on if the
+        capture lacks bytes. The other direction's last packets may still come, so the end waits for a grace.
+        """
+        half, other = self.halves[direction], self.halves[1 - direction]
+        if self._over or self._reset is not None:
+            return
+        if half.next is None or half.reached is None or half.first is None:
+            is_answer = segment.flags & ACK and other.next is not None
+            if not is_answer or other.position(segment.ack) >= (other.first or 0):
+                position = half.position(segment.seq) if half.begins_late() else None
+                self._reset = _Reset(direction, position, self._segments, now)
+                return
+        else:
+            position = half.position(segment.seq)
+            if max(half.acked, half.first) <= position <= half.reached + NEAR_BYTES:
+                self._reset = _Reset(direction, position, self._segments, now)
+                return
+        self.notices["resets_ignored"] += 1
+
+    def _check_reset(self, reset: _Reset, ts: int, now: int, *, is_live: bool) -> list[tuple[int, Piece]]:
+        """Bytes beyond its position, or further packets though those before it never came, show that it was forged."""
+        half = self.halves[reset.direction]
+        position = half.next if reset.position is None else reset.position
+        is_reached = position is None or half.reached is None or half.reached >= position
+        is_passed = position is not None and half.next is not None and half.next > position
+        is_grace_over = self._is_grace_over(reset.segments, reset.since, now)
+        if is_passed or (is_grace_over and is_live and not is_reached):
+            self.notices["resets_ignored"] += 1
+            self._reset = None
+        elif is_grace_over:
+            ready = self.flush(ts)
+            self._over = True
+            return ready
+        return []
+
+    def _hold(self, direction: int, pieces: Iterable[Piece]) -> None:
+        held = self._held[direction]
+        for piece in pieces:
+            held.append(piece)
+            self._held_bytes += len(piece.data)
+            if piece.conflict:
+                self.notices["conflicting_copies"] += 1
+                self.notices["conflicting_bytes"] += piece.conflict
+
+    def _release(self, first: int) -> list[tuple[int, Piece]]:
+        """Pieces whose bytes were sent after everything that they answer has been delivered."""
+        ready: list[tuple[int, Piece]] = []
+        one, two = self._held
+        while one or two:
+            before = len(ready)
+            for direction in (first, 1 - first):
+                held = self._held[direction]
+                while held and _is_reached(held[0].needs, self._delivered(1 - direction)):
+                    ready.append((direction, held.popleft()))
+            if len(ready) == before:
+                if not self._wait_for_each_other():
+                    break
+                direction = 0 if self._held[0][0].ts <= self._held[1][0].ts else 1
+                ready.append((direction, self._held[direction].popleft()))
+        for _, piece in ready:
+            self._held_bytes -= len(piece.data)
+        return ready
+
+    def _delivered(self, direction: int) -> int | None:
+        held = self._held[direction]
+        return held[0].start if held else self.halves[direction].reached
+
+    def _wait_for_each_other(self) -> bool:
+        """Whether both directions have bytes, neither behind a hole, and each waits for the other's.
+
+        Only the copy of a segment, sent later than the first one that the capture lacks, can say such a thing.
+        """
+        return all(
+            held and _is_reached(held[0].needs, self.halves[1 - direction].reached)
+            for direction, held in enumerate(self._held)
+        )
+
+
+def _is_reached(needs: int | None, position: int | None) -> bool:
+    return needs is None or position is None or needs <= position
