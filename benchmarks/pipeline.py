@@ -24,13 +24,13 @@ from benchmarks.landed import another, land, rows_of
 from benchmarks.spark import identity
 from pipeline.capture.runs.reading import read_capture
 from pipeline.settings import StreamSettings
-from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.exchanges import group_halves
+from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.lake import Lake, create_tables, read_table, snapshot
-from pipeline.streaming.offset_events import said_by
-from pipeline.streaming.session import build_session
-from pipeline.streaming.sinks import append
+from pipeline.streaming.silver.exchanges import group_halves
+from pipeline.streaming.silver.offset_events import said_by
+from pipeline.streaming.spark.session import build_session
+from pipeline.streaming.storage.lake import Lake, create_tables, read_table, snapshot
+from pipeline.streaming.storage.sinks import append
 from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, TABLES
 
 ROUNDS = 3

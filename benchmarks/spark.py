@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from pipeline.capture.runs.reading import read_capture
-from pipeline.streaming.decode import decode_frames
-from pipeline.streaming.session import build_session
+from pipeline.streaming.bronze.decode import decode_frames
+from pipeline.streaming.spark.session import build_session
 
 if TYPE_CHECKING:
     import pandas as pd

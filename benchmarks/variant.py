@@ -29,7 +29,7 @@ _NUMBER = re.compile(r'(?<=":)\d{3,}(?=[,}])')
 
 def main() -> None:
     """A table of the ways, and what a query of one field and of an array costs with each."""
-    from pipeline.streaming.session import build_session  # noqa: PLC0415  loads Spark
+    from pipeline.streaming.spark.session import build_session  # noqa: PLC0415  loads Spark
 
     spark = build_session("wirelake-benchmark")
     folder = Path(tempfile.mkdtemp())

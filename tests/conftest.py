@@ -24,7 +24,7 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """The session of all tests that a worker runs."""
     require_java()
-    from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
+    from pipeline.streaming.spark.session import build_session  # noqa: PLC0415 - loads Spark
 
     return build_session(
         "wirelake-tests",

@@ -189,7 +189,7 @@ def spark_session(name: str, settings: Settings) -> Iterator[SparkSession]:
     if not java.in_use:
         os.environ["JAVA_HOME"] = str(java.home)
     try:
-        from pipeline.streaming.session import build_session  # noqa: PLC0415 - loads Spark
+        from pipeline.streaming.spark.session import build_session  # noqa: PLC0415 - loads Spark
     except ImportError as error:
         raise UserError(f"this command needs Spark: pip install 'wirelake[spark,quality]' ({error})") from error
     with Console(stderr=True).status("starting Spark"):

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from pipeline.errors import UserError
 from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
-from pipeline.streaming.lake import Lake, create_tables, read_table, struct_type
-from pipeline.streaming.sinks import append
+from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
+from pipeline.streaming.storage.sinks import append
 from pipeline.tables import QUALITY_RESULTS, Table
 from pipeline.terminal import Console
 

@@ -29,18 +29,26 @@ from pyspark.sql import SparkSession
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
-from pipeline.streaming.backfill import backfill_days
-from pipeline.streaming.checkpoints import renew_checkpoints
-from pipeline.streaming.erasure import check_names
-from pipeline.streaming.intake import InHand
-from pipeline.streaming.lake import Lake, create_tables
-from pipeline.streaming.landing import Landing
+from pipeline.streaming.bronze.intake import InHand
+from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.ledger import Ledger
-from pipeline.streaming.lock import job_lock
-from pipeline.streaming.maintenance import maintain_tables
+from pipeline.streaming.operations.backfill import backfill_days
+from pipeline.streaming.operations.erasure import check_names
+from pipeline.streaming.operations.maintenance import maintain_tables
+from pipeline.streaming.operations.requests import (
+    Backfill,
+    Maintenance,
+    RefusedError,
+    is_asked,
+    open_for_requests,
+    perform,
+    serve,
+)
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
-from pipeline.streaming.requests import Backfill, Maintenance, RefusedError, is_asked, open_for_requests, perform, serve
-from pipeline.streaming.session import build_session
+from pipeline.streaming.spark.session import build_session
+from pipeline.streaming.storage.checkpoints import renew_checkpoints
+from pipeline.streaming.storage.lake import Lake, create_tables
+from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import FRAMES
 from pipeline.terminal import printable_lines
 
@@ -190,7 +198,7 @@ def run_maintenance(
     Args:
         lake: root of the lake.
         maintenance: what to keep; defaults if None.
-        erase: names and values, see :mod:`pipeline.streaming.erasure`.
+        erase: names and values, see :mod:`pipeline.streaming.operations.erasure`.
         dry_run: only say what would be done.
         settings, spark, progress: as for :func:`run_stream`.
 

@@ -12,13 +12,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.checked_files import SetAside
-from pipeline.streaming.intake import Intake, record
-from pipeline.streaming.lake import read_table
-from pipeline.streaming.manifests import Kind, manifest_place, parsed, place_of
-from pipeline.streaming.new_files import NewFile
+from pipeline.streaming.bronze.intake import Intake, record
+from pipeline.streaming.landing.checked_files import SetAside
+from pipeline.streaming.landing.manifests import Kind, manifest_place, parsed, place_of
+from pipeline.streaming.landing.zone_files import contents, names_in, sizes_of
 from pipeline.streaming.queries import cause_of
-from pipeline.streaming.zone_files import contents, names_in, sizes_of
+from pipeline.streaming.storage.lake import read_table
+from pipeline.streaming.storage.new_files import NewFile
 from pipeline.tables import LANDING_FILES
 
 LOOK_EVERY_S = 60.0

@@ -18,15 +18,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
-from pipeline.streaming.batches import record_progress, write_exchanges
-from pipeline.streaming.exchanges import HALF_COLUMNS
-from pipeline.streaming.frames import Counted, write_frames, write_gaps
-from pipeline.streaming.gold import gold_news, write_gold
-from pipeline.streaming.intake import InHand, Intake
-from pipeline.streaming.lake import Lake
-from pipeline.streaming.landing import Landing
-from pipeline.streaming.new_files import names_alone, new_files, read_files
-from pipeline.streaming.sinks import Batch
+from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
+from pipeline.streaming.bronze.intake import InHand, Intake
+from pipeline.streaming.landing.reading import Landing
+from pipeline.streaming.refresh import gold_news, write_gold
+from pipeline.streaming.silver.batches import record_progress, write_exchanges
+from pipeline.streaming.silver.exchanges import HALF_COLUMNS
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.new_files import names_alone, new_files, read_files
+from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import FRAMES
 
 Progress = Callable[[str], None]

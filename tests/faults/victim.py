@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from pipeline.settings import StreamSettings
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.streaming.job import run_backfill, run_maintenance, run_stream
-from pipeline.streaming.session import build_session
+from pipeline.streaming.spark.session import build_session
 from pipeline.tables import FRAMES
 from tests.pipeline.lakes import rows
 
@@ -33,7 +33,7 @@ SESSION = {
     "spark.master": "local[2,4]",  # a task whose worker died is tried again, as on a cluster
 }
 KILLED = "a worker was killed"
-_DAEMON = b"\0-m\0pipeline.streaming.worker_daemon\0"
+_DAEMON = b"\0-m\0pipeline.streaming.spark.worker_daemon\0"
 """On its command line, and on those of its workers; the JVM's own names it otherwise."""
 
 
@@ -49,28 +49,38 @@ class Point(NamedTuple):
 POINTS = {
     "frames: before a batch is decoded": Point("queries", "write_frames", is_after=False),
     "frames: decoded and committed, the batch not noted": Point("queries", "write_frames", is_after=True),
-    "frames: files noted, the batch not": Point("intake", "record", is_after=True),
+    "frames: files noted, the batch not": Point("bronze.intake", "record", is_after=True),
     "progress noted, the batch not": Point("queries", "record_progress", is_after=True),
     "exchanges: before a batch": Point("queries", "write_exchanges", is_after=False),
-    "exchanges: after an append": Point("batches", "append", is_after=True),
-    "exchanges: before earlier rows are renamed": Point("batches", "rename_earlier", is_after=False),
-    "exchanges: after names are saved": Point("batches", "save_facts", is_after=True),
-    "exchanges: before the waiting halves are written": Point("batches", "overwrite", is_after=False),
-    "exchanges: after the waiting halves are written": Point("batches", "overwrite", is_after=True),
+    "exchanges: after an append": Point("silver.batches", "append", is_after=True),
+    "exchanges: before earlier rows are renamed": Point("silver.batches", "rename_earlier", is_after=False),
+    "exchanges: after names are saved": Point("silver.batches", "save_facts", is_after=True),
+    "exchanges: before the waiting halves are written": Point("silver.batches", "overwrite", is_after=False),
+    "exchanges: after the waiting halves are written": Point("silver.batches", "overwrite", is_after=True),
     "exchanges: all written, the batch not noted": Point("queries", "write_exchanges", is_after=True),
     "gold: before a batch": Point("queries", "write_gold", is_after=False),
-    "gold: between latency and clients": Point("gold", "refresh_latency", is_after=True),
-    "gold: before transactions": Point("gold", "refresh_transactions", is_after=False),
-    "gold: before the timeline": Point("gold", "refresh_timeline", is_after=False),
-    "gold: what was known before an hour noted, the timeline not": Point("timeline", "_known_before", is_after=True),
-    "gold: after the timeline": Point("gold", "refresh_timeline", is_after=True),
+    "gold: between latency and clients": Point("refresh", "refresh_latency", is_after=True),
+    "gold: before transactions": Point("refresh", "refresh_transactions", is_after=False),
+    "gold: before the timeline": Point("refresh", "refresh_timeline", is_after=False),
+    "gold: what was known before an hour noted, the timeline not": Point(
+        "gold.timeline", "_known_before", is_after=True
+    ),
+    "gold: after the timeline": Point("refresh", "refresh_timeline", is_after=True),
     "gold: all written, the batch not noted": Point("queries", "write_gold", is_after=True),
-    "backfill: after frames were decoded anew": Point("backfill", "replace_dates", is_after=True, run="backfill"),
-    "backfill: after exchanges were replaced": Point("backfill", "_exchanges", is_after=True, run="backfill"),
-    "maintain: in between compactions": Point("maintenance", "compact", is_after=True, run="maintain"),
-    "maintain: before dead files are removed": Point("maintenance", "vacuum", is_after=False, run="maintain"),
-    "erase: before gold is derived anew": Point("erasure", "write_gold", is_after=False, run="erase"),
-    "checkpoint lost: while silver is emptied": Point("checkpoints", "delete_rows", is_after=True, run="begin anew"),
+    "backfill: after frames were decoded anew": Point(
+        "operations.backfill", "replace_dates", is_after=True, run="backfill"
+    ),
+    "backfill: after exchanges were replaced": Point(
+        "operations.backfill", "_exchanges", is_after=True, run="backfill"
+    ),
+    "maintain: in between compactions": Point("operations.maintenance", "compact", is_after=True, run="maintain"),
+    "maintain: before dead files are removed": Point(
+        "operations.maintenance", "vacuum", is_after=False, run="maintain"
+    ),
+    "erase: before gold is derived anew": Point("operations.erasure", "write_gold", is_after=False, run="erase"),
+    "checkpoint lost: while silver is emptied": Point(
+        "storage.checkpoints", "delete_rows", is_after=True, run="begin anew"
+    ),
 }
 WORKER = "worker: in the middle of a batch"
 ANY_MOMENT = "at any moment"

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from pipeline.settings import StreamSettings
-from pipeline.streaming.lake import Lake, create_tables
-from pipeline.streaming.landing import Landing
+from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.queries import Queries, StreamSummary
+from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.tables import FRAMES
 
 

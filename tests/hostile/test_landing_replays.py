@@ -17,15 +17,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from pipeline.settings import StreamSettings
-from pipeline.streaming import checked_files, intake, queries
-from pipeline.streaming.checked_files import SetAside, check_files, unreadable
-from pipeline.streaming.intake import InHand, Intake
-from pipeline.streaming.lake import Lake, create_tables
+from pipeline.streaming import queries
+from pipeline.streaming.bronze import intake
+from pipeline.streaming.bronze.intake import InHand, Intake
+from pipeline.streaming.landing import checked_files
+from pipeline.streaming.landing.checked_files import SetAside, check_files, unreadable
+from pipeline.streaming.landing.manifests import Manifest
+from pipeline.streaming.landing.zone_files import MOST_BYTES, contents_by_workers, contents_here
 from pipeline.streaming.ledger import Ledger
-from pipeline.streaming.manifests import Manifest
-from pipeline.streaming.new_files import NewFile
 from pipeline.streaming.queries import StreamError
-from pipeline.streaming.zone_files import MOST_BYTES, contents_by_workers, contents_here
+from pipeline.streaming.storage.lake import Lake, create_tables
+from pipeline.streaming.storage.new_files import NewFile
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES
 from tests.hostile.landing_zones import cut_off, keys_of, manifest_of, take_in
 from tests.pipeline.lakes import rows

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from pipeline.streaming import session
+from pipeline.streaming.spark import session
 
 ROOT = Path(__file__).parents[2]
 

@@ -42,6 +42,6 @@ def views() -> tuple[View, ...]:
 
 
 def register_in_spark(spark: SparkSession) -> None:
-    """Make every view known to the session, whose catalog has the tables (``pipeline.streaming.lake.register``)."""
+    """Make every view known to the session; its catalog has the tables (pipeline.streaming.storage.lake.register)."""
     for view in views():
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS {view.sql}")

@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings.model import Finding, Sources, clock
-from pipeline.streaming.offset_events import address
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.silver.offset_events import address
 
 NAME = "capture_loss"
 ADVICE = (

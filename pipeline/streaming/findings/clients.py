@@ -8,7 +8,6 @@ from itertools import groupby
 from statistics import median
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings.counted import clients, finding, last_of_each, names, when
 from pipeline.streaming.findings.episodes import Episode
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
@@ -21,6 +20,7 @@ from pipeline.streaming.findings.symptoms import (
     is_removed,
 )
 from pipeline.streaming.findings.traffic import Traffic, fetches_during
+from pipeline.streaming.silver.facts import Facts
 
 NAMES = (
     "rebalance_storm",

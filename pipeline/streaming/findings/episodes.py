@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings.symptoms import (
     CONSUMER_GROUP_HEARTBEAT,
     CREATE_TOPICS,
@@ -29,7 +28,8 @@ from pipeline.streaming.findings.symptoms import (
     Exchange,
     symptoms,
 )
-from pipeline.streaming.offset_events import address
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.silver.offset_events import address
 
 if TYPE_CHECKING:
     import pandas as pd

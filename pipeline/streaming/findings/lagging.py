@@ -19,8 +19,8 @@ from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import burrow, progress
 from pipeline.streaming.findings.model import Finding, Sources, clock, seconds
 from pipeline.streaming.findings.progress import SPAN_US, Fall, Point, Trouble, judge_lives
-from pipeline.streaming.in_groups import Values, map_groups
-from pipeline.streaming.offset_events import address
+from pipeline.streaming.silver.offset_events import address
+from pipeline.streaming.spark.in_groups import Values, map_groups
 
 _GROUP = ("cluster", "topic", "group_id")
 _FALL = tuple(part.name for part in fields(Fall))

@@ -15,7 +15,7 @@ from pyspark.sql.window import Window
 
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.model import Finding, clock, seconds
-from pipeline.streaming.mongo_minutes import has_failed, namespace
+from pipeline.streaming.gold.mongo_minutes import has_failed, namespace
 
 SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm", "mongo_cursor_leak"
 

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts, load_facts
 from pipeline.streaming.findings import (
     capture_loss,
     clients,
@@ -35,11 +34,12 @@ from pipeline.streaming.findings import (
 from pipeline.streaming.findings.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.streaming.findings.model import ROW_SCHEMA, SEVERITIES, Finding, Sources
 from pipeline.streaming.findings.traffic import Traffic, collect_traffic, newest_versions
-from pipeline.streaming.hours import first_hour, span_us
-from pipeline.streaming.lake import Lake, read_table
-from pipeline.streaming.seen_once import read_once
-from pipeline.streaming.side_by_side import side_by_side
-from pipeline.streaming.sinks import day_of, overwrite_if_changed, since
+from pipeline.streaming.silver.facts import Facts, load_facts
+from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.streaming.storage.hours import first_hour, span_us
+from pipeline.streaming.storage.lake import Lake, read_table
+from pipeline.streaming.storage.seen_once import read_once
+from pipeline.streaming.storage.sinks import day_of, overwrite_if_changed, since
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,

@@ -10,10 +10,10 @@ import orjson
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings.episodes import Episode
 from pipeline.streaming.findings.symptoms import API_VERSIONS, FETCH, UNSUPPORTED_VERSION
-from pipeline.streaming.offset_events import address
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.silver.offset_events import address
 
 
 @dataclass(frozen=True, slots=True)

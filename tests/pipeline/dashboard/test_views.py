@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.dashboard.sql import query
 from pipeline.dashboard.views import register_in_spark, views
-from pipeline.streaming.lake import Lake, register
-from pipeline.streaming.session import build_session
+from pipeline.streaming.spark.session import build_session
+from pipeline.streaming.storage.lake import Lake, register
 from tests.pipeline.dashboard.conftest import MAX, at
 from tests.requirements import require_java
 

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from pipeline.errors import UserError
 from pipeline.quality.runner import QualityResult, critical_failures, run_checks, show_results
-from pipeline.streaming.lake import Lake
-from pipeline.streaming.session import build_session
+from pipeline.streaming.spark.session import build_session
+from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, QUALITY_RESULTS, TABLES
 from tests.pipeline.rows import T0, row, write
 from tests.requirements import require_java

@@ -19,13 +19,14 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
-from pipeline.streaming import batches, queries
-from pipeline.streaming.frames import write_frames
+from pipeline.streaming import queries
+from pipeline.streaming.bronze.frames import write_frames
 from pipeline.streaming.job import run_backfill, run_stream
-from pipeline.streaming.lake import Lake, LakeError, create_tables, register, without_spaces
-from pipeline.streaming.landing import LandingError
-from pipeline.streaming.lock import job_lock
+from pipeline.streaming.landing.reading import LandingError
 from pipeline.streaming.queries import StreamError
+from pipeline.streaming.silver import batches
+from pipeline.streaming.storage.lake import Lake, LakeError, create_tables, register, without_spaces
+from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,

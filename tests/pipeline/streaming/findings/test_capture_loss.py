@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings import capture_loss
 from pipeline.streaming.findings.model import Sources
-from pipeline.streaming.lake import struct_type
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import EXCHANGES, GAPS
 from tests.pipeline.rows import row
 

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings import clients, counted, producers
 from pipeline.streaming.findings.episodes import Episode, collect_episodes
 from pipeline.streaming.findings.model import Finding, Sources
 from pipeline.streaming.findings.symptoms import CLOSED, INTRODUCED, JOINED_AT
 from pipeline.streaming.findings.traffic import Traffic
-from pipeline.streaming.lake import struct_type
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import EXCHANGES, RECORD_BATCHES, Table
 from tests.pipeline.rows import T0, row
 

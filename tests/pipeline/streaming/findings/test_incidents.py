@@ -20,7 +20,7 @@ from pipeline.streaming.findings.lagging import burrow_state, group_points, poin
 from pipeline.streaming.findings.progress import Point, judge
 from pipeline.streaming.findings.runner import RULES
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.lake import Lake, read_table
+from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.tables import EXCHANGES, FINDINGS, OFFSET_TIMELINE
 from tests.pipeline.streaming.findings.incidents import Recording, recordings
 

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.settings import FindingSettings
-from pipeline.streaming.facts import Facts
 from pipeline.streaming.findings import counted, mongo
 from pipeline.streaming.findings.episodes import Episode, collect_episodes
 from pipeline.streaming.findings.model import Sources
 from pipeline.streaming.findings.mongo import FAILED, LEAK, RETRIES, SLOW, LeftOpen
-from pipeline.streaming.lake import struct_type
+from pipeline.streaming.silver.facts import Facts
+from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import GAPS, MONGO_COMMANDS
 from tests.pipeline.rows import T0, row
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings import competing_committers, lso_stalled, stuck_commit
 from pipeline.streaming.findings.model import Finding, Sources
-from pipeline.streaming.lake import struct_type
+from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import (
     EXCHANGES,
     OFFSET_EVENTS,

@@ -1,0 +1,1 @@
+"""Each frame once, decoded or with the reason why not."""

@@ -1,0 +1,214 @@
+"""How does a batch of landing files reach bronze, though some of them are damaged, foreign or gone? File by file.
+
+A file that cannot be read is set aside: a sentence, a row in ``ops.landing_files``, and, if its manifest tells that
+rows are lost with it, a row in ``bronze.gaps``. The rest of the batch goes on. Which files are read is noted before
+anything is written (decisions): a replay of the batch goes by that, whatever has become of the files meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.settings import StreamSettings
+from pipeline.streaming.bronze.frames import Counted, write_gaps
+from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
+from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
+from pipeline.streaming.landing.manifests import Kind, Manifest
+from pipeline.streaming.storage.lake import Lake, struct_type
+from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
+from pipeline.streaming.storage.sinks import Batch, append, is_appended, is_noted, note
+from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
+
+Write = Callable[[DataFrame, Batch], Counted]
+READ = "read"
+MISSED = "", -1
+"""Checkpoint and number in ``ops.landing_files`` of what no batch has found, since it was gone."""
+
+
+_Aside = Sequence[SetAside]
+_TABLES: dict[Kind, Table] = {"frames": FRAMES, "gaps": GAPS}
+
+
+class InHand:
+    """What all that takes in files of one landing zone shares.
+
+    Attributes:
+        telling: held while gap rows are written: whoever looks first whether a row is there must be alone.
+    """
+
+    def __init__(self) -> None:
+        self.telling = threading.Lock()
+        self._names: dict[Kind, frozenset[str]] = {}
+
+    @contextmanager
+    def batch(self, kind: Kind, names: Iterable[str]) -> Iterator[None]:
+        """Around a batch with files of these names: what becomes of them is for it to tell."""
+        self._names[kind] = frozenset(names)
+        try:
+            yield
+        finally:
+            self._names[kind] = frozenset()
+
+    def names(self, kind: Kind) -> frozenset[str]:
+        """Files of the batch under way."""
+        return self._names.get(kind, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Takes files of a landing zone into bronze.
+
+    Attributes:
+        root: of the landing zone.
+        progress: told a sentence for each file that is set aside.
+        in_hand: shared with whatever else takes in files of this landing zone at the same time.
+    """
+
+    root: str
+    lake: Lake
+    settings: StreamSettings
+    progress: Callable[[str], None]
+    in_hand: InHand
+
+    def take(self, kind: Kind, write: Write, news: DataFrame, batch: Batch) -> Counted:
+        """Take in the files of a batch.
+
+        Args:
+            kind: of the files.
+            write: writes rows of the landing zone.
+            news: the batch, as a stream of :mod:`new_files` gives it.
+            batch: its identity.
+        """
+        spark, files = news.sparkSession, new_files(news)
+        before = saved_decision(spark, self.lake, kind, batch)
+        if before is None and not files:
+            return Counted(0, 0)
+        decided = (*before.good, *(one.file for one in before.set_aside)) if before is not None else ()
+        with self.in_hand.batch(kind, map(name_of, (*files, *decided))):
+            if before is not None:
+                self.tell(spark, kind, before.set_aside)
+                if self._is_written(spark, kind, batch):
+                    record(spark, self.lake, kind, before.good, before.set_aside, batch)
+                    return Counted(sum(file.rows for file in before.good), 0)
+            decision, counted = self._read(spark, kind, write, files, batch, before.set_aside if before else ())
+            # Only now: what is noted may be deleted.
+            record(spark, self.lake, kind, decision.good, decision.set_aside, batch)
+            return counted
+
+    def _is_written(self, spark: SparkSession, kind: Kind, batch: Batch) -> bool:
+        """Whether an earlier try has written what it had decided. Notes tell it where bronze held all rows already."""
+        return is_appended(spark, self.lake, _TABLES[kind], batch) or is_noted(spark, self.lake, LANDING_FILES, batch)
+
+    def _read(
+        self, spark: SparkSession, kind: Kind, write: Write, files: Iterable[NewFile], batch: Batch, before: _Aside
+    ) -> tuple[Decision, Counted]:
+        """Decide, note it, and write; ``before``: what an earlier try has set aside."""
+        old = {one.file.uri for one in before}
+        left = [file for file in files if file.uri not in old]
+        checked = check_files(spark, self.root, kind, left, manifests_required=self.settings.manifests_required)
+        good = checked.good
+        decision = self._decide(spark, kind, batch, good, before, checked.set_aside)
+        try:
+            counted = _write(spark, kind, list(good), batch, write)
+        except (PySparkException, Py4JError):
+            found = unreadable(spark, kind, good)
+            if not found:
+                raise
+            bad = {one.file for one in found}
+            good = {file: manifest for file, manifest in good.items() if file not in bad}
+            decision = self._decide(spark, kind, batch, good, decision.set_aside, found)
+            counted = _write(spark, kind, list(good), batch, write)
+        unlisted = _counted(spark, kind, [file for file, manifest in good.items() if manifest is None])
+        rows = [replace(file, rows=unlisted.get(file.uri, file.rows)) for file in decision.good]
+        return Decision(tuple(rows), decision.set_aside), counted
+
+    def _decide(
+        self,
+        spark: SparkSession,
+        kind: Kind,
+        batch: Batch,
+        good: Mapping[NewFile, Manifest | None],
+        before: _Aside,
+        found: _Aside,
+    ) -> Decision:
+        rows = (replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in good.items())
+        decision = Decision(tuple(rows), (*before, *found))
+        save_decision(spark, self.lake, kind, batch, decision)
+        self.tell(spark, kind, found)
+        return decision
+
+    def tell(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
+        """Say which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
+        for one in set_aside:
+            lost = f"; {one.manifest.rows} rows are lost with it (bronze.gaps)" if one.manifest is not None else ""
+            self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest goes on")
+        rows = [
+            (one.agent_id, f"file:{place_in_zone(one.file, kind)}", 0, "request", one.manifest.first_us,
+             one.manifest.frame_bytes, "none", 0.0)
+            for one in set_aside if one.manifest is not None
+        ]  # fmt: skip
+        if rows:
+            schema = struct_type(replace(c, type="bigint") if c.name == "ts" else c for c in GAP_LANDING_COLUMNS)
+            gaps = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
+            with self.in_hand.telling:
+                write_gaps(gaps.coalesce(1), self.lake, None)
+
+
+def _write(spark: SparkSession, kind: Kind, files: Sequence[NewFile], batch: Batch, write: Write) -> Counted:
+    return write(read_files(spark, files, COLUMNS[kind]), batch) if files else Counted(0, 0)
+
+
+def _counted(spark: SparkSession, kind: Kind, files: Collection[NewFile]) -> dict[str, int]:
+    """The rows of files without a manifest, by URI."""
+    if not files:
+        return {}
+    path = F.col("_metadata.file_path").alias("uri")
+    found = read_files(spark, files, COLUMNS[kind]).select(path).groupBy("uri").agg(F.count("*").alias("rows"))
+    return {row.uri: row.rows for row in found.collect()}
+
+
+def record(
+    spark: SparkSession,
+    lake: Lake,
+    kind: Kind,
+    files: Sequence[NewFile],
+    set_aside: Sequence[SetAside],
+    batch: Batch | None,
+) -> None:
+    """Note in ``ops.landing_files`` which files were read, which were not, and why not.
+
+    Args:
+        spark, lake: the session and the lake.
+        kind: of the files.
+        files: those that were read.
+        set_aside: those that were not.
+        batch: in which; None: in no batch.
+    """
+    schema = "file string, rows bigint, bytes bigint, modified_us bigint, status string, reason string"
+    entries: list[tuple[NewFile, int, str, str | None]] = [(file, file.rows, READ, None) for file in files]
+    entries += [(one.file, 0, one.status, one.reason) for one in set_aside]
+    told = [(file.uri, rows, file.size, file.modified_us, *why) for file, rows, *why in entries]
+    checkpoint, number = (batch.checkpoint_id, batch.number) if batch is not None else MISSED
+    rows = spark.createDataFrame(told, schema).select(
+        F.lit(kind).alias("query"),
+        "file",
+        "rows",
+        "bytes",
+        F.timestamp_micros("modified_us").alias("modified_at"),
+        F.lit(number).alias("batch_id"),
+        F.lit(checkpoint).alias("checkpoint"),
+        "status",
+        "reason",
+    )
+    if batch is None:
+        append(rows.coalesce(1), lake, LANDING_FILES, None)
+    else:
+        note(rows.coalesce(1), lake, LANDING_FILES, batch)

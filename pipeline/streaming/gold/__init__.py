@@ -1,0 +1,1 @@
+"""What follows over time? Per partition, client, api and command."""

@@ -1,0 +1,82 @@
+"""What must a landing file hold? Its manifest says it, which the agent wrote before the file.
+
+A manifest is as much from outside as the file itself: nothing in it is taken for what it should be. It tells damage,
+cut off files and what others put there; not a change by somebody who may write to the landing zone and writes a fitting
+manifest as well: against that stand the permissions of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Literal
+
+from decoder.model import MAX_TS_US, clamped_time
+from pipeline.streaming.storage.sinks import day_of
+
+Kind = Literal["frames", "gaps"]
+"""Name of the query that reads the files."""
+
+_FOLDER: dict[Kind, str] = {"frames": "", "gaps": "gaps/"}
+_NAME = re.compile(r"(?P<agent>[A-Za-z0-9][A-Za-z0-9_.-]{0,63})-(?P<start>\d{1,18})-\d{4,9}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST = 2**40
+"""Of rows and bytes: more than any file has, and so few that sums over all files fit a bigint."""
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a landing file holds.
+
+    Attributes:
+        rows: in the file.
+        size: of the file, bytes.
+        sha256: of its content.
+        first_us: capture time of the earliest row, µs since the epoch; clamped as those of frames are.
+        frame_bytes: of its frames on the wire; of releases that did not note it those of the file.
+    """
+
+    rows: int
+    size: int
+    sha256: str
+    first_us: int
+    frame_bytes: int
+
+
+def place_of(kind: Kind, name: str) -> str | None:
+    """Where the agent puts a file of this name (without ending), in the landing zone; None: no agent names one so."""
+    found = _NAME.fullmatch(name)
+    if found is None or int(found["start"]) > MAX_TS_US:
+        return None
+    return f"{_FOLDER[kind]}date={day_of(int(found['start']))}/{name}.parquet"
+
+
+def agent_of(name: str) -> str:
+    """The agent that wrote a file of this name."""
+    found = _NAME.fullmatch(name)
+    return found["agent"] if found else "unknown"
+
+
+def manifest_place(kind: Kind, name: str) -> str:
+    """Where the manifest of a file lies, in the landing zone."""
+    return f"_manifest/{_FOLDER[kind]}{name}.json"
+
+
+def parsed(content: bytes, place: str) -> Manifest | None:
+    """What a manifest says of the file at ``place``; None: it is not the manifest of this file."""
+    try:
+        told = json.loads(content)
+        if told["path"] != place or not _SHA256.fullmatch(told["sha256"]):
+            return None
+        first = datetime.fromisoformat(str(told["min_ts"]).replace("Z", "+00:00"))
+        first_us = clamped_time((first - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND)
+        rows, size, frames = told["rows"], told["bytes"], told.get("frame_bytes", told["bytes"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    counts = rows, size, frames
+    if not all(type(count) is int and 0 <= count < _MOST for count in counts):
+        return None
+    return Manifest(rows, size, told["sha256"], first_us, frames)

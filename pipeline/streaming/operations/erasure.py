@@ -1,0 +1,175 @@
+"""How is everything forgotten that names a client, a topic, a group …? By exchange, in all tables, old files included.
+
+An exchange goes as a whole, with both frames, if the name stands in a column of its frames or as a value in their JSON:
+also where a topic is one of many that a Metadata response lists, and also where the same text names something else.
+What was derived from it is derived anew without it. Names are looked for in frames and exchanges, which go last, the
+exchanges after the frames, as they are kept for longer; and gold is derived anew even if nothing was found: after an
+interruption the same command does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.settings import StreamSettings
+from pipeline.streaming.operations.requests import RefusedError
+from pipeline.streaming.refresh import ABOUTS, write_gold
+from pipeline.streaming.storage.checkpoints import OF_EXCHANGES
+from pipeline.streaming.storage.lake import Lake, read_table
+from pipeline.streaming.storage.sinks import delete_rows
+from pipeline.tables import (
+    ASSIGNMENTS,
+    CLIENTS,
+    COPIES,
+    EXCHANGES,
+    FETCH_SESSIONS,
+    FINDINGS,
+    FRAMES,
+    GAPS,
+    MONGO_COMMANDS,
+    OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
+    OPEN_EXCHANGES,
+    TOPICS,
+    TRANSACTIONS,
+    Table,
+)
+
+NAMES = (
+    "client_ip", "connection_id", "client_id", "topic", "group_id", "member_id", "transactional_id", "database",
+)  # fmt: skip
+"""What can be named."""
+_ONLY_COLUMN = ("connection_id",)
+_TEXTS = {
+    FRAMES.full_name: ("header", "body", "embedded"),
+    EXCHANGES.full_name: tuple(
+        f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
+    ),
+}
+_MERGED = (GAPS, COPIES, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, OFFSETS_BEFORE, FINDINGS)
+"""Tables with names of their own, whose rows are kept when gold is brought up to date."""
+_BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
+
+
+def erase(
+    spark: SparkSession,
+    lake: Lake,
+    wanted: Sequence[tuple[str, str]],
+    settings: StreamSettings,
+    progress: Callable[[str], None],
+    *,
+    dry_run: bool,
+) -> None:
+    """Delete what is ``wanted``; the files that still hold it go when they are vacuumed.
+
+    Args:
+        spark: the session.
+        lake: where the tables are.
+        wanted: names out of ``NAMES``, and values.
+        settings: as for the stream.
+        progress: called with a line of text for each step.
+        dry_run: only count.
+
+    Raises:
+        RefusedError: a name that is not known, or no value.
+    """
+    check_names(wanted)
+    texts = [value for name, value in wanted if name not in _ONLY_COLUMN]
+    texts += _topic_ids(spark, lake, [value for name, value in wanted if name == "topic"])
+    ids = _exchanges_of(spark, lake, wanted, texts).localCheckpoint()
+    count, since_us = ids.agg(F.count_distinct("exchange_id"), F.unix_micros(F.min("ts"))).collect()[0]
+    findings = read_table(spark, lake, FINDINGS).where(_says(FINDINGS, wanted, texts)).count()
+    named = ", ".join(f"{name}={value}" for name, value in wanted)
+    progress(f"{named}: {'would erase' if dry_run else 'erasing'} {count} exchanges and {findings} findings")
+    if dry_run:
+        return
+    for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
+        delete_rows(spark, lake, table, _says(table, wanted, texts))
+    exchange_ids = ids.select("exchange_id").distinct()
+    for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
+        _delete_exchanges(spark, lake, table, exchange_ids)
+    delete_rows(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
+    if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
+        since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
+    progress("deriving gold anew without it")
+    news = spark.createDataFrame([(about, since_us) for about in ABOUTS], "about string, us bigint")
+    write_gold(news.select("about", F.timestamp_micros("us").alias("ts")), lake, settings)
+    progress(
+        "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
+        "back when it lands again or the stream begins anew"
+    )
+
+
+def check_names(wanted: Sequence[tuple[str, str]]) -> None:
+    """Refuse what cannot be erased.
+
+    Raises:
+        RefusedError: a name that is not known, or no value.
+    """
+    for name, value in wanted:
+        if name not in NAMES or not value:
+            raise RefusedError(f"cannot erase {name}={value}: name one of {', '.join(NAMES)}, and a value")
+
+
+def _topic_ids(spark: SparkSession, lake: Lake, topics: Sequence[str]) -> list[str]:
+    """Newer requests name a topic by its id alone."""
+    rows = read_table(spark, lake, TOPICS).where(F.col("topic").isin(list(topics))).select("topic_id").distinct()
+    return [row.topic_id for row in rows.collect()]
+
+
+def _exchanges_of(
+    spark: SparkSession, lake: Lake, wanted: Sequence[tuple[str, str]], texts: Sequence[str]
+) -> DataFrame:
+    """``exchange_id`` and ``ts`` of all that says it."""
+    own_id = F.coalesce("exchange_id", F.concat_ws("/", "connection_id", "direction", "seq"))
+    frames = (
+        read_table(spark, lake, FRAMES).where(_says(FRAMES, wanted, texts)).select(own_id.alias("exchange_id"), "ts")
+    )
+    exchanges = read_table(spark, lake, EXCHANGES).where(_says(EXCHANGES, wanted, texts)).select("exchange_id", "ts")
+    # Of a MongoDB connection only the first command names the application.
+    clients = [value for name, value in wanted if name == "client_id"]
+    commands = read_table(spark, lake, MONGO_COMMANDS).where(F.col("application").isin(clients))
+    named = exchanges.unionByName(commands.select("exchange_id", "ts"))
+    return frames.unionByName(named.withColumn("exchange_id", _whole_id(F.col("exchange_id"))))
+
+
+def _whole_id(exchange_id: Column) -> Column:
+    """A response that came too late is an exchange of its own, with the frames' id and a suffix."""
+    return F.regexp_replace(exchange_id, "/late$", "")
+
+
+def _says(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[str]) -> Column:
+    """Whether a row of ``table`` says it."""
+    columns = set(table.column_names)
+    said = [F.col(name) == value for name, value in wanted if name in columns]
+    if "topic_id" in columns:
+        said.append(F.col("topic_id").isin(list(texts)))
+    said += [F.col(column).rlike(_as_value(text)) for column in _TEXTS.get(table.full_name, ()) for text in texts]
+    if table is FINDINGS:
+        words = F.concat_ws(" ", "subject", "summary", "details")
+        said += [words.rlike(rf"(?<![\w.-]){re.escape(text)}(-\d+)?(?![\w.-])") for text in texts]
+    return F.coalesce(reduce(or_, said, F.lit(False)), F.lit(False))
+
+
+def _as_value(text: str) -> str:
+    """A regular expression: ``text`` as a string in JSON, but not as a key; of an address also Kafka's ``/address``."""
+    return r'[:\[,]"/?' + re.escape(json.dumps(text, ensure_ascii=False)[1:-1]) + r'"[,\]}]'
+
+
+def _delete_exchanges(spark: SparkSession, lake: Lake, table: Table, ids: DataFrame) -> None:
+    whole = _whole_id(F.col("t.exchange_id"))
+    if table in (FRAMES, OPEN_EXCHANGES):
+        whole = F.coalesce("t.exchange_id", F.concat_ws("/", "t.connection_id", "t.direction", "t.seq"))
+    (
+        DeltaTable.forPath(spark, lake.path(table)).alias("t").merge(ids.alias("s"), whole == F.col("s.exchange_id"))
+        .whenMatchedDelete()
+        .execute()
+    )  # fmt: skip

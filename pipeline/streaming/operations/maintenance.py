@@ -1,0 +1,163 @@
+"""How does a lake stay quick and small? A day's files are brought together, days that are too old go, dead files too.
+
+All of it may be cut off anywhere and run again. A row's age counts from the newest frame, not from today: a capture of
+last year that was read this morning does not vanish tonight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta, timezone
+from typing import NamedTuple
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.settings import StreamSettings
+from pipeline.streaming.operations.erasure import erase
+from pipeline.streaming.operations.requests import Maintenance
+from pipeline.streaming.storage.lake import Lake, note_frames_kept_from, read_table, snapshot
+from pipeline.tables import FRAMES, TABLES, Table
+
+_SMALL = 64 * 1024 * 1024
+"""Bytes of a file below which it is worth being brought together with others."""
+_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+Say = Callable[[str], None]
+
+
+def maintain_tables(
+    spark: SparkSession,
+    lake: Lake,
+    asked: Maintenance,
+    settings: StreamSettings,
+    catch_up: Callable[[], None],
+    progress: Say,
+) -> None:
+    """Do all of it; no query may run, and all must have read what there is: files that they still need would go.
+
+    Args:
+        spark: the session.
+        lake: where the tables are.
+        asked: what to keep, what to erase.
+        settings: as for the stream.
+        catch_up: lets the queries read what was changed.
+        progress: called with a line of text for each step.
+
+    Raises:
+        RefusedError: what to erase is named in a way that is not known.
+    """
+    if asked.erase:
+        erase(spark, lake, asked.erase, settings, progress, dry_run=asked.dry_run)
+    newest = newest_day(spark, lake)
+    # Only a dry run may meet a lake that an older version made: else its tables have been completed.
+    tables = [table for table in TABLES.values() if DeltaTable.isDeltaTable(spark, lake.path(table))]
+    for table in tables:
+        keep = asked.settings.days_kept(table)
+        if newest is not None and keep is not None:
+            expire(spark, lake, table, newest - timedelta(days=keep), progress, dry_run=asked.dry_run)
+        compact(spark, lake, table, progress, dry_run=asked.dry_run)
+    if asked.dry_run:
+        return
+    catch_up()
+    progress("removing files that no table needs any more")
+    for table in tables:
+        # What was erased must not lie in old files either. Into ops others may write at any time.
+        at_once = bool(asked.erase) and table.schema != "ops"
+        vacuum(spark, lake, table, 0 if at_once else asked.settings.vacuum_hours)
+
+
+def newest_day(spark: SparkSession, lake: Lake) -> date | None:
+    """The UTC day of the newest frame, at the latest today: a broken clock must not make everything old."""
+    newest: date | None = read_table(spark, lake, FRAMES).agg(F.max("date")).collect()[0][0]
+    return None if newest is None else min(newest, datetime.now(timezone.utc).date())
+
+
+def expire(spark: SparkSession, lake: Lake, table: Table, before: date, progress: Say, *, dry_run: bool) -> None:
+    """Delete the rows that are older than the day ``before``."""
+    too_old = F.col(table.aged_by) < F.lit(before)
+    rows = read_table(spark, lake, table).where(too_old).count()
+    if rows:
+        progress(f"{table.full_name}: {_would(dry_run, 'drop')} {rows} rows from before {before}")
+        if not dry_run:
+            if table is FRAMES:
+                note_frames_kept_from(spark, lake, before)
+            DeltaTable.forPath(spark, lake.path(table)).delete(too_old)
+
+
+class _Parts(NamedTuple):
+    """The small files of one day, or of a whole table that has no days."""
+
+    day: str | None
+    files: int
+    has_large: bool
+
+
+def compact(spark: SparkSession, lake: Lake, table: Table, progress: Say, *, dry_run: bool) -> None:
+    """Make one file of the small ones of each day, in the order that helps readers (Delta's OPTIMIZE)."""
+    parts = [part for part in _small_files(spark, lake, table) if part.files > 1]
+    if not parts:
+        return
+    files, days = sum(part.files for part in parts), sum(part.day is not None for part in parts)
+    progress(
+        f"{table.full_name}: {_would(dry_run, 'bring together')} {files} small files" + f" of {days} days" * bool(days)
+    )
+    if dry_run:
+        return
+    # Each commit of its own: what was done before an interruption stays done.
+    for part in parts:
+        optimizer = DeltaTable.forPath(spark, lake.path(table)).optimize()
+        if part.day is not None:
+            optimizer = optimizer.where(f"date = DATE'{part.day}'")
+        # Ordering rewrites all files of the day, too much where only a few small ones have joined large ones.
+        if table.cluster_by and not part.has_large:
+            optimizer.executeZOrderBy(*table.cluster_by)
+        else:
+            optimizer.executeCompaction()
+
+
+def _small_files(spark: SparkSession, lake: Lake, table: Table) -> list[_Parts]:
+    state = snapshot(spark, lake, table)
+    if state.numOfFiles() < 2:
+        return []
+    files = DataFrame(state.allFiles().toDF(), spark)
+    is_small = F.col("size") < _SMALL
+    counted = files.groupBy(F.col("partitionValues")["date"].alias("day")).agg(
+        F.count_if(is_small).alias("files"), F.count_if(~is_small).alias("large")
+    )
+    return [_Parts(row.day, row.files, row.large > 0) for row in counted.orderBy("day").collect()]
+
+
+def vacuum(spark: SparkSession, lake: Lake, table: Table, hours: float) -> None:
+    """Remove files that left the table ``hours`` ago or longer."""
+    with _any_retention(spark), _without_prints(spark):
+        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
+
+
+@contextmanager
+def _without_prints(spark: SparkSession) -> Iterator[None]:
+    """VACUUM prints a line for each table to the JVM's standard output, which is our user's."""
+    jvm = spark.sparkContext._jvm
+    console = getattr(getattr(jvm, "scala.Console$"), "MODULE$")
+    before = console.out()
+    console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    try:
+        yield
+    finally:
+        console.setOutDirect(before)
+
+
+@contextmanager
+def _any_retention(spark: SparkSession) -> Iterator[None]:
+    """Delta refuses less than a week, because writers could be at work; here the lock is held."""
+    before = spark.conf.get(_RETENTION_CHECK)
+    spark.conf.set(_RETENTION_CHECK, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_RETENTION_CHECK, before)
+
+
+def _would(dry_run: bool, what: str) -> str:
+    return f"would {what}" if dry_run else what

@@ -1,0 +1,1 @@
+"""What Spark itself needs: a session, its workers, Python functions over groups."""

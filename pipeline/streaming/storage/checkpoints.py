@@ -1,0 +1,124 @@
+"""What if a query's checkpoint is gone, or cannot be used any more? Its query begins anew, and no row comes twice.
+
+* ``frames`` and ``gaps`` read the whole landing zone again: bronze takes in only keys that it does not hold.
+* ``exchanges`` reads all of bronze again: silver of the days that bronze still holds is emptied before. Days whose
+  frames have expired stay.
+* ``gold`` reads all of silver again: each table is replaced from the first day on.
+
+A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
+batch numbers would tell Delta that rows are written already which are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.storage.lake import Lake, frames_kept_from, holds, read_table
+from pipeline.streaming.storage.sinks import delete_rows, overwrite
+from pipeline.tables import (
+    COPIES,
+    EXCHANGES,
+    FRAMES,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    OPEN_EXCHANGES,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    STREAM_PROGRESS,
+)
+
+QUERIES = ("frames", "gaps", "exchanges", "gold")
+OF_EXCHANGES = (EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, MONGO_HANDSHAKES, MONGO_COMMANDS)
+"""What the query ``exchanges`` appends to."""
+_LOGS = ("offsets", "commits", "sources/*")
+
+
+def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
+    """Put checkpoints aside that cannot be used, and make ready for queries that begin anew. The lock must be held.
+
+    On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself tells.
+    """
+    if lake.is_local:
+        begun = [query for query in QUERIES if Path(lake.checkpoint(query)).exists()]
+        done = _batches_done(spark, lake) if begun else {}
+        for query in begun:
+            if (fault := fault_of(Path(lake.checkpoint(query)), done)) is not None:
+                aside = _put_aside(Path(lake.checkpoint(query)))
+                progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
+    if not _has_begun(spark, lake, "exchanges"):
+        empty_silver(spark, lake, progress)
+
+
+def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:
+    """The last batch of each checkpoint, by its id, as the lake itself has noted it."""
+    rows = read_table(spark, lake, STREAM_PROGRESS).groupBy("checkpoint").agg(F.max("batch_id").alias("last")).collect()
+    return {row.checkpoint: row.last for row in rows}
+
+
+def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
+    """Why a checkpoint cannot be used; None: it can, or it is not there.
+
+    Args:
+        checkpoint: its folder.
+        done: the last batch that the lake knows of, by the checkpoint's id; a checkpoint from a backup is behind it.
+
+    Its files are a line with the version and lines of JSON, or ``-`` for nothing; a name that begins with a dot is a
+    checksum or one being written.
+    """
+    logs = [path for pattern in _LOGS for path in sorted(checkpoint.glob(f"{pattern}/*")) if path.name[0] != "."]
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return "the file `metadata` is missing" if logs else None
+    text = metadata.read_text(encoding="utf-8", errors="replace")
+    if not _is_json(text):
+        return "the file `metadata` is damaged"
+    for path in logs:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if len(lines) < (1 if path.parent.parent.name == "sources" else 2) or not lines[0].startswith("v"):
+            return f"`{path.relative_to(checkpoint)}` is cut off"
+        if not all(line == "-" or line.isdigit() or _is_json(line) for line in lines[1:]):
+            return f"`{path.relative_to(checkpoint)}` is damaged"
+    last = max((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")), default=-1)
+    last = max(last, done.get(json.loads(text).get("id"), -1))
+    planned = max((int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")), default=-1)
+    return f"it ends with batch {planned}, but batch {last} was done" if last > planned else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _put_aside(checkpoint: Path) -> Path:
+    number = 1
+    while (aside := checkpoint.with_name(f"{checkpoint.name}.unusable-{number}")).exists():
+        number += 1
+    return checkpoint.rename(aside)
+
+
+def _has_begun(spark: SparkSession, lake: Lake, query: str) -> bool:
+    """Whether a query has a checkpoint."""
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(f"{lake.checkpoint(query)}/metadata")
+    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
+
+
+def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
+    """Delete from silver what will be derived from the frames that bronze holds. Repeating it changes nothing."""
+    kept_from = frames_kept_from(spark, lake)
+    again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
+    # Maintenance may have been cut off before it had deleted these: they would be read again.
+    delete_rows(spark, lake, FRAMES, ~again)
+    for table in (*OF_EXCHANGES, COPIES):
+        if delete_rows(spark, lake, table, again):
+            progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
+    if holds(spark, lake, OPEN_EXCHANGES, again):
+        overwrite(read_table(spark, lake, OPEN_EXCHANGES).where(~again), lake, OPEN_EXCHANGES)

@@ -1,0 +1,199 @@
+"""Where do the tables lie, and how do they come into being? Turns the registry into Delta tables, here only."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.types import StructType
+
+from pipeline.errors import UserError
+from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.tables import FRAMES, TABLES, Column, Table, quoted
+
+_PROPERTIES = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.enableVariantShredding": "false",
+    # A stream that was down for a week goes on where it stopped, and replays are still recognised as such.
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.setTransactionRetentionDuration": "interval 365 days",
+}
+
+
+_KEPT_FROM = "wirelake.framesKeptFrom"
+"""Property of bronze.frames."""
+
+
+class LakeError(UserError):
+    """Raised when the lake cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake by the URI or path of its root (local path, ``s3a://``, ``abfss://``, ``gs://``)."""
+
+    root: str
+
+    @classmethod
+    def at(cls, root: str | Path) -> Lake:
+        """The lake at ``root``; a local path is made absolute, so that workers of any directory agree."""
+        text = str(root)
+        return cls(text.rstrip("/") if "://" in text else str(Path(text).absolute()))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies in the local file system."""
+        return "://" not in self.root
+
+    def path(self, table: Table) -> str:
+        """Where ``table`` lies."""
+        return f"{self.root}/{table.path}"
+
+    def checkpoint(self, query: str) -> str:
+        """Where the streaming query ``query`` keeps its checkpoint."""
+        return f"{self.root}/_checkpoints/{query}"
+
+
+def struct_type(columns: Iterable[Column]) -> StructType:
+    """The Spark schema of ``columns``; nullability is enforced by the tables, not by readers."""
+    return StructType.fromDDL(", ".join(f"`{c.name}` {c.type}" for c in columns))
+
+
+def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
+    """The current content of ``table``.
+
+    A table that holds no file is said to be empty there and then: Spark plans nothing that would read it.
+    """
+    rows = spark.read.format("delta").load(lake.path(table))
+    return rows.where(F.lit(False)) if is_empty(spark, lake, table) else rows
+
+
+def is_empty(spark: SparkSession, lake: Lake, table: Table) -> bool:
+    """Whether ``table`` holds no row for certain, as Delta's log has it."""
+    checksum = snapshot(spark, lake, table).checksumOpt()  # Delta writes one beside each version
+    return bool(checksum.isDefined() and checksum.get().numFiles() == 0)
+
+
+def holds(spark: SparkSession, lake: Lake, table: Table, rows: SparkColumn) -> bool:
+    """Whether ``table`` has such rows."""
+    return not read_table(spark, lake, table).where(rows).isEmpty()
+
+
+def snapshot(spark: SparkSession, lake: Lake, table: Table) -> Any:
+    """A table's state as Delta's log has it (a Java object): sizes of files, properties. No Spark job."""
+    logs = spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog
+    return logs.forTableWithSnapshot(spark._jsparkSession, lake.path(table))._2()
+
+
+def frames_kept_from(spark: SparkSession, lake: Lake) -> date | None:
+    """The UTC day from which on ``bronze.frames`` has all frames: maintenance has dropped what came before it.
+
+    None: it never has dropped any.
+    """
+    found = snapshot(spark, lake, FRAMES).metadata().configuration().get(_KEPT_FROM)
+    return date.fromisoformat(found.get()) if found.isDefined() else None
+
+
+def note_frames_kept_from(spark: SparkSession, lake: Lake, day: date) -> None:
+    """Note that frames from before ``day`` are about to be dropped; the latest day that was noted counts."""
+    known = frames_kept_from(spark, lake)
+    if known is None or known < day:
+        spark.sql(f"ALTER TABLE delta.`{lake.path(FRAMES)}` SET TBLPROPERTIES ('{_KEPT_FROM}' = '{day}')")
+
+
+def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | None = None) -> None:
+    """Create those of ``tables`` (by default all of the registry) that do not exist yet.
+
+    Raises:
+        LakeError: the lake cannot be written to.
+    """
+    if lake.is_local:
+        _check_writable(Path(lake.root))
+    wanted = TABLES.values() if tables is None else tables
+    side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))
+
+
+def _check_writable(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        raise not_writable(root, error) from error
+
+
+def not_writable(root: str | Path, error: OSError) -> LakeError:
+    """What to tell of a lake in which nothing can be written."""
+    return LakeError(f"cannot write to the lake {root}: {error.strerror}; name a folder that this user may write to")
+
+
+def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
+    try:
+        if DeltaTable.isDeltaTable(spark, lake.path(table)):
+            _complete(spark, lake, table)
+        else:
+            _create(spark, lake, table)
+    except PySparkException as error:
+        raise LakeError(f"cannot create table {table.full_name} in {lake.root}: {_first_line(error)}") from error
+
+
+def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
+    builder = DeltaTable.createIfNotExists(spark).location(lake.path(table)).comment(table.comment)
+    for column in table.columns:
+        builder = builder.addColumn(column.name, column.type, nullable=column.nullable, comment=column.comment)
+    constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
+    # By default Delta takes the first 32 columns: that costs more than writing some of them.
+    statistics = {"delta.dataSkippingStatsColumns": ",".join(table.sought_by)}
+    for key, value in {**_PROPERTIES, **statistics, **constraints}.items():
+        builder = builder.property(key, value)
+    if table.partition_by:
+        builder = builder.partitionedBy(*table.partition_by)
+    builder.execute()
+
+
+def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
+    """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
+    place = f"delta.`{lake.path(table)}`"
+    metadata = snapshot(spark, lake, table).metadata()
+    present = set(metadata.schema().fieldNames())
+    for column in table.columns:
+        if column.name not in present:
+            comment = quoted(column.comment)
+            spark.sql(f"ALTER TABLE {place} ADD COLUMNS (`{column.name}` {column.type} COMMENT {comment})")
+    for name, condition in table.checks.items():
+        known = metadata.configuration().get(f"delta.constraints.{name}")
+        if known.isDefined() and without_spaces(known.get()) == without_spaces(condition):
+            continue
+        if known.isDefined():
+            spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
+        spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+
+
+def without_spaces(condition: str) -> str:
+    """A condition as it compares with one that Spark has written anew, with spaces of its own."""
+    return "".join(condition.split())
+
+
+def register(spark: SparkSession, lake: Lake) -> None:
+    """Make every table known to the session's catalog as ``schema.name``, for SQL."""
+    for table in TABLES.values():
+        if not DeltaTable.isDeltaTable(spark, lake.path(table)):
+            continue
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS `{table.schema}`")
+        spark.sql(f"DROP TABLE IF EXISTS {table.full_name}")  # another lake may be registered; external: data stay
+        spark.sql(f"CREATE TABLE {table.full_name} USING delta LOCATION '{lake.path(table)}'")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,83 @@
+"""Which files are new to a stream, and how are they read? As a table of just these files, the columns that are needed.
+
+Spark hands a batch to foreachBatch as rows that it reads anew for each use, with all columns that the stream selects.
+So ours select nothing but the file that each row lies in, for which no column is read, and a batch reads its files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.storage.lake import struct_type
+from pipeline.tables import Column
+
+_PATH, _SIZE, _MODIFIED = _NEWS = ("file_path", "file_size", "file_modification_time")
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file of a batch.
+
+    Attributes:
+        uri: as Spark writes it, with %20 for a space.
+        rows: in it, of those the batch has.
+        size: bytes; None if the stream did not say.
+        modified_us: µs since the epoch; None likewise.
+    """
+
+    uri: str
+    rows: int
+    size: int | None
+    modified_us: int | None
+
+    @property
+    def path(self) -> str:
+        """As Spark is told what to read."""
+        return literally(unquote(self.uri))
+
+
+def literally(path: str) -> str:
+    """A pattern that only this path fits: what Spark is told to read may always be a pattern."""
+    return re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", path)
+
+
+def with_metadata() -> list[SparkColumn]:
+    """What a stream of plain files selects."""
+    return [F.col(f"_metadata.{name}").alias(name) for name in _NEWS]
+
+
+def names_alone() -> list[SparkColumn]:
+    """What a stream of a Delta table selects, which has no metadata column."""
+    unknown = F.lit(None)
+    return [
+        F.input_file_name().alias(_PATH),
+        unknown.cast("bigint").alias(_SIZE),
+        unknown.cast("timestamp").alias(_MODIFIED),
+    ]
+
+
+def new_files(batch: DataFrame) -> list[NewFile]:
+    """The files of a batch of such a stream, by name."""
+    modified_us = F.unix_micros(_MODIFIED).alias("modified_us")
+    counted = batch.groupBy(*_NEWS).agg(F.count("*").alias("rows")).select("*", modified_us).collect()
+    files = (NewFile(row.file_path, row.rows, row.file_size, row.modified_us) for row in counted)
+    return sorted(files, key=lambda file: file.uri)
+
+
+def read_files(spark: SparkSession, files: Iterable[NewFile], columns: Iterable[Column]) -> DataFrame:
+    """The rows of Parquet files; a column that a file lacks is null.
+
+    Args:
+        spark: the session.
+        files: at least one.
+        columns: their columns, as far as they are wanted; none that stand in names of folders.
+    """
+    reader = spark.read.schema(struct_type(columns)).option("recursiveFileLookup", "true")  # no columns from folders
+    return reader.parquet(*(file.path for file in files))

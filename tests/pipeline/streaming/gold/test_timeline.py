@@ -1,0 +1,382 @@
+"""The timeline: what is carried forward, what a commit moves, how lag is counted, and refreshing by the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.streaming.gold.timeline import refresh_timeline
+from pipeline.streaming.silver.facts import Fact, Facts
+from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
+from pipeline.streaming.storage.sinks import append
+from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
+from tests.pipeline.rows import T0, row
+
+pytestmark = pytest.mark.spark
+
+WEEK = timedelta(days=7)
+MAX, MIN = 2**63 - 1, -(2**63)
+OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
+Row = dict[str, Any]
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def us(seconds: float) -> int:
+    """µs since the epoch."""
+    return round(at(seconds).timestamp() * 1_000_000)
+
+
+def event(seconds: float, kind: str, **more: Any) -> Row:
+    common = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "kind": kind}
+    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0, "error_code": 0}
+    return row(OFFSET_EVENTS, **common | place | more)
+
+
+def produced(seconds: float, first: int, end: int) -> Row:
+    return event(seconds, "produced", offset=first, next_offset=end, client=APP, client_id="app", records=end - first)
+
+
+def fetched(seconds: float, offset: int, end: int | None, high: int | None, **more: Any) -> Row:
+    values = {"offset": offset, "next_offset": end, "high_watermark": high, "client": READER, "client_id": "reader"}
+    return event(seconds, "fetched", **values | {"isolation_level": "read_uncommitted"} | more)
+
+
+def committed(seconds: float, offset: int, kind: str = "committed", **more: Any) -> Row:
+    values = {"offset": offset, "group_id": "g", "member_id": "m", "client": READER, "client_id": "reader"}
+    return event(seconds, kind, **values | more)
+
+
+def state(seconds: float, kind: str, **more: Any) -> Row:
+    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"x{seconds:09.1f}", "kind": kind}
+    who = {"cluster": "C", "server": SERVER, "client": "10.0.0.9:2001", "client_id": "reader", "error_code": 0}
+    return row(STATE_EVENTS, **when | who | more)
+
+
+def beat(seconds: float, group: str = "g", **more: Any) -> Row:
+    return state(seconds, "heartbeat", group_id=group, **more)
+
+
+def ended(seconds: float, *, committed: bool) -> Row:
+    return state(seconds, "txn_end", transactional_id="tx", producer_id=7, committed=committed)
+
+
+def begun(seconds: float) -> Row:
+    return state(seconds, "txn_init", transactional_id="tx", producer_id=7)
+
+
+def marker(seconds: float, offset: int) -> Row:
+    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0}
+    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "source": "fetch"}
+    return row(RECORD_BATCHES, **place | when, is_control=True, base_offset=offset, last_offset=offset)
+
+
+def put(spark: SparkSession, lake: Lake, table: Table, rows: Sequence[Row]) -> None:
+    if rows:
+        append(spark.createDataFrame(list(rows), struct_type(table.columns)), lake, table, None)
+
+
+def content(spark: SparkSession, lake: Lake) -> list[Any]:
+    return read_table(spark, lake, OFFSET_TIMELINE).orderBy("ts", "exchange_id", "group_id", "ordinal").collect()
+
+
+HEARTBEAT = beat(0)
+_TRANSACTION = {"transactional_id": "tx", "producer_id": 7, "client": APP, "client_id": "app"}
+_LISTED = {"kind": "listed", "client": READER, "client_id": "reader"}
+
+SCENARIOS: dict[str, tuple[list[Row], list[Row], list[Row]]] = {
+    "group": (
+        [
+            produced(1, 0, 10),
+            fetched(2, 0, 10, 10, last_stable_offset=10, log_start_offset=0),
+            committed(3, 4),
+            produced(4, 10, 20),
+            committed(5, 3, "commit_rejected", error_code=22, error_name="ILLEGAL_GENERATION"),
+            fetched(6, 10, None, None),
+            committed(7, 20),
+        ],
+        [HEARTBEAT],
+        [],
+    ),
+    "ahead": ([fetched(1, 0, 5, 5), committed(2, 8)], [HEARTBEAT], []),
+    "two groups": ([fetched(1, 0, 5, 5)], [HEARTBEAT, beat(1, "other")], []),
+    "connection": (
+        [fetched(1, 0, 5, 5)],
+        [beat(0, client=READER), beat(1, "h")],
+        [],
+    ),
+    "follower": ([fetched(1, 3, None, 5, isolation_level=None)], [HEARTBEAT], []),
+    "listed": (
+        [
+            event(1, offset=9, list_timestamp=-1, isolation_level="read_uncommitted", **_LISTED),
+            event(2, offset=7, list_timestamp=-1, isolation_level="read_committed", **_LISTED),
+            event(3, offset=2, list_timestamp=-2, isolation_level="read_uncommitted", **_LISTED),
+            event(4, offset=5, list_timestamp=1234, isolation_level="read_uncommitted", **_LISTED),
+        ],
+        [],
+        [],
+    ),
+    "transaction": (
+        [
+            committed(1, 5),
+            committed(2, 8, "txn_committed", **_TRANSACTION),
+            committed(4, 9, "txn_committed", **_TRANSACTION),
+            fetched(4.5, 0, 9, 10, group_id="g"),
+            fetched(6, 0, 10, 10, group_id="g"),
+            committed(7, 15, "txn_committed", **_TRANSACTION),
+            committed(9, 11, "txn_committed", **_TRANSACTION),
+            committed(9.5, 12, "txn_committed", **_TRANSACTION),
+        ],
+        [ended(3, committed=True), ended(5, committed=False), begun(8), ended(10, committed=True)],
+        [],
+    ),
+    "hostile": (
+        [
+            produced(1, MAX - 2, MAX),
+            fetched(2, 0, MAX, MAX, last_stable_offset=0),
+            committed(3, 0),
+            committed(4, MAX),
+            produced(5, 0, 1),
+            fetched(6, MAX, None, 0, last_stable_offset=MAX),
+            event(7, offset=MIN, list_timestamp=-1, isolation_level="read_uncommitted", **_LISTED),
+            committed(8, MIN),
+            committed(9, MAX),
+        ],
+        [HEARTBEAT],
+        [marker(2, MAX), marker(2.5, 0), marker(2.7, MIN)],
+    ),
+    "renewed": (
+        [
+            fetched(1, 0, 90, 100),
+            committed(2, 90),
+            fetched(4, 90, None, None, topic_id=OLD),  # a client that does not know yet
+            fetched(5, 0, 3, 5, topic_id=NEW),
+            fetched(6, 3, None, None),
+            committed(7, 3),
+        ],
+        [HEARTBEAT],
+        [],
+    ),
+    "markers": (
+        [
+            produced(1, 0, 4),
+            fetched(2, 0, 5, 5, last_stable_offset=5),
+            produced(3, 5, 9),
+            committed(4, 4),
+            committed(5, 2),
+        ],
+        [HEARTBEAT],
+        [marker(2, 4)],
+    ),
+}
+"""Each plays in a cluster, and on hosts, of its own."""
+
+
+def moved(rows: Sequence[Row], name: str) -> list[Row]:
+    """The rows in the cluster ``name``."""
+    host = f"10.1.{list(SCENARIOS).index(name)}."
+
+    def value(key: str, old: Any) -> Any:
+        if key == "cluster":
+            return name
+        if key == "exchange_id":
+            return f"{name}/{old}"
+        return old.replace("10.0.0.", host) if isinstance(old, str) else old
+
+    return [{key: value(key, old) for key, old in one.items()} for one in rows]
+
+
+def new_lake(spark: SparkSession, folder: Path) -> Lake:
+    lake = Lake.at(folder)
+    create_tables(spark, lake, [COPIES, STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
+    return lake
+
+
+@pytest.fixture(scope="module")
+def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """The timeline of each scenario, all refreshed at once."""
+    lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
+    facts = Facts()
+    for name, (events, states, batches) in SCENARIOS.items():
+        put(spark, lake, OFFSET_EVENTS, moved(events, name))
+        put(spark, lake, STATE_EVENTS, moved(states, name))
+        put(spark, lake, RECORD_BATCHES, moved(batches, name))
+        server = moved([{"server": SERVER}], name)[0]["server"]
+        facts = facts.merged([Fact(server, name, None, None, 1, 1)])
+    made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
+    facts = facts.merged(made)
+    refresh_timeline(spark, lake, facts, us(0), WEEK)
+    rows = content(spark, lake)
+    return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
+
+
+def test_a_group_over_time(lines: dict[str, list[Any]]) -> None:
+    rows = lines["group"]
+    said = [
+        (r.kind, r.group_id, r.high_watermark, r.committed_offset, r.fetch_position, r.lag, r.lag_seconds) for r in rows
+    ]
+    assert said == [
+        ("produced", "", 10, None, None, None, None),
+        ("fetched", "g", 10, None, 10, None, None),
+        ("committed", "g", 10, 4, 10, 6, 2.0),  # the oldest record not committed was produced at 1
+        ("produced", "", 20, None, None, None, None),
+        ("commit_rejected", "g", 20, 4, 10, 16, 4.0),  # what is refused moves nothing
+        ("fetched", "g", 20, 4, 10, 16, 5.0),
+        ("committed", "g", 20, 20, 10, 0, 0.0),
+    ]
+    assert [r.log_start_offset for r in rows] == [None, 0, 0, 0, 0, 0, 0]
+    assert rows[2].lag_read_committed == 6
+
+
+def test_lag_is_never_negative(lines: dict[str, list[Any]]) -> None:
+    assert [r.lag for r in lines["ahead"]] == [None, 0]
+
+
+def test_a_client_of_two_groups_fetches_for_none(lines: dict[str, list[Any]]) -> None:
+    assert [r.group_id for r in lines["two groups"]] == [""]
+
+
+def test_the_connection_tells_the_group_where_the_client_id_does_not(lines: dict[str, list[Any]]) -> None:
+    assert [r.group_id for r in lines["connection"]] == ["g"]
+
+
+def test_a_follower_is_no_reader(lines: dict[str, list[Any]]) -> None:
+    (only,) = lines["follower"]
+    assert (only.group_id, only.fetch_position, only.high_watermark) == ("", None, 5)
+
+
+def test_listed_offsets_tell_the_log(lines: dict[str, list[Any]]) -> None:
+    last = lines["listed"][-1]
+    assert (last.high_watermark, last.last_stable_offset, last.log_start_offset) == (9, 7, 2)
+
+
+def test_a_transaction_commits_its_offsets_when_it_ends(lines: dict[str, list[Any]]) -> None:
+    assert [(r.kind, r.committed_offset, r.pending_offset) for r in lines["transaction"]] == [
+        ("committed", 5, None),
+        ("txn_committed", 5, 8),
+        ("txn_applied", 8, None),
+        ("txn_committed", 8, 9),
+        ("fetched", 8, 9),
+        ("txn_discarded", 8, None),
+        ("fetched", 8, None),
+        ("txn_committed", 8, 15),
+        ("txn_discarded", 8, None),  # its process died, the next one began anew
+        ("txn_committed", 8, 11),
+        ("txn_committed", 8, 12),
+        ("txn_applied", 12, None),
+    ]
+
+
+def test_markers_are_no_lag(lines: dict[str, list[Any]]) -> None:
+    assert [(r.lag, r.lag_read_committed, r.lag_seconds) for r in lines["markers"] if r.kind == "committed"] == [
+        (4, 0, 1.0),  # 5..8; the marker at 4 is no record
+        (6, 2, 4.0),
+    ]
+
+
+def test_offsets_at_the_ends_of_64_bits_are_no_error_and_no_negative_lag(lines: dict[str, list[Any]]) -> None:
+    rows = lines["hostile"]
+    assert len(rows) == 9
+    lags = [(r.lag, r.lag_read_committed) for r in rows if r.kind == "committed"]
+    assert lags[:2] == [(MAX - 1, 0), (0, 0)]
+    assert all(lag is None or lag >= 0 for pair in lags for lag in pair)
+
+
+def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]) -> None:
+    said = [(r.incarnation, r.high_watermark, r.committed_offset, r.lag) for r in lines["renewed"]]
+    assert said == [
+        (0, 100, None, None),
+        (0, 100, 90, 10),
+        (0, 100, 90, 10),
+        (1, 5, None, None),
+        (1, 5, None, None),
+        (1, 5, 3, 2),
+    ]
+
+
+def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake, whole = new_lake(spark, tmp_path / "hours"), new_lake(spark, tmp_path / "whole")
+    begins = [600 + n * 3600.0 for n in range(3)]
+    first, second, third = begins
+    events = [
+        [
+            produced(first + 1, 0, 10),
+            fetched(first + 2, 0, 10, 10),
+            committed(first + 3, 4),
+            produced(first + 4, 10, 12),
+        ],
+        [committed(second + 1, 6), fetched(second + 2, 10, None, None), committed(second + 3, 5, "commit_rejected")],
+        [fetched(third + 1, 10, 13, 13), committed(third + 2, 12)],
+    ]
+    beats = [beat(begin) for begin in begins]
+    markers = [marker(third + 1, 12)]
+    for number, of_hour in enumerate(events):
+        put(spark, lake, OFFSET_EVENTS, of_hour)
+        put(spark, lake, STATE_EVENTS, [beats[number]])
+        put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
+        refresh_timeline(spark, lake, Facts(), us(begins[number]), WEEK)
+    put(spark, whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
+    put(spark, whole, STATE_EVENTS, beats)
+    put(spark, whole, RECORD_BATCHES, markers)
+    refresh_timeline(spark, whole, Facts(), us(0), WEEK)
+    assert content(spark, lake) == content(spark, whole)
+    last = content(spark, lake)[-1]
+    assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
+    assert [r.lag_seconds for r in content(spark, lake) if r.exchange_id == f"e{second + 1:09.1f}"] == [3600.0]
+
+    hours = [at(begin - 600) for begin in begins]
+    assert noted_hours(spark, lake) == {hours[1], hours[2]}
+    for place, since in ((lake, second), (whole, 0)):
+        put(spark, place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
+        refresh_timeline(spark, place, Facts(), us(since), WEEK)
+    assert noted_hours(spark, lake) == {hours[1]}, "what was known in the third hour is another now"
+    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
+    assert content(spark, lake) == content(spark, whole)
+    assert noted_hours(spark, lake) == {hours[1], hours[2]}
+    DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("ts") < F.lit(hours[2]))
+    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
+    of_third = [r for r in content(spark, whole) if r.ts >= hours[2].replace(tzinfo=None)]
+    assert content(spark, lake) == of_third, "earlier hours were read again"
+
+
+def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
+    return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
+
+
+def test_an_hour_knows_what_is_said_until_five_minutes_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    lake = new_lake(spark, tmp_path)
+    end = 3600.0
+    events = [
+        fetched(end - 10, 0, 5, 5),
+        committed(end - 9, 4),
+        fetched(end - 8, 0, 5, 5, client="10.0.0.7:1", client_id="later"),
+    ]
+    put(spark, lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
+    refresh_timeline(spark, lake, Facts(), us(end - 10), WEEK)
+    assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("", None), ("g", 1), ("", None), ("", None)]
+
+    put(spark, lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
+    put(spark, lake, RECORD_BATCHES, [marker(end + 299, 4)])
+    refresh_timeline(spark, lake, Facts(), us(end + 299), WEEK)
+    assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
+
+
+def test_a_request_tells_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path) -> None:
+    lake = new_lake(spark, tmp_path)
+    hour = 3600.0
+    put(spark, lake, STATE_EVENTS, [beat(hour / 2)])
+    put(spark, lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
+    refresh_timeline(spark, lake, Facts(), us(-hour), WEEK)
+    assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]
+    refresh_timeline(spark, lake, Facts(), us(6 * hour + 600), WEEK)
+    assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]

@@ -1,0 +1,127 @@
+"""Is work on a lake handed to the stream that runs there, and done by ourselves when there is none?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.streaming.operations.requests import Backfill, Maintenance, RefusedError, Say, is_asked, perform, serve
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.lock import job_lock
+
+BACKFILL = Backfill(first=date(2026, 1, 1), last=date(2026, 1, 2), recode=True)
+
+
+def nothing(request: Backfill | Maintenance, say: Say) -> None:
+    raise AssertionError(f"{request} was done here")
+
+
+class Stream:
+    """Holds a lake's lock in another thread, and does with a request what a test says, until it has done one."""
+
+    def __init__(self, lake: Lake, do: Callable[[Backfill | Maintenance, Say], None] | None) -> None:
+        self.lake, self.do = lake, do
+        self.got: list[Backfill | Maintenance] = []
+        self.errors: list[Exception] = []
+        self._holds = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Stream:
+        self._thread.start()
+        assert self._holds.wait(60)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        def note(request: Backfill | Maintenance, say: Say) -> None:
+            self.got.append(request)
+            assert self.do is not None
+            self.do(request, say)
+
+        with job_lock(self.lake):
+            self._holds.set()
+            while not is_asked(self.lake):
+                threading.Event().wait(0.01)
+            if self.do is not None:
+                try:
+                    serve(self.lake, note)
+                except UserError as error:
+                    self.errors.append(error)
+
+
+def left_over(lake: Lake) -> list[Path]:
+    return list(Path(lake.root).glob("_requests/*"))
+
+
+def talk(request: Backfill | Maintenance, say: Say) -> None:
+    say("one")
+    say("two\nlines")
+
+
+def test_a_free_lake_is_worked_on_here(tmp_path: Path) -> None:
+    done: list[Backfill | Maintenance] = []
+    perform(Lake.at(tmp_path), BACKFILL, lambda request, _: done.append(request), print)
+    assert done == [BACKFILL]
+    assert left_over(Lake.at(tmp_path)) == []
+
+
+@pytest.mark.parametrize("request_", [BACKFILL, Maintenance(erase=(("topic", "a=b"),), dry_run=True)])
+def test_the_stream_does_it_and_what_it_says_is_passed_on(tmp_path: Path, request_: Backfill | Maintenance) -> None:
+    lake, heard = Lake.at(tmp_path), list[str]()
+    with Stream(lake, talk) as stream:
+        perform(lake, request_, nothing, heard.append)
+    assert stream.got == [request_]
+    assert heard[1:] == ["one", "two lines"]
+    assert "works on this lake" in heard[0]
+    assert left_over(lake) == []
+
+
+def refuse(error: type[UserError]) -> Callable[[Backfill | Maintenance, Say], None]:
+    def do(request: Backfill | Maintenance, say: Say) -> None:
+        raise error("these days have expired")
+
+    return do
+
+
+def test_what_is_refused_is_told_to_who_asked_and_the_stream_goes_on(tmp_path: Path) -> None:
+    lake = Lake.at(tmp_path)
+    with (
+        Stream(lake, refuse(RefusedError)) as stream,
+        pytest.raises(RefusedError, match="these days have expired"),
+    ):
+        perform(lake, BACKFILL, nothing, print)
+    assert stream.errors == []
+
+
+def test_what_fails_is_told_to_both(tmp_path: Path) -> None:
+    lake = Lake.at(tmp_path)
+    with Stream(lake, refuse(UserError)) as stream, pytest.raises(UserError, match="these days have expired"):
+        perform(lake, BACKFILL, nothing, print)
+    assert [str(error) for error in stream.errors] == ["these days have expired"]
+
+
+def test_should_the_stream_end_first_we_do_it(tmp_path: Path) -> None:
+    lake, done = Lake.at(tmp_path), list[Backfill | Maintenance]()
+    with Stream(lake, None):
+        perform(lake, BACKFILL, lambda request, _: done.append(request), print)
+    assert done == [BACKFILL]
+    assert left_over(lake) == []
+
+
+def test_a_request_of_another_version_is_answered(tmp_path: Path) -> None:
+    lake = Lake.at(tmp_path)
+    folder = tmp_path / "_requests"
+    folder.mkdir()
+    (folder / "1-new.json").write_text('{"kind": "teleport"}')
+    assert is_asked(lake)
+    serve(lake, nothing)
+    assert "another version" in (folder / "1-new.done").read_text()
+    assert not is_asked(lake)

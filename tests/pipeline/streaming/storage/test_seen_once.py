@@ -1,0 +1,100 @@
+"""A connection that two agents saw lies in silver twice, and counts once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.capture.runs.reading import read_capture
+from pipeline.streaming.job import run_stream
+from pipeline.streaming.storage.lake import Lake, struct_type
+from pipeline.streaming.storage.seen_once import copies, refresh_copies
+from pipeline.tables import (
+    API_LATENCY,
+    ASSIGNMENTS,
+    CLIENTS,
+    COPIES,
+    EXCHANGES,
+    FETCH_SESSIONS,
+    FINDINGS,
+    MONGO_MINUTES,
+    OFFSET_TIMELINE,
+    TRANSACTIONS,
+    Table,
+)
+from tests.pipeline.lakes import rows, versions
+from tests.pipeline.rows import T0, row
+from tests.requirements import ROOT
+
+pytestmark = pytest.mark.spark
+
+CAPTURES = [ROOT / "tests" / "captures" / name for name in ("changing_hands.pcap", "mongodb/troubled_mongodb.pcap")]
+DERIVED = (
+    ASSIGNMENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, API_LATENCY, MONGO_MINUTES, CLIENTS, FINDINGS,
+)  # fmt: skip
+IDS = {"exchange_id", "first_exchange_id", "end_exchange_id", "evidence"}
+"""Tell the copies apart."""
+
+Content = dict[str, list[dict[str, Any]]]
+
+
+def content(lake: Path) -> Content:
+    return {
+        table.full_name: sorted(
+            ({name: value for name, value in one.items() if name not in IDS} for one in rows(lake, table)), key=repr
+        )
+        for table in DERIVED
+    }
+
+
+@pytest.fixture(scope="module")
+def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Content, Content]:
+    """A lake, and what was derived there when one agent had landed, and when another had seen the same."""
+    folder = tmp_path_factory.mktemp("copies")
+    derived = []
+    for agent in ("second", "first"):
+        read_capture(CAPTURES, folder / "landing", agent_id=agent)
+        run_stream(folder / "landing", folder / "lake", once=True, spark=spark)
+        derived.append(content(folder / "lake"))
+    return folder / "lake", derived[0], derived[1]
+
+
+@pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.full_name)
+def test_what_is_derived_is_the_same_with_one_agent_and_with_two(
+    lakes: tuple[Path, Content, Content], table: Table
+) -> None:
+    _, of_one, of_two = lakes
+    assert of_one[table.full_name]
+    assert of_two[table.full_name] == of_one[table.full_name]
+
+
+def test_silver_keeps_both_copies_and_says_which_does_not_count(lakes: tuple[Path, Content, Content]) -> None:
+    lake, *_ = lakes
+    seen = Counter(r["agent_id"] for r in rows(lake, EXCHANGES))
+    assert seen["first"] == seen["second"] > 0
+    other = rows(lake, COPIES)
+    assert {(r["agent_id"], r["counted_agent_id"]) for r in other} == {("second", "first")}
+    of_second = {r["connection_id"] for r in rows(lake, EXCHANGES) if r["agent_id"] == "second"}
+    assert {r["connection_id"] for r in other} == of_second
+
+
+def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: tuple[Path, Content, Content]) -> None:
+    lake, *_ = lakes
+    before = versions(lake, [COPIES])
+    assert refresh_copies(spark, Lake.at(lake), 5_000_000_000) == 3_600_000_000
+    assert versions(lake, [COPIES]) == before
+
+
+def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts(spark: SparkSession) -> None:
+    def seen(agent: str, flow: str, times: int, status: str = "paired") -> list[dict[str, Any]]:
+        ids = {"agent_id": agent, "flow_id": flow, "connection_id": f"{agent}{flow}", "ts": T0, "status": status}
+        return [row(EXCHANGES, exchange_id=f"{agent}{flow}-{n}{status}", **ids) for n in range(times)]
+
+    lossy = [*seen("a", "f", 2), *seen("a", "f", 9, "unanswered")]
+    some = [*lossy, *seen("b", "f", 3), *seen("c", "f", 3), *seen("a", "alone", 1)]
+    found = copies(spark.createDataFrame(some, struct_type(EXCHANGES.columns))).collect()
+    assert {(r.connection_id, r.counted_agent_id) for r in found} == {("af", "b"), ("cf", "b")}
