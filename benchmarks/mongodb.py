@@ -16,12 +16,13 @@ from benchmarks.tshark import MONGODB, ROUNDS, FromCapture, Tshark, copies, vers
 from benchmarks.wirelake import Batch, batches, with_plain
 from decoder import Codec
 from decoder.columns import Bools
-from decoder.mongodb import kernel, kernel_fronts
 from decoder.mongodb.batch import read_batch, read_fronts
-from decoder.mongodb.documents import as_json, document_end
-from decoder.mongodb.messages import open_message
-from decoder.mongodb.summary import summarise
-from decoder.mongodb.wire import OP_COMPRESSED
+from decoder.mongodb.codec.documents import as_json, document_end
+from decoder.mongodb.codec.messages import open_message
+from decoder.mongodb.codec.summary import summarise
+from decoder.mongodb.codec.wire import OP_COMPRESSED
+from decoder.mongodb.kernel import fronts as kernel_fronts
+from decoder.mongodb.kernel import messages as kernel
 
 MESSAGES = 10_000
 """In a round, by repeating the recorded ones."""

@@ -9,7 +9,7 @@ from itertools import product
 from benchmarks.apart import apart
 from benchmarks.candidates import CONSOLE, measure, show
 from benchmarks.decode import peers
-from decoder.kafka.records import COMPRESSION
+from decoder.kafka.records.batches import COMPRESSION
 
 ROUNDS = 5
 RECORDS = 20_000

@@ -14,9 +14,9 @@ from benchmarks.corpus import CorpusFrame
 from decoder import Codec
 from decoder.columns import Bools
 from decoder.kafka.batch import embedded_in, read_batch
-from decoder.kafka.kernel import GIVEN_BACK
-from decoder.kafka.record_iteration import read_records
-from decoder.kafka.record_kernel import read_columns
+from decoder.kafka.kernel.bodies import GIVEN_BACK
+from decoder.kafka.kernel.records import read_columns
+from decoder.kafka.records.iteration import read_records
 
 _CODEC = Codec()
 _AT_ONCE = 5000

@@ -8,7 +8,7 @@ from decoder.codec import Codec
 from decoder.errors import ErrorCode
 from decoder.explain import Explanation
 from decoder.guess import guess_response
-from decoder.kafka.bodies import LENGTH
+from decoder.kafka.codec.bodies import LENGTH
 from decoder.kafka.schema.table import api_versions
 from decoder.model import Direction
 from decoder.repair import Repair, find_repair, path_text

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from decoder import limits
 from decoder.errors import ErrorCode
-from decoder.kafka.bodies import Trace
-from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
-from decoder.kafka.frame_records import FrameRecords, read_frame_records
-from decoder.kafka.messages import decode_frame
-from decoder.kafka.program import Programs, compile_programs
+from decoder.kafka.codec.bodies import Trace
+from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
+from decoder.kafka.codec.frame_records import FrameRecords, read_frame_records
+from decoder.kafka.codec.messages import decode_frame
+from decoder.kafka.codec.program import Programs, compile_programs
 from decoder.model import Direction, Message
-from decoder.mongodb.messages import decode_message
+from decoder.mongodb.codec.messages import decode_message
 
 CODEC_VERSION = "6"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
@@ -63,7 +63,7 @@ class Codec:
                 UTF-8, and regardless of what follows its last field.
 
         Returns:
-            The message. Of MongoDB: see decoder.mongodb.messages. Of Kafka: ``header`` and ``body`` as its
+            The message. Of MongoDB: see decoder.mongodb.codec.messages. Of Kafka: ``header`` and ``body`` as its
             ``*JsonConverter`` classes write them (bytes as base64, uuids in Kafka's base64url form, fields absent in
             that version left out); instead of records ``recordsSizeInBytes`` and, beside it, ``recordBatches``; unknown
             tagged fields (KIP-482) as ``unknownTaggedFields``. On an error they hold what was read up to it.

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from decoder import limits
 from decoder.model import Direction
-from decoder.mongodb.peek import NO_RESPONSE_TO, possible_header
-from decoder.mongodb.wire import (
+from decoder.mongodb.codec.wire import (
     HEADER_BYTES,
     OP_COMMANDREPLY,
     OP_REPLY,
@@ -15,6 +14,7 @@ from decoder.mongodb.wire import (
     Header,
     read_header,
 )
+from decoder.mongodb.stream.peek import NO_RESPONSE_TO, possible_header
 
 
 @dataclass(frozen=True, slots=True)

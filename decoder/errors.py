@@ -30,7 +30,7 @@ class ErrorCode(str, Enum):
     """A tagged field whose content does not fill the size that it declares."""
     TRAILING_BYTES = "trailing_bytes"
     """The body ended before the frame did. Kafka's receivers take no notice of what is behind it, so that a message of
-    Kafka's is ``ok`` all the same (see decoder.kafka.messages)."""
+    Kafka's is ``ok`` all the same (see decoder.kafka.codec.messages)."""
     UNKNOWN_API = "unknown_api"
     """An api key that no known Kafka version has, or a MongoDB opcode that is not known."""
     UNKNOWN_VERSION = "unknown_version"

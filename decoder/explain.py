@@ -8,12 +8,12 @@ from typing import Any
 
 from decoder.codec import Codec
 from decoder.errors import ErrorCode
-from decoder.kafka.bodies import LENGTH, TAGGED_SECTION, FieldSpan
-from decoder.kafka.compression import Budget
-from decoder.kafka.embedded import Place, places, read_embedded
-from decoder.kafka.messages import RECORDS_REMOVED
-from decoder.kafka.program import Programs
-from decoder.kafka.records import batch_spans, summarise
+from decoder.kafka.codec.bodies import LENGTH, TAGGED_SECTION, FieldSpan
+from decoder.kafka.codec.embedded import Place, places, read_embedded
+from decoder.kafka.codec.messages import RECORDS_REMOVED
+from decoder.kafka.codec.program import Programs
+from decoder.kafka.records.batches import batch_spans, summarise
+from decoder.kafka.records.compression import Budget
 from decoder.model import Direction, FrameFlags, Message
 from decoder.mongodb.explain import explain_message, uncompressed_message
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from decoder.codec import Codec
-from decoder.kafka.bodies import UNKNOWN_TAG, FieldSpan
+from decoder.kafka.codec.bodies import UNKNOWN_TAG, FieldSpan
+from decoder.kafka.codec.messages import decode_frame
 from decoder.kafka.errors import ERROR_NAMES
-from decoder.kafka.messages import decode_frame
-from decoder.kafka.records import summarise
+from decoder.kafka.records.batches import summarise
 
 _HOUR_MS = 3_600_000
 

@@ -67,8 +67,9 @@ class FrameFlags(IntFlag):
     has an exchange of its own, without a request."""
     SETS_MEASURED = 65536
     """The payload policy overwrote compressed messages of formats 0 and 1 (message sets). In the last bytes of the
-    value of each stands what only its content told, a ``decoder.kafka.message_sets.Extent``. The agent sets this flag
-    only where all records of the frame were overwritten, so that nothing a peer sent is taken for an extent."""
+    value of each stands what only its content told, a ``decoder.kafka.records.message_sets.Extent``. The agent sets
+    this flag only where all records of the frame were overwritten, so that nothing a peer sent is taken for an
+    extent."""
     TOO_MUCH_WORK = 131072
     """Reading it to its end takes more work than a frame of its size may cause: the rest was overwritten unread (with
     BODY_REMOVED)."""
@@ -187,7 +188,7 @@ class Message:
         client_id: of a request.
         record_batches: summaries of all record batches of the frame, each with ``topic``/``topicId`` and
             ``partition`` beside the fields of ``recordBatches`` in the body.
-        embedded: the messages that bytes fields of the body carry (``decoder.kafka.embedded.embedded_messages``).
+        embedded: the messages that bytes fields of the body carry (``decoder.kafka.codec.embedded.embedded_messages``).
     """
 
     header: dict[str, Any]

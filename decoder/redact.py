@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from decoder.field_hash import FieldHash
-from decoder.kafka.redaction import redact_frame
-from decoder.kafka.secrets import secret_apis
+from decoder.kafka.redaction.frames import redact_frame
+from decoder.kafka.redaction.secrets import secret_apis
 from decoder.model import Frame
-from decoder.mongodb.redaction import redact_frame as redact_mongodb_frame
+from decoder.mongodb.redaction.frames import redact_frame as redact_mongodb_frame
 
 _REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {
     "kafka": redact_frame,

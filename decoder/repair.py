@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from decoder.codec import Codec
-from decoder.kafka.bodies import LENGTH, FieldSpan
-from decoder.kafka.messages import decode_frame
-from decoder.kafka.text import REPLACEMENT
+from decoder.kafka.codec.bodies import LENGTH, FieldSpan
+from decoder.kafka.codec.messages import decode_frame
+from decoder.kafka.records.text import REPLACEMENT
 from decoder.model import Direction, Message
 
 _MAX_FIELDS = 40

@@ -12,12 +12,12 @@ import numpy as np
 import orjson
 
 from decoder.columns import Bools, Bytes, Ints, Texts, joined
-from decoder.kafka import kernel
-from decoder.kafka.embedded import EMBEDDING_APIS, embedded_messages
-from decoder.kafka.kernel_text import end_to_end
-from decoder.kafka.messages import BATCHES_AT
-from decoder.kafka.program import compile_programs
+from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
+from decoder.kafka.codec.messages import BATCHES_AT
+from decoder.kafka.codec.program import compile_programs
+from decoder.kafka.kernel import bodies as kernel
 from decoder.kafka.schema.table import request_header_version, response_header_version
+from decoder.kernel.text import end_to_end
 from decoder.model import Direction, Message
 
 NONE = -1

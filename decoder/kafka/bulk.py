@@ -1,7 +1,7 @@
 """Cuts, pairs and redacts the frames of many connections at once, as long as they are in good order.
 
-What :class:`~decoder.kafka.framing.KafkaFramer`, :class:`~decoder.kafka.pairing.KafkaPairer` and
-:func:`~decoder.kafka.redaction.redact_frame` do for one; state goes from them and back to them.
+What :class:`~decoder.kafka.stream.framing.KafkaFramer`, :class:`~decoder.kafka.stream.pairing.KafkaPairer` and
+:func:`~decoder.kafka.redaction.frames.redact_frame` do for one; state goes from them and back to them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from decoder import limits
-from decoder.kafka import seal_kernel, stream_kernel
 from decoder.kafka.batch import kernel_tables
-from decoder.kafka.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
-from decoder.kafka.redaction import RECORDS, is_plain
-from decoder.kafka.stream_kernel import FRAME, Frames, new_frames
+from decoder.kafka.kernel import seal as seal_kernel
+from decoder.kafka.kernel import streams as stream_kernel
+from decoder.kafka.kernel.streams import FRAME, Frames, new_frames
+from decoder.kafka.redaction.frames import RECORDS, is_plain
+from decoder.kafka.stream.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
 from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

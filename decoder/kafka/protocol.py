@@ -9,13 +9,13 @@ from typing import Any
 
 from decoder import limits
 from decoder.codec import Codec
-from decoder.kafka.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
-from decoder.kafka.framing import KafkaFramer
-from decoder.kafka.pairing import KafkaPairer
-from decoder.kafka.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
-from decoder.kafka.quick_look import may_be
-from decoder.kafka.reading import ENOUGH_BYTES, Reading, read_request
-from decoder.kafka.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
+from decoder.kafka.codec.quick_look import may_be
+from decoder.kafka.codec.reading import ENOUGH_BYTES, Reading, read_request
+from decoder.kafka.stream.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
+from decoder.kafka.stream.framing import KafkaFramer
+from decoder.kafka.stream.pairing import KafkaPairer
+from decoder.kafka.stream.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
+from decoder.kafka.stream.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
 from decoder.model import Direction
 from decoder.protocol import Framer, FramerState, Pairer
 from decoder.resync import Found, Glance, behind_short_segments, lined_up

@@ -10,11 +10,12 @@ import numpy as np
 from decoder import limits
 from decoder.columns import Bools, Bytes, Ints, Texts, joined
 from decoder.errors import DecodeError
-from decoder.mongodb import kernel, kernel_fronts
-from decoder.mongodb.compression import STORED, Compression, read_compression, uncompressed
-from decoder.mongodb.documents import MIN_VALUE_BYTES
-from decoder.mongodb.kernel_documents import MAX_KEYS, MOST_TIMES, ROOM, STACK_SIZE
-from decoder.mongodb.wire import OP_COMPRESSED, read_header
+from decoder.mongodb.codec.compression import STORED, Compression, read_compression, uncompressed
+from decoder.mongodb.codec.documents import MIN_VALUE_BYTES
+from decoder.mongodb.codec.wire import OP_COMPRESSED, read_header
+from decoder.mongodb.kernel import fronts as kernel_fronts
+from decoder.mongodb.kernel import messages as kernel
+from decoder.mongodb.kernel.documents import MAX_KEYS, MOST_TIMES, ROOM, STACK_SIZE
 from decoder.work import Budget
 
 NONE = -1
@@ -47,7 +48,7 @@ class Fronts:
     Attributes:
         data: bytes that hold the texts.
         rows: the columns are kernel_fronts.READ and those that follow it. A message that was not read is left for
-            decoder.mongodb.summary.summarise.
+            decoder.mongodb.codec.summary.summarise.
         compressors: id by which each came, NONE if it was not compressed.
     """
 
@@ -91,7 +92,7 @@ def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Read
 
 
 def read_fronts(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Fronts:
-    """The fronts of messages, as decoder.mongodb.summary.summarise tells them; never raises on a frame's account.
+    """The fronts of messages, as decoder.mongodb.codec.summary.summarise tells them; never raises on a frame's account.
 
     Args:
         frames, is_response, flags: as for :func:`read_batch`.

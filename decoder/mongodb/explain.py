@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from decoder.errors import DecodeError
-from decoder.mongodb.compression import COMPRESSED_AT, NOOP
-from decoder.mongodb.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
-from decoder.mongodb.messages import Opened, open_message
-from decoder.mongodb.wire import HEADER_BYTES, OPCODES, Place
+from decoder.mongodb.codec.compression import COMPRESSED_AT, NOOP
+from decoder.mongodb.codec.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
+from decoder.mongodb.codec.messages import Opened, open_message
+from decoder.mongodb.codec.wire import HEADER_BYTES, OPCODES, Place
 
 _TYPES = {
     1: "double", 2: "string", 3: "document", 4: "array", 5: "binary", 6: "undefined", 7: "objectId", 8: "bool",

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.model import FrameFlags
+from decoder.mongodb.codec.messages import HANDSHAKES, command_document
+from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION
+from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, LEGACY_COMMANDS, QUERY_FAILURE, is_command_collection
 from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name
-from decoder.mongodb.messages import HANDSHAKES, command_document
-from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
-from decoder.mongodb.wire import CURSOR_NOT_FOUND, LEGACY_COMMANDS, QUERY_FAILURE, is_command_collection
 
 Json = dict[str, Any]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from decoder.model import Direction
-from decoder.mongodb.framing import MongoFramer
-from decoder.mongodb.messages import command_document, decode_message, reads_well
-from decoder.mongodb.pairing import MongoPairer
-from decoder.mongodb.peek import possible_header
-from decoder.mongodb.resync import MongoSearch
-from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
+from decoder.mongodb.codec.messages import command_document, decode_message, reads_well
+from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
+from decoder.mongodb.stream.framing import MongoFramer
+from decoder.mongodb.stream.pairing import MongoPairer
+from decoder.mongodb.stream.peek import possible_header
+from decoder.mongodb.stream.resync import MongoSearch
 from decoder.protocol import Framer, FramerState, Pairer
 from decoder.resync import Glance, behind_short_segments, lined_up
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import Frame, FrameFlags, Gap
-from decoder.mongodb.wire import OPCODES
+from decoder.mongodb.codec.wire import OPCODES
 
 _TRUNCATED = int(FrameFlags.TRUNCATED)
 

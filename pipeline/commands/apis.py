@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from decoder.kafka.schema.table import api_names
-from decoder.mongodb.rules import COMMANDS_ON_A_COLLECTION
-from decoder.mongodb.wire import OPCODES
+from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION
+from decoder.mongodb.codec.wire import OPCODES
 from pipeline.commands.messages import Decoded
 from pipeline.errors import UserError
 

@@ -9,8 +9,8 @@ from typing import Any
 from rich.text import Text
 
 from decoder import Codec
-from decoder.kafka.frame_records import PartitionRecords
-from decoder.kafka.record_iteration import BatchProblem, Record
+from decoder.kafka.codec.frame_records import PartitionRecords
+from decoder.kafka.records.iteration import BatchProblem, Record
 from pipeline.commands.messages import Decoded, iso_time
 from pipeline.terminal import printable
 

@@ -54,7 +54,7 @@ def _compiled_kernel() -> Path:
     # Imported for what it does: it compiles, or finds compiled, what a worker of the job loads.
     import decoder.kafka.batch  # noqa: PLC0415
     import decoder.mongodb.batch  # noqa: PLC0415
-    from decoder.kafka.kernel_cache import cache_folder  # noqa: PLC0415
+    from decoder.kernel.cache import cache_folder  # noqa: PLC0415
 
     return cache_folder(decoder.kafka.batch.__package__)
 

@@ -13,8 +13,8 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.facts import FACT_APIS
-from decoder.kafka.state import GROUP_KINDS, TRANSACTION_KINDS
+from decoder.kafka.facts.exchanges import FACT_APIS
+from decoder.kafka.facts.state import GROUP_KINDS, TRANSACTION_KINDS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.findings.runner import refresh_findings

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from decoder import Codec
 from decoder.explain import Explanation, as_objects, explain
-from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
+from decoder.kafka.codec.bodies import TAGGED_SECTION, FieldSpan
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
+from tests.decoder.kafka.codec.test_bodies import SORTS, values
 from tests.decoder.kafka.encode import find_layout, frame, request, response
-from tests.decoder.kafka.test_bodies import SORTS, values
 
 CODEC = Codec()
 METADATA, FETCH, PRODUCE, API_VERSIONS, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 3, 1, 0, 18, 12, 68

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from decoder.model import Direction
-from tests.decoder.kafka.kernel import Asked
+from tests.decoder.kafka.kernel.asked import Asked
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
 from tests.hostile import planted
 from tests.hostile.lengths import COMPACT, INT16, INT32, length_places

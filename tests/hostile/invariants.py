@@ -9,7 +9,7 @@ import orjson
 
 from decoder import Codec, Message
 from decoder.errors import ErrorCode
-from decoder.kafka.bodies import FieldSpan
+from decoder.kafka.codec.bodies import FieldSpan
 from decoder.model import Direction, Status
 
 CODEC = Codec()

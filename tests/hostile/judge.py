@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from decoder.model import Direction, Frame, FrameFlags, Gap
-from decoder.mongodb.messages import open_message
-from decoder.mongodb.wire import HEADER_BYTES
+from decoder.mongodb.codec.messages import open_message
+from decoder.mongodb.codec.wire import HEADER_BYTES
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import frames_of
 from tests.hostile.harm import Harmed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from decoder.kafka.bodies import TAGGED_SECTION, FieldSpan
+from decoder.kafka.codec.bodies import TAGGED_SECTION, FieldSpan
 from tests.decoder.kafka.encode import unsigned_varint
 from tests.hostile.invariants import CODEC
 from tests.hostile.samples import Sample

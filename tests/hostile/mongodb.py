@@ -13,17 +13,17 @@ import crc32c
 from decoder import Frame, Message
 from decoder.field_hash import FieldHash
 from decoder.model import Direction, FrameFlags, PayloadPolicy, RawFrame
+from decoder.mongodb.codec.summary import summarise
+from decoder.mongodb.codec.wire import HEADER_BYTES
 from decoder.mongodb.facts import Half, command_facts, handshake
-from decoder.mongodb.pairing import MongoPairer
-from decoder.mongodb.peek import possible_header
-from decoder.mongodb.summary import summarise
-from decoder.mongodb.wire import HEADER_BYTES
+from decoder.mongodb.stream.pairing import MongoPairer
+from decoder.mongodb.stream.peek import possible_header
 from decoder.redact import redact
 from tests.captures.mongodb.exchanges import frames
 from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
-from tests.decoder.mongodb.kernel import compare, compare_fronts
-from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD
+from tests.decoder.mongodb.kernel.asked import compare, compare_fronts
+from tests.decoder.mongodb.redaction.test_frames import CREDENTIALS, PAYLOAD
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import FLAGS, MOST_BYTES, Hostile
 

@@ -12,17 +12,17 @@ from typing import Any
 
 from decoder.codec import Codec
 from decoder.errors import DecodeError
-from decoder.kafka.bodies import FieldSpan
+from decoder.kafka.codec.bodies import FieldSpan
+from decoder.kafka.redaction.secrets import Fate, fates
 from decoder.kafka.schema.table import FieldLayout, StructLayout
-from decoder.kafka.secrets import Fate, fates
 from decoder.model import Direction, Frame, FrameFlags, Message
-from decoder.mongodb.compression import COMPRESSED_AT
-from decoder.mongodb.messages import open_message
+from decoder.mongodb.codec.compression import COMPRESSED_AT
+from decoder.mongodb.codec.messages import open_message
+from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_REPLY
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
-from decoder.mongodb.wire import HEADER_BYTES, OP_COMPRESSED, OP_REPLY
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
-from tests.decoder.mongodb.test_redaction import CREDENTIALS, PAYLOAD, SECRET
+from tests.decoder.mongodb.redaction.test_frames import CREDENTIALS, PAYLOAD, SECRET
 from tests.hostile.samples import Sample
 
 CREDENTIAL_UNIT, PAYLOAD_UNIT = b"S3cr~tQ#", b"P@yl0a!Z"
@@ -31,7 +31,7 @@ CODEC = Codec()
 
 _SECRET_TYPES = ("bytes", "string", "records")
 _PIECES = (24, 16, 12, 8)
-"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.test_redaction has."""
+"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.redaction.test_frames has."""
 
 _NAMES = frozenset({
     "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",

@@ -21,20 +21,20 @@ from typing import Any
 import numpy as np
 
 from decoder import Frame, Message
-from decoder.kafka import kernel
 from decoder.kafka.batch import ReadBatch, embedded_in
 from decoder.kafka.bulk import KafkaBulk
-from decoder.kafka.record_iteration import read_records
-from decoder.kafka.record_kernel import read_columns
-from decoder.kafka.redaction import RECORDS
-from decoder.kafka.text import java_text
+from decoder.kafka.kernel import bodies as kernel
+from decoder.kafka.kernel.records import read_columns
+from decoder.kafka.records.iteration import read_records
+from decoder.kafka.records.text import java_text
+from decoder.kafka.redaction.frames import RECORDS
 from decoder.model import FrameFlags
 from decoder.mongodb.facts import Half, command_facts, handshake
 from decoder.redact import redact
-from tests.decoder.kafka.kernel import Asked, differences, read
+from tests.decoder.kafka.kernel.asked import Asked, differences, read
+from tests.decoder.kafka.kernel.same_records import column_facts, plain_facts
 from tests.decoder.kafka.landed import landed
-from tests.decoder.kafka.same_records import column_facts, plain_facts
-from tests.decoder.mongodb import kernel as mongodb_kernel
+from tests.decoder.mongodb.kernel import asked as mongodb_kernel
 from tests.hostile.blocks import BLOCK, block
 from tests.hostile.invariants import CODEC, check
 from tests.hostile.mongodb import KEY, POLICIES, check_summary

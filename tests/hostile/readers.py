@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from decoder import Message
-from tests.decoder.kafka.kernel import Asked, messages
+from tests.decoder.kafka.kernel.asked import Asked, messages
 from tests.hostile import mongodb
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import Hostile, Mutator

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.explain import explain
-from decoder.kafka.records import batch_spans, summarise
+from decoder.kafka.records.batches import batch_spans, summarise
 from decoder.kafka.schema.table import api_versions
 from decoder.model import FrameFlags
 from decoder.prefix import split_length_prefix

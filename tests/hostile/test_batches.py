@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from decoder import limits
-from decoder.kafka.records import V2_HEADER, summarise
+from decoder.kafka.records.batches import V2_HEADER, summarise
 from tests.decoder.kafka.batches import batch, message, record, wrapper
 from tests.decoder.kafka.encode import request, response
 from tests.hostile.invariants import decode

@@ -16,7 +16,7 @@ ALLOWED = 256 * MIB
 PREAMBLE = f"""
 import resource, struct, zlib, zstandard
 from decoder import Codec, limits
-from decoder.kafka.record_iteration import read_records
+from decoder.kafka.records.iteration import read_records
 from tests.decoder.kafka.batches import batch, message, record, wrapper
 from tests.decoder.kafka.compressed import lz4_frame, raw_snappy, xerial, zstd_stream
 from tests.decoder.kafka.encode import response

@@ -1,4 +1,5 @@
-"""What lands of every field of every Kafka message? What the table of decoder.kafka.secrets says, and nothing else."""
+"""What lands of every field of every Kafka message? What the table of decoder.kafka.redaction.secrets says, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ import pytest
 
 from decoder.field_hash import FieldHash
 from decoder.kafka.bulk import KafkaBulk
-from decoder.kafka.redaction import RECORDS
+from decoder.kafka.kernel.streams import new_frames
+from decoder.kafka.redaction.frames import RECORDS
+from decoder.kafka.redaction.secrets import Fate, fates
 from decoder.kafka.schema import table
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
-from decoder.kafka.secrets import Fate, fates
-from decoder.kafka.stream_kernel import new_frames
 from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy
 from decoder.redact import redact
 from tests.decoder.kafka.batches import batch, record

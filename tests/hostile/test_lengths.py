@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from decoder.errors import ErrorCode
-from decoder.kafka.program import WIDTH, Op, compile_programs
+from decoder.kafka.codec.program import WIDTH, Op, compile_programs
 from tests.decoder.kafka.encode import encode, find_layout, request, unsigned_varint
 from tests.hostile.invariants import CODEC, decode
 from tests.hostile.lengths import length_places, spans_of

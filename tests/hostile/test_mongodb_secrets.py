@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.model import Direction, FrameFlags, PayloadPolicy
-from decoder.mongodb.messages import decode_message, open_message
-from decoder.mongodb.peek import peek_request
+from decoder.mongodb.codec.messages import decode_message, open_message
+from decoder.mongodb.stream.peek import peek_request
 from tests.canaries import canary, seen_in, traces
 from tests.decoder.mongodb.build import (
     COMPRESSORS,
@@ -31,7 +31,7 @@ from tests.decoder.mongodb.build import (
     sections,
     sequence,
 )
-from tests.decoder.mongodb.test_redaction import decode, landed
+from tests.decoder.mongodb.redaction.test_frames import decode, landed
 
 POLICIES: tuple[PayloadPolicy, ...] = get_args(PayloadPolicy)
 SECRET = canary("a credential of MongoDB")

@@ -8,12 +8,12 @@ import struct
 import pytest
 
 from decoder.errors import ErrorCode
-from decoder.kafka.record_iteration import RecordsResult
-from decoder.kafka.records import summarise
+from decoder.kafka.records.batches import summarise
+from decoder.kafka.records.iteration import RecordsResult
 from tests.decoder.kafka.batches import LOG_APPEND_TIME, batch, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS, xerial
 from tests.decoder.kafka.encode import response
-from tests.decoder.kafka.same_records import read_both
+from tests.decoder.kafka.kernel.same_records import read_both
 from tests.hostile.invariants import CODEC
 
 CODES = {code.value for code in ErrorCode} - {ErrorCode.INTERNAL.value}

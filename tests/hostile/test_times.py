@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from decoder import Codec
-from decoder.kafka import kernel
+from decoder.kafka.kernel import bodies as kernel
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, Gap
 from pipeline.capture.fast_path.block import block_of, read_blocks
 from pipeline.capture.packets.packet import Packet
@@ -33,10 +33,10 @@ from pipeline.cli import app
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
 from tests.decoder.kafka import encode
-from tests.decoder.kafka import kernel as kafka_kernel
 from tests.decoder.kafka.batches import batch, record
+from tests.decoder.kafka.kernel import asked as kafka_kernel
 from tests.decoder.mongodb import build
-from tests.decoder.mongodb import kernel as mongodb_kernel
+from tests.decoder.mongodb.kernel import asked as mongodb_kernel
 from tests.pipeline.capture.fast_path.test_lanes import by_blocks, one_by_one
 from tests.pipeline.capture.wire import T0, Flow, enhanced, interface, pcapng, prefixed, request, response, section
 

@@ -9,7 +9,7 @@ import pytest
 
 from decoder import Codec, limits
 from decoder.model import Frame, FrameFlags, Gap
-from decoder.mongodb.messages import decode_message
+from decoder.mongodb.codec.messages import decode_message
 from decoder.work import METER
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from decoder.kafka.program import compile_programs
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.schema import table
 from tests.oracle import test_differential, test_embedded
 from tests.oracle.oracle import RELEASES, SEEDS

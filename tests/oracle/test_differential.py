@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from decoder import Codec, Message
-from decoder.kafka import kernel
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.errors import ERROR_NAMES
-from decoder.kafka.program import compile_programs
-from tests.decoder.kafka.kernel import Asked, differences, read
+from decoder.kafka.kernel import bodies as kernel
+from tests.decoder.kafka.kernel.asked import Asked, differences, read
 from tests.oracle.oracle import RELEASES, SEEDS, Vector, error_names, vectors
 from tests.requirements import require_java, require_maven
 

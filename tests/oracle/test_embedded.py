@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decoder import Codec
-from decoder.kafka.embedded import ASSIGNMENT, SUBSCRIPTION
+from decoder.kafka.codec.embedded import ASSIGNMENT, SUBSCRIPTION
 from tests.oracle.oracle import RELEASES, EmbeddedVector, embedded_vectors
 from tests.oracle.test_differential import REDEFINED_SINCE, RENAMED_SINCE, renamed, without_additions
 from tests.requirements import require_java, require_maven

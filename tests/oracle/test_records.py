@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from decoder.kafka.record_iteration import Record
-from tests.decoder.kafka.same_records import read_both
+from decoder.kafka.records.iteration import Record
+from tests.decoder.kafka.kernel.same_records import read_both
 from tests.oracle.oracle import RELEASES, RecordsVector, records_vectors
 from tests.requirements import require_java, require_maven
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from decoder.kafka.kernel_cache import compiled
-from decoder.kafka.kernel_text import BYTES_IN, BYTES_OUT, copy, put_int
+from decoder.kernel.cache import compiled
+from decoder.kernel.text import BYTES_IN, BYTES_OUT, copy, put_int
 from pipeline.capture.fast_path.packet_kernel import SEGMENT, SEGMENTS
 from pipeline.capture.network.link import ACK, FIN, RST, SYN
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
-from decoder.kafka.secrets import secret_apis
+from decoder.kafka.redaction.secrets import secret_apis
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, PayloadPolicy
 from decoder.work import METER
 from pipeline.capture.fast_path.block import BLOCK_PACKETS, Block

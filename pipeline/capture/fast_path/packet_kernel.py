@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from decoder.kafka.kernel_cache import compiled
-from decoder.kafka.kernel_text import BYTES_IN, PAIR
+from decoder.kernel.cache import compiled
+from decoder.kernel.text import BYTES_IN, PAIR
 
 PLAIN, SEGMENT, FRAGMENT, NOT_TCP, NOT_IP = range(5)
 

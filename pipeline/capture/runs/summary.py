@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
-from decoder.mongodb.wire import OPCODES
+from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.stats import NOTICES, CaptureStats, order
 from pipeline.terminal import Console, json_line
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from decoder.kafka.framing import KafkaFramer
-from decoder.kafka.pairing import KafkaPairer
+from decoder.kafka.stream.framing import KafkaFramer
+from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import Framed, Framer, Pairer, WireProtocol
 from pipeline.capture.sessions.recognition import Recognised, Recognition, readable

@@ -17,10 +17,10 @@ from decoder import Codec
 from decoder.codec import CODEC_VERSION
 from decoder.columns import Bools, Ints, Texts
 from decoder.kafka import batch as kafka
-from decoder.kafka import kernel as kafka_kernel
-from decoder.kafka.program import compile_programs
+from decoder.kafka.codec.program import compile_programs
+from decoder.kafka.kernel import bodies as kafka_kernel
 from decoder.mongodb import batch as mongodb
-from decoder.mongodb import kernel as mongodb_kernel
+from decoder.mongodb.kernel import messages as mongodb_kernel
 from decoder.work import most_text
 from pipeline.arrow import arrow_type
 from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, decode_rows, json_text, with_columns

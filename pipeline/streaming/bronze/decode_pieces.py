@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.mongodb.compression import size_when_read
+from decoder.mongodb.codec.compression import size_when_read
 from pipeline.arrow import arrow_type
 from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, rejected_row, with_columns
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.kafka.errors import error_name
-from decoder.kafka.offsets import At, fetch_responses, produce_requests, produce_responses
+from decoder.kafka.facts.offsets import At, fetch_responses, produce_requests, produce_responses
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SASL_HANDSHAKE, API_VERSIONS = 11, 12, 14, 17, 18

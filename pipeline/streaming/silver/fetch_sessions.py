@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.fetch_sessions import Held, Part, SessionFetch, follow
+from decoder.kafka.facts.fetch_sessions import Held, Part, SessionFetch, follow
 from pipeline.streaming.spark.in_groups import Values, map_groups
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.seen_once import read_once

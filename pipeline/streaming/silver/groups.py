@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.state import GROUP_KINDS
+from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.streaming.storage.hours import HOUR_US, first_hour_column, hour_column
 
 GROUP_TOLD_US = 6 * HOUR_US

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructField, StructType
 
-from decoder.kafka import facts as said
-from decoder.kafka import offsets, state
+from decoder.kafka.facts import exchanges as said
+from decoder.kafka.facts import offsets, state
 from pipeline.streaming.silver.facts import Fact, Facts
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, holds, read_table, struct_type

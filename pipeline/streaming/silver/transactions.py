@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.transactions import FINAL, Transaction, TxnEvent, follow
+from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follow
 from pipeline.streaming.spark.in_groups import Values, map_groups
 from pipeline.streaming.storage.hours import span_us
 from pipeline.streaming.storage.lake import Lake, read_table

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.errors import ERROR_NAMES as KAFKA_NAMES
 from decoder.kafka.errors import error_name
+from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE
 from decoder.mongodb.errors import ERROR_NAMES as MONGODB_NAMES
-from decoder.mongodb.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 
 _KAFKA_CODE = r'"(?:errorCode|\w*ErrorCode)":(-?\d+)'
 """In compact JSON a quote inside a string is escaped, so that this matches keys only."""

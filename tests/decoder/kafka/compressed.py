@@ -9,8 +9,8 @@ from collections.abc import Callable
 import cramjam
 import zstandard
 
-from decoder.kafka.compression import GZIP, LZ4, SNAPPY, ZSTD
-from decoder.kafka.lz4_frame import xxh32_of_few
+from decoder.kafka.records.compression import GZIP, LZ4, SNAPPY, ZSTD
+from decoder.kafka.records.lz4_frame import xxh32_of_few
 
 
 def raw_snappy(data: bytes) -> bytes:

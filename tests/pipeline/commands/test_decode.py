@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from decoder import Codec
-from decoder.kafka.record_iteration import BatchProblem
+from decoder.kafka.records.iteration import BatchProblem
 from pipeline.commands.decode import decode
 from pipeline.commands.messages import Decoded
 from pipeline.commands.record_lines import record_line, record_object, records_of

@@ -1,0 +1,1 @@
+"""What does one exchange say of offsets, groups, transactions and fetch sessions?"""

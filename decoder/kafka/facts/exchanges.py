@@ -1,0 +1,148 @@
+"""What does one exchange say of record batches, topic ids and clusters? Pure functions of its bodies."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from decoder.kafka.facts.offsets import (
+    FETCH,
+    PRODUCE,
+    At,
+    Json,
+    fetch_responses,
+    items,
+    known,
+    offset_span,
+    produce_requests,
+    produce_responses,
+)
+from decoder.reader import as_int64
+
+METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 60, 75
+
+BATCH_APIS = (PRODUCE, FETCH)
+FACT_APIS = (METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS)
+
+ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""A topic without an id."""
+
+
+class BatchRow(NamedTuple):
+    """A record batch (a row of ``silver.record_batches`` without the exchange's columns).
+
+    Attributes:
+        source: ``produce`` or ``fetch``; offsets of ``produce`` are those that the response tells, else None.
+        ordinal: position in the records field of its partition.
+        timestamps: ms since the epoch.
+    """
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    source: str
+    ordinal: int
+    base_offset: int | None
+    last_offset: int | None
+    records: int | None
+    size: int | None
+    magic: int | None
+    compression: str | None
+    timestamp_type: str | None
+    base_timestamp: int | None
+    max_timestamp: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    base_sequence: int | None
+    is_transactional: bool | None
+    is_control: bool | None
+    control_type: str | None
+    crc_valid: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFact:
+    """A topic id and the name that it stands for (KIP-516)."""
+
+    topic_id: str
+    topic: str
+
+
+def record_batch_rows(api_key: int, request: Json | None, response: Json | None) -> list[BatchRow]:
+    """The record batches of a Produce request (with real offsets, if the response tells them) or a Fetch response."""
+    if api_key == PRODUCE:
+        bases = {at: known(p.get("baseOffset")) for at, p in produce_responses(response or {})}
+        return [
+            row
+            for at, part in produce_requests(request or {})
+            for row in _batch_rows(at, "produce", part, bases.get(at))
+        ]
+    if api_key == FETCH:
+        return [row for at, part in fetch_responses(response or {}) for row in _batch_rows(at, "fetch", part, None)]
+    return []
+
+
+def topic_ids(api_key: int, response: Json | None) -> list[TopicFact]:
+    """Topic ids with their names, as Metadata (v10+), CreateTopics (v7+) and DescribeTopicPartitions answer them."""
+    if api_key not in (METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS):
+        return []
+    topics = items(response, "topics")
+    named = ((t.get("topicId"), t.get("name")) for t in topics if t.get("errorCode", 0) == 0)
+    return [TopicFact(topic_id, name) for topic_id, name in named if name and topic_id and topic_id != ZERO_UUID]
+
+
+def cluster_id(api_key: int, response: Json | None) -> str | None:
+    """The cluster's id, as Metadata (v2+) and DescribeCluster answer it."""
+    if api_key not in (METADATA, DESCRIBE_CLUSTER) or not response:
+        return None
+    return response.get("clusterId") or None
+
+
+def cluster_addresses(api_key: int, response: Json | None) -> list[tuple[str, int]]:
+    """Addresses and ports of the cluster's brokers in the same answers; host names are left out."""
+    if cluster_id(api_key, response) is None:
+        return []
+    brokers = ((b.get("host"), b.get("port")) for b in items(response, "brokers"))
+    return [(host, port) for host, port in brokers if host and port and _is_address(host)]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return not ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _batch_rows(at: At, source: str, part: Json, base: int | None) -> Iterator[BatchRow]:
+    shift = base
+    for ordinal, batch in enumerate(items(part, "recordBatches")):
+        if batch.get("status") == "removed":  # stands for any number of batches
+            continue
+        first, last = batch.get("baseOffset"), batch.get("lastOffset")
+        if source == "produce":  # the broker numbers the records of one request in a row
+            span = offset_span(batch)
+            end = None if shift is None or span is None else known(as_int64(shift + span))
+            first, last, shift = shift, None if end is None else end - 1, end
+        yield BatchRow(
+            *at,
+            source=source,
+            ordinal=ordinal,
+            base_offset=first,
+            last_offset=last,
+            records=batch.get("recordsCount"),
+            size=batch.get("sizeInBytes"),
+            magic=batch.get("magic"),
+            compression=batch.get("compressionType"),
+            timestamp_type=batch.get("timestampType"),
+            base_timestamp=batch.get("baseTimestamp"),
+            max_timestamp=batch.get("maxTimestamp"),
+            producer_id=batch.get("producerId"),
+            producer_epoch=batch.get("producerEpoch"),
+            base_sequence=batch.get("baseSequence"),
+            is_transactional=batch.get("isTransactional"),
+            is_control=batch.get("isControlBatch"),
+            control_type=batch.get("controlType"),
+            crc_valid=batch.get("crcValid"),
+        )

@@ -1,0 +1,1 @@
+"""The same readers for many frames at once, compiled."""

@@ -1,0 +1,482 @@
+"""Which response answers which request? A broker answers the requests of a connection in order; ids confirm it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import struct
+from collections import Counter, OrderedDict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decoder.kafka.stream.evidence import Reads, reads_as_telling
+from decoder.kafka.stream.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
+from decoder.model import Direction, FrameFlags, RawFrame
+from decoder.protocol import FrameKey
+
+MAX_OUTSTANDING = 10_000
+"""Requests remembered that wait for their response. Clients have a handful under way (5 by default); a capture that
+lacks the responses must not fill the memory. The oldest are forgotten."""
+
+MAX_MISSED = 64
+"""Runs of correlation ids remembered that the capture lacks; the oldest are forgotten."""
+
+MAX_MISSED_IDS = 1024
+"""Ids in one run. Requests that were not captured carry the ids between those that were."""
+
+MAX_MISSED_AT_END = 64
+"""Ids in a run of which only one end is known: before the first request, or behind the last."""
+
+MAX_STEP_BACK = 16
+MAX_STEP = 1 << 20
+"""By how much ids may go back from one captured request to the next, and how far on. Copies of what a client sent
+before, inside its messages, have lower ids."""
+
+MAX_APIS = 32
+"""Apis and versions remembered that this connection uses."""
+
+MAX_CLIENT_IDS = 8
+"""Client ids remembered. A connection has one; where several share it (a proxy), these are the first."""
+
+MAX_OUTSTANDING_KEPT = 1000
+"""The newest of them that :meth:`KafkaPairer.state` tells: a capture of one direction never sees a response."""
+
+_PRODUCE = 0
+_FIND_COORDINATOR = 10
+_SASL_HANDSHAKE = 17
+_FIRST_FLEXIBLE_PRODUCE = 9
+_FIRST_TRANSACTIONAL_PRODUCE = 3
+_MAX_HEADER_TAGS = 64
+_DOUBTS = (
+    *("_after_handshake", "_expects_requests", "_has_lost", "_lost_requests", "_lost_responses"),
+    *("_is_ambiguous", "_is_ordered"),
+)
+
+
+class Waiting(NamedTuple):
+    """A request that waits for its response, as another keeper of the pairing's state needs to know it."""
+
+    ordinal: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+class Seen(NamedTuple):
+    """What frames have told of their connection, as another keeper of the pairing's state goes on with it.
+
+    Attributes:
+        last_request, last_response: their ids; None before the first.
+        is_ordered: whether ids go up from request to request, or nearly so.
+        apis: with their versions, as far as remembered.
+    """
+
+    last_request: int | None
+    last_response: int | None
+    is_ordered: bool
+    apis: frozenset[tuple[int, int]]
+
+    def with_requests(self, ids: np.ndarray[Any, np.dtype[np.int64]], apis: Iterable[tuple[int, int]]) -> Seen:
+        """After requests with these ids, in order, and of these apis."""
+        first = int(ids[0]) if self.last_request is None else self.last_request
+        steps = np.diff(ids, prepend=first) + MAX_STEP_BACK  # as in _is_near
+        ordered = self.is_ordered and bool(np.all(steps % (1 << 32) < MAX_STEP))
+        known = {api for api in apis if api[0] <= MAX_KNOWN_API and api[1] <= MAX_KNOWN_VERSION}
+        more = known - self.apis if len(self.apis) < MAX_APIS else known & self.apis
+        return Seen(int(ids[-1]), self.last_response, ordered, self.apis | more if more else self.apis)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    ordinal: int
+    api_key: int | None
+    api_version: int | None
+    correlation_id: int | None
+    is_token: bool = False
+    may_be_silent: bool = False
+    """Whether it may be a Produce with acks=0: the byte that tells was not captured."""
+
+
+class KafkaPairer:
+    """Pairs one connection; see decoder.protocol.Pairer. What it has seen is evidence for decoder.kafka.stream.resync.
+
+    Attributes:
+        forgotten: see decoder.protocol.Pairer.
+        last_answer: see decoder.kafka.stream.evidence.Evidence.
+    """
+
+    def __init__(self, reads: Reads | None = None, state: Mapping[str, Any] | None = None) -> None:
+        """``reads``: a trial decoder; without it frames are told from other bytes by their headers only."""
+        self.forgotten = 0
+        self._decodes = reads
+        self._exchanges = 0
+        self._outstanding: deque[_Request] = deque()
+        self._awaited: dict[int | None, deque[_Request]] = {}  # those outstanding by correlation id
+        self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
+        self._passed_ids: Counter[int | None] = Counter()
+        self._tokens_follow = False
+        self._expects_requests = False
+        self._seen_header = False
+        self._last_id: int | None = None
+        self.last_answer: int | None = None
+        self._has_lost = False
+        self._lost_requests = False
+        self._lost_responses = False
+        self._is_ambiguous = False
+        self._is_ordered = True
+        self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
+        self._apis: dict[tuple[int, int], None] = {}
+        self._client_ids: set[str] = set()  # their digests
+        self._after_handshake = False
+        if state is not None:
+            self._resume(state)
+
+    def request(self, frame: RawFrame) -> FrameKey:
+        """See decoder.protocol.Pairer.request."""
+        ordinal = self._next_ordinal()
+        self._expects_requests = True
+        peek = peek_request(frame.data, size=frame.size)
+        if self._is_token(frame, peek):
+            is_sure = self._after_handshake or not (self._has_lost or len(frame.data) < frame.size)
+            self._tokens_follow = True  # a mechanism may take several, and the handshake may be what was lost
+            self._wait(_Request(ordinal, None, None, None, is_token=is_sure))
+            return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
+        if peek is None:
+            self._wait(_Request(ordinal, None, None, None))
+            return FrameKey(ordinal, None, None, None)
+        self._seen_header = self._seen_header or peek.possible or self._is_odd_request(frame, peek)
+        # KIP-43: after version 0 tokens follow without a header; from version 1 on in SaslAuthenticate requests.
+        self._tokens_follow = self._after_handshake = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
+        self._learn(peek, frame)
+        flags = 0
+        acks = _acks(frame.data, peek) if peek.api_key == _PRODUCE else 1
+        if acks == 0:
+            flags = int(FrameFlags.NO_RESPONSE_EXPECTED)
+        else:
+            silent = acks is None
+            self._wait(_Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent))
+        return FrameKey(ordinal, peek.api_key, peek.api_version, peek.correlation_id, flags=flags)
+
+    def response(self, frame: RawFrame) -> FrameKey:
+        """See decoder.protocol.Pairer.response."""
+        lost, self._lost_responses = self._lost_responses, False
+        correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
+        self.last_answer = correlation_id if correlation_id is not None else self.last_answer
+        if correlation_id is not None and correlation_id in self._awaited:
+            self._pass_over_tokens()
+        head = self._outstanding[0] if self._outstanding else None
+        if head is not None and head.is_token:
+            self._pop()
+            return FrameKey(head.ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
+        if lost and len(self._awaited.get(correlation_id, ())) > 1:
+            self._is_ambiguous = True  # which of these requests lost its response?
+        flags = int(FrameFlags.CORRELATION_MISMATCH) if self._is_ambiguous and head is not None else 0
+        if head is not None and _answers(head, correlation_id):
+            self._pop()
+            return FrameKey(head.ordinal, head.api_key, head.api_version, correlation_id, flags=flags)
+        flags = int(FrameFlags.CORRELATION_MISMATCH) if head is not None else 0
+        request = self._find(correlation_id)
+        if request is not None:
+            return FrameKey(request.ordinal, request.api_key, request.api_version, correlation_id, flags=flags)
+        flags |= FrameFlags.ORPHAN_RESPONSE
+        return FrameKey(self._next_ordinal(), None, None, correlation_id, flags=flags)
+
+    def lost(self, direction: Direction) -> None:
+        """See decoder.protocol.Pairer.lost."""
+        self._has_lost = True
+        if direction == "request":
+            self._lost_requests = True
+        else:
+            self._lost_responses = True
+
+    def expect_requests(self) -> None:
+        """See decoder.protocol.Pairer.expect_requests."""
+        self._expects_requests = True
+
+    def unanswered(self) -> Sequence[int]:
+        """See decoder.protocol.Pairer.unanswered."""
+        waiting = [*self._passed_over.values(), *self._outstanding]
+        return [request.ordinal for request in waiting if not request.may_be_silent]
+
+    @property
+    def is_new(self) -> bool:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        return not self._client_ids and self.last_answer is None
+
+    @property
+    def is_one_sided(self) -> bool:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        return not self._expects_requests
+
+    def uses_client_id(self, client_id: bytes | None) -> bool | None:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        return _digest(client_id) in self._client_ids if self._client_ids else None
+
+    def may_be_next(self, correlation_id: int) -> bool:
+        """See decoder.kafka.stream.evidence.Evidence. Some clients number requests when they make, not send, them."""
+        return not self._is_ordered or self._follows(correlation_id)
+
+    def _follows(self, correlation_id: int) -> bool:
+        return self._last_id is None or _is_near(self._last_id, correlation_id)
+
+    def awaits(self, correlation_id: int) -> bool:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        return correlation_id in self._awaited
+
+    def may_have_missed(self, correlation_id: int) -> bool:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        if self._lost_requests and self._last_id is not None and _is_among(correlation_id, self._last_id + 1):
+            return True
+        return any(_is_among(correlation_id, first, count) for first, count in self._missed)
+
+    def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        return self._decodes(frame, "request", api_key, api_version) if self._decodes is not None else None
+
+    def reads_response(self, frame: bytes, correlation_id: int) -> bool | None:
+        """See decoder.kafka.stream.evidence.Evidence."""
+        if self._decodes is None:
+            return None
+        if correlation_id in self._awaited:
+            request = self._awaited[correlation_id][0]
+            if request.api_key is None or request.api_version is None:
+                return None
+            return self._decodes(frame, "response", request.api_key, request.api_version)
+        if self.is_one_sided:
+            return reads_as_telling(self._decodes, frame)
+        return any(self._decodes(frame, "response", *api) for api in self._apis)
+
+    @property
+    def exchanges(self) -> int:
+        """Ordinal of the next exchange."""
+        return self._exchanges
+
+    def in_good_order(self) -> list[Waiting] | None:
+        """The requests that wait, the oldest first, if no more is to be known to pair the next frames; else None."""
+        is_lost = self._lost_requests or self._lost_responses or self._is_ambiguous or not self._is_ordered
+        if self._tokens_follow or not self._seen_header or self._passed_over or is_lost:
+            return None
+        waiting = []
+        for request in self._outstanding:
+            if request.api_key is None or request.api_version is None or request.correlation_id is None:
+                return None
+            if request.may_be_silent:
+                return None
+            waiting.append(Waiting(request.ordinal, request.api_key, request.api_version, request.correlation_id))
+        return waiting
+
+    def go_on(self, waiting: Sequence[Waiting], exchanges: int, seen: Seen) -> None:
+        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        self._exchanges = exchanges
+        self._outstanding.clear()
+        self._awaited.clear()
+        for request in waiting:
+            self._wait(_Request(*request))
+        self._last_id, self.last_answer, self._is_ordered = seen[:3]
+        for api in sorted(seen.apis.difference(self._apis)):
+            self._use(*api)
+
+    def seen(self) -> Seen:
+        """What the frames so far have told."""
+        return Seen(self._last_id, self.last_answer, self._is_ordered, frozenset(self._apis))
+
+    def state(self) -> Mapping[str, Any]:
+        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are told."""
+        return {
+            "exchanges": self._exchanges,
+            "outstanding": _newest(self._outstanding),
+            "passed_over": _newest(self._passed_over.values()),
+            "tokens_follow": self._tokens_follow,
+            "seen_header": self._seen_header,
+            "last_ids": [self._last_id, self.last_answer],
+            "apis": [list(api) for api in self._apis],
+            "missed": [list(run) for run in self._missed],
+            "client_ids": sorted(self._client_ids),
+            "doubts": [getattr(self, name) for name in _DOUBTS],
+        }
+
+    def _resume(self, state: Mapping[str, Any]) -> None:
+        self._exchanges = int(state["exchanges"])
+        for request in state["outstanding"]:
+            self._wait(_Request(*request))
+        for passed in state["passed_over"]:
+            self._remember_passed(_Request(*passed))
+        self._tokens_follow, self._seen_header = bool(state["tokens_follow"]), bool(state["seen_header"])
+        self._last_id, self.last_answer = state["last_ids"]
+        for key, version in state["apis"]:
+            self._use(int(key), int(version))
+        self._missed.extend((int(first), int(count)) for first, count in state["missed"])
+        self._client_ids.update(map(str, state["client_ids"]))
+        for name, value in zip(_DOUBTS, state["doubts"], strict=True):
+            setattr(self, name, bool(value))
+
+    def _next_ordinal(self) -> int:
+        self._exchanges += 1
+        return self._exchanges - 1
+
+    def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
+        """What this request tells of the connection and of those that were lost before it."""
+        if not self._lost_requests:
+            self._is_ordered = self._is_ordered and self._follows(peek.correlation_id)
+        else:
+            self._lost_requests = False
+            if self._last_id is None:
+                self._missed.append((peek.correlation_id - MAX_MISSED_AT_END, MAX_MISSED_AT_END))
+            else:
+                count = (peek.correlation_id - self._last_id - 1) % (1 << 32)
+                self._missed.append((self._last_id + 1, min(count, MAX_MISSED_IDS)))
+                self._is_ambiguous = self._is_ambiguous or peek.correlation_id == self._last_id
+        self._last_id = peek.correlation_id
+        is_there = peek.client_end is not None and peek.client_end <= len(frame.data)
+        if is_there and len(self._client_ids) < MAX_CLIENT_IDS:
+            self._client_ids.add(_digest(peek.client_id))
+        if peek.known or peek.is_odd:
+            self._use(peek.api_key, peek.api_version)
+
+    def _use(self, api_key: int, api_version: int) -> None:
+        if len(self._apis) < MAX_APIS:
+            self._apis.setdefault((api_key, api_version))
+
+    def _wait(self, request: _Request) -> None:
+        self._outstanding.append(request)
+        self._awaited.setdefault(request.correlation_id, deque()).append(request)
+        if len(self._outstanding) > MAX_OUTSTANDING:
+            self._pop()
+            self.forgotten += 1
+
+    def _pop(self) -> _Request:
+        request = self._outstanding.popleft()
+        same_id = self._awaited[request.correlation_id]
+        same_id.popleft()
+        if not same_id:
+            del self._awaited[request.correlation_id]
+        return request
+
+    def _pass_over(self) -> None:
+        """The next in line will not be answered: a later one was."""
+        self._remember_passed(self._pop())
+
+    def _pass_over_tokens(self) -> None:
+        """Tokens next in line have no answer to come, since a request behind them was answered.
+
+        It was lost, or there is none: brokers do not answer the last token of GSSAPI.
+        """
+        while self._outstanding[0].is_token:
+            self._pop()
+
+    def _remember_passed(self, passed: _Request) -> None:
+        self._passed_over[passed.ordinal] = passed
+        self._passed_ids[passed.correlation_id] += 1
+        if len(self._passed_over) > MAX_OUTSTANDING:
+            _, forgotten = self._passed_over.popitem(last=False)
+            _less(self._passed_ids, forgotten.correlation_id)
+            self.forgotten += 1
+
+    def _is_token(self, frame: RawFrame, peek: RequestPeek | None) -> bool:
+        """Whether a frame without a Kafka header may be a SASL token.
+
+        Where the beginning of the connection, or what stood before this frame, was not captured, the handshake that
+        would tell may be missing: better a frame too many is taken for a credential than one too few.
+        """
+        if peek is not None and (peek.known if self._tokens_follow else peek.possible):
+            return False
+        if not (self._tokens_follow or not self._seen_header or frame.after_gap):
+            return False
+        return peek is None or not self._is_odd_request(frame, peek)
+
+    def _is_odd_request(self, frame: RawFrame, peek: RequestPeek) -> bool:
+        """Whether a request has an odd client id: that of requests before it, or its body leaves no doubt."""
+        if not peek.is_odd:
+            return False
+        if self.uses_client_id(peek.client_id):
+            return True
+        is_whole = len(frame.data) == frame.size and self._decodes is not None
+        return is_whole and bool(self.reads_request(frame.data, peek.api_key, peek.api_version))
+
+    def _find(self, correlation_id: int | None) -> _Request | None:
+        """The request with this id that is not the next in line; those before it are passed over."""
+        if correlation_id is None:
+            return None
+        if correlation_id in self._awaited:
+            while self._outstanding[0].correlation_id != correlation_id:
+                self._pass_over()
+            return self._pop()
+        if correlation_id in self._passed_ids:
+            for ordinal, request in self._passed_over.items():
+                if request.correlation_id == correlation_id:
+                    _less(self._passed_ids, correlation_id)
+                    return self._passed_over.pop(ordinal)
+        return None
+
+
+def _digest(client_id: bytes | None) -> str:
+    return hashlib.blake2b(client_id, digest_size=8).hexdigest() if client_id is not None else ""
+
+
+def _less(counter: Counter[int | None], key: int | None) -> None:
+    """One less of ``key``; none is no entry."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
+
+
+def _is_near(last: int, correlation_id: int) -> bool:
+    """Whether the request after that with the id ``last`` may have this one, if ids go up."""
+    return _is_among(correlation_id, last - MAX_STEP_BACK, MAX_STEP)
+
+
+def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_AT_END) -> bool:
+    """Whether an id is one of ``count`` from ``first`` on; ids wrap."""
+    return (correlation_id - first) % (1 << 32) < count
+
+
+def _newest(requests: Collection[_Request]) -> list[list[Any]]:
+    return [list(astuple(r)) for r in itertools.islice(requests, max(0, len(requests) - MAX_OUTSTANDING_KEPT), None)]
+
+
+def _answers(request: _Request, correlation_id: int | None) -> bool:
+    """Whether a response with this id answers the request that is next in line; None: the id was not captured."""
+    if correlation_id is None:
+        return False
+    if request.correlation_id == correlation_id:
+        return True
+    # Brokers before 0.9 answer the first version of FindCoordinator with correlation id 0.
+    return correlation_id == 0 and (request.api_key, request.api_version) == (_FIND_COORDINATOR, 0)
+
+
+def _acks(data: bytes, peek: RequestPeek) -> int | None:
+    """``acks`` of a Produce request: behind client id, header tags (v9+) and transactional id (v3+).
+
+    None if the frame does not reach that far.
+    """
+    if peek.client_end is None:
+        return None
+    at = peek.client_end
+    try:
+        if peek.api_version >= _FIRST_FLEXIBLE_PRODUCE:
+            count, at = _uvarint(data, at)
+            for _ in range(min(count, _MAX_HEADER_TAGS)):
+                _, at = _uvarint(data, at)
+                size, at = _uvarint(data, at)
+                at += size
+            length, at = _uvarint(data, at)
+            at += max(length - 1, 0)
+        elif peek.api_version >= _FIRST_TRANSACTIONAL_PRODUCE:
+            at += 2 + max(int(struct.unpack_from(">h", data, at)[0]), 0)
+        return int(struct.unpack_from(">h", data, at)[0])
+    except (struct.error, IndexError):
+        return None
+
+
+def _uvarint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    return value, at

@@ -1,0 +1,1 @@
+"""The same readers for many messages at once, compiled."""
