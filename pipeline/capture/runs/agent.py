@@ -174,6 +174,10 @@ class Agent:
             self._dropped[aside.interface] = aside.dropped
             self.stats.kernel_dropped = sum(self._dropped.values())
 
+    def hasten(self) -> None:
+        """Packets come as they are captured, and do not wait until they are read. Say so before the first."""
+        self._budgets.hasten()
+
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """Take the next packet."""
         self.stats.packets += 1

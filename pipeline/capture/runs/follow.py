@@ -72,11 +72,12 @@ def follow_ring(
         payload_policy,
         field_hash,
         idle_us=idle_us,
-        work=(work or WorkLimits()).when_live(),
+        work=work,
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,
     ) as run:
+        run.agent.hasten()
         patient = PatientStore(store, store_timeout_s)
         follower = _Follower(Ring(directory, on_problem), run, patient, agent_id, stop or Stop(), on_problem)
         follower.resume()

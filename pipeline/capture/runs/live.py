@@ -134,11 +134,12 @@ def capture_live(
         payload_policy,
         field_hash,
         idle_us=idle_us,
-        work=(work or WorkLimits()).when_live(),
+        work=work,
         publish_every_s=publish_every_s,
         store_timeout_s=store_timeout_s,
         on_progress=on_progress,
     )
+    run.agent.hasten()
     run.hurry()  # before the first packet, since it takes a while
     drops = Drops(agent_id, tap.interface, _now_us())
     with run, _started(command) as program:

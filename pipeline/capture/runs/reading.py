@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from pipeline.capture.tcp.tracker import IDLE_US
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Files of this size, all pieces of a capture together, are read by the block."""
+
+LIVE_S = 60.0
+"""Standard input whose first packet is younger is a capture under way: what is not read soon is lost to the one who
+captures."""
 
 STOP_AFTER_S = 1.0
 """How long standard input is read on once a stop was asked for: whoever writes into the pipe was asked, too."""
@@ -56,7 +61,8 @@ def read_capture(
     precedes the place where it is cut off. To be decrypted every file stands alone, because tshark reads it beside us.
 
     Args:
-        paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`.
+        paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`. Standard input whose
+            first packet is younger than LIVE_S is read as ``capture live`` reads (see WorkLimits.when_live).
         landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
         agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
             see :func:`frames_of`.
@@ -170,6 +176,8 @@ def _read_standard_input(
     with run:
         try:
             for packet in read_packets(STDIN, on_wait, run.agent.note):
+                if not run.stats.packets and time.time() - packet.ts_us / 1e6 < LIVE_S:
+                    run.agent.hasten()
                 run.take(packet)
         except DamagedCaptureError as error:
             if not (allow_truncated or stop.asked()):

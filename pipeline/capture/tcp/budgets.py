@@ -111,13 +111,14 @@ class WorkLimits(BaseModel):
         description="What it gets back for a request with its response, at most twice what reading the response took: "
         "whoever answers works as well. A hello with its reply takes 400, a small command 150. Were it more, or "
         "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values. "
-        "Where packets do not wait (capture live, --follow) it gets nothing",
+        "Where packets do not wait (capture live, --follow, standard input of now) it gets nothing",
     )
     live_known_units: int = Field(
         default=20_000_000,
         ge=1,
         description="What answered connections may cause at once, each and all together, where packets do not wait "
-        "(capture live, --follow): while the agent reads what one of them asks for, packets of the others are dropped",
+        "(capture live, --follow, standard input of now): while the agent reads what one of them asks for, packets of "
+        "the others are dropped",
     )
     live_known_units_per_second: int = Field(
         default=400_000,
@@ -184,6 +185,11 @@ class Budgets:
         self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
         self.has_skipped = False
+
+    def hasten(self) -> None:
+        """Packets do not wait: keep to the limits of :meth:`WorkLimits.when_live`. Before the first packet."""
+        self._allowed = self._allowed.when_live()
+        self._known = _pool(self._allowed.all_known_units)
 
     @property
     def is_dry(self) -> bool:

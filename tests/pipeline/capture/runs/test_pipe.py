@@ -54,6 +54,23 @@ def test_frames_land_while_the_pipe_is_open(tmp_path):
     assert 0 < before < len(original(SMALL)) == len(landed(landing))
 
 
+@pytest.mark.parametrize(("seconds_ago", "is_cut"), [(5, True), (3600, False)])
+def test_what_is_captured_now_is_read_in_a_hurry_and_what_was_captured_before_is_not(
+    tmp_path, monkeypatch, seconds_ago, is_cut
+):
+    monkeypatch.setenv("WIRELAKE_WORK__LIVE_KNOWN_UNITS", "2000")
+    monkeypatch.setenv("WIRELAKE_WORK__LIVE_KNOWN_UNITS_PER_SECOND", "0")
+    flow = Flow(ts=int((time.time() - seconds_ago) * 1e6)).open()
+    for number in range(300):
+        flow.send(0, request(number)).send(1, response(number))
+    process = reading(tmp_path)
+    write(process, pcap(flow.close().packets))
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert ("work_refused" in json.loads(out)["notices"]) is is_cut
+    assert (len(landed(tmp_path)) < 600) is is_cut
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_an_open_pipe_in_good_order(tmp_path, number):
     content, landing = SMALL.read_bytes(), tmp_path / "landing"
