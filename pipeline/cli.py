@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import signal
 import sys
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -25,8 +27,20 @@ app = typer.Typer(
 )
 
 
+def _tell_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version  # noqa: PLC0415 - read when asked for
+
+        typer.echo(f"wirelake {version('wirelake')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def _group() -> None:
+def _group(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Tell the version, and end.")
+    ] = False,
+) -> None:
     """What all commands begin with: nothing."""
 
 

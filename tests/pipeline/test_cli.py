@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 HEALTHY = Path(__file__).parents[1] / "captures" / "healthy.pcap"
+
+
+def test_the_version_is_told():
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", "--version"], capture_output=True, text=True, check=False
+    )
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert (done.returncode, done.stdout) == (0, f"wirelake {version('wirelake')}, Python {python}\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
