@@ -1,4 +1,4 @@
-"""How does ``messages.json`` come about? From the message schemas inside Kafka's own jars, newest and oldest merged.
+"""How do ``messages.json`` and ``releases.json`` come about? From the message schemas inside Kafka's own jars.
 
 Kafka 4.x dropped old protocol versions (KIP-896), 3.9 does not know the newest: for each api key and kind the table
 holds the newest definition for the versions that it knows, and the older one for the versions that only it knows.
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,11 @@ from decoder.kafka.schema.table import layout
 SOURCES = ("4.4.0", "3.9.2")
 """Kafka releases, newest first; the first that knows a version defines it."""
 
+RELEASES = ("3.9.2", "4.0.0", "4.0.1", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
+"""Whose brokers' versions are told apart, oldest first."""
+
 TARGET = Path(__file__).with_name("messages.json")
+RELEASES_TARGET = Path(__file__).with_name("releases.json")
 _JARS = ("kafka-clients", "kafka-group-coordinator", "kafka-transaction-coordinator")
 """The coordinators' jars hold the record schemas of __consumer_offsets and __transaction_state; newest release only."""
 _UNBOUNDED = 32767
@@ -122,36 +127,44 @@ def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     )
 
 
+def _schemas_in(artifact: str, version: str) -> Iterator[dict[str, Any]]:
+    """The schema files in a jar of the local Maven repository or Maven Central."""
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ["mvn", "-q", "-B", "-Dstyle.color=never", f"{plugin}:copy", f"-DoutputDirectory={folder}",
+             f"-Dartifact=org.apache.kafka:{artifact}:{version}"],
+            check=True,
+        )  # fmt: skip
+        with zipfile.ZipFile(Path(folder) / f"{artifact}-{version}.jar") as jar:
+            for name in sorted(jar.namelist()):
+                if name.startswith("common/message/") and name.endswith(".json"):
+                    yield read_schema(jar.read(name).decode())
+
+
 def fetch_schemas(version: str) -> list[dict[str, Any]]:
-    """All messages of one Kafka release, from its jars in the local Maven repository or Maven Central.
+    """All messages of one Kafka release, from its jars.
 
     Raises:
         subprocess.CalledProcessError: Maven could not get a jar.
     """
-    messages = []
-    with tempfile.TemporaryDirectory() as folder:
-        for artifact in _JARS if version == SOURCES[0] else _JARS[:1]:
-            coordinates = f"org.apache.kafka:{artifact}:{version}"
-            plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-            subprocess.run(
-                [
-                    "mvn",
-                    "-q",
-                    "-B",
-                    "-Dstyle.color=never",
-                    f"{plugin}:copy",
-                    f"-Dartifact={coordinates}",
-                    f"-DoutputDirectory={folder}",
-                ],
-                check=True,
-            )
-            with zipfile.ZipFile(Path(folder) / f"{artifact}-{version}.jar") as jar:
-                for name in sorted(jar.namelist()):
-                    if name.startswith("common/message/") and name.endswith(".json"):
-                        schema = read_schema(jar.read(name).decode())
-                        if schema.get("type") in _KEPT_TYPES and schema.get("validVersions", "none") != "none":
-                            messages.append(compact_message(schema))
-    return messages
+    return [
+        compact_message(schema)
+        for artifact in (_JARS if version == SOURCES[0] else _JARS[:1])
+        for schema in _schemas_in(artifact, version)
+        if schema.get("type") in _KEPT_TYPES and schema.get("validVersions", "none") != "none"
+    ]
+
+
+def fetch_requests(version: str) -> dict[str, tuple[int, int]]:
+    """Api key (as text) to the inclusive range of request versions that brokers of one Kafka release answer.
+
+    Raises:
+        subprocess.CalledProcessError: Maven could not get the jar.
+    """
+    requests = [schema for schema in _schemas_in(_JARS[0], version) if schema.get("type") == "request"]
+    ranges = {schema["apiKey"]: version_range(schema["validVersions"]) for schema in requests}
+    return {str(key): (low, high) for key, (low, high) in sorted(ranges.items()) if low <= high}
 
 
 def differences(releases: list[list[dict[str, Any]]]) -> list[str]:
@@ -169,7 +182,7 @@ def differences(releases: list[list[dict[str, Any]]]) -> list[str]:
 
 
 def main() -> int:
-    """Write ``messages.json`` and say what it holds."""
+    """Write ``messages.json`` and ``releases.json``, and say what they hold."""
     releases = [fetch_schemas(version) for version in SOURCES]
     messages = merge(releases)
     lines = [json.dumps({"source": "Apache Kafka", "sources": list(SOURCES)})]
@@ -183,6 +196,9 @@ def main() -> int:
         f"{TARGET.name}: {len(keys)} api keys, {combinations} kinds x versions, {TARGET.stat().st_size:,} bytes, "
         f"from Kafka {' and '.join(SOURCES)}\n"
     )
+    of_releases = [json.dumps({"release": version, "requests": fetch_requests(version)}) for version in RELEASES]
+    RELEASES_TARGET.write_text("[\n" + ",\n".join(of_releases) + "\n]\n")
+    sys.stdout.write(f"{RELEASES_TARGET.name}: what brokers of {', '.join(RELEASES)} answer\n")
     for difference in differences(releases):
         sys.stdout.write(f"releases differ (the newest is used): {difference}\n")
     return 0

@@ -107,17 +107,6 @@ def api_versions() -> dict[int, Range]:
     return dict(sorted(ranges.items()))
 
 
-@lru_cache(maxsize=1)
-def removed_versions() -> dict[int, tuple[Range, ...]]:
-    """Api key to the inclusive ranges of request versions that the newest Kafka release refuses (KIP-896)."""
-    newest = _sources()[0]
-    removed: dict[int, tuple[Range, ...]] = {}
-    for m in messages():
-        if m.kind == "request" and m.api_key is not None and m.release != newest:
-            removed[m.api_key] = (*removed.get(m.api_key, ()), m.versions)
-    return removed
-
-
 def layout(definition: dict[str, Any], version: int) -> StructLayout:
     """The layout of a message in one version."""
     return _struct(definition["fields"], version, within(version, definition["flexible"]))

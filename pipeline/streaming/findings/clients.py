@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
+from decoder.kafka.schema.releases import first_version, is_removed
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.counted import clients, finding, last_of_each, names, when
 from pipeline.streaming.findings.episodes import Episode
@@ -16,8 +17,6 @@ from pipeline.streaming.findings.symptoms import (
     CLOSED,
     JOINED_AT,
     TOPIC_CHANGED,
-    first_version_in_kafka_4,
-    is_removed,
 )
 from pipeline.streaming.findings.traffic import Traffic, fetches_during
 from pipeline.streaming.silver.facts import Facts
@@ -165,9 +164,9 @@ def _unsupported_version(
 def _incompatible(
     traffic: Sequence[Traffic], newest: Mapping[str, Mapping[int, int]], sources: Sources, settings: FindingSettings
 ) -> Iterator[Finding]:
-    """Clients that use versions which Kafka 4.0 dropped, although the broker would take newer ones, or unasked."""
+    """Clients that use versions which Kafka 4 dropped, although the broker would take newer ones, or unasked."""
     advice = (
-        "Update this client's library before the brokers go to Kafka 4.0: kafka-clients 2.1 or later, librdkafka 1.0 "
+        "Update this client's library before the brokers go to Kafka 4: kafka-clients 2.1 or later, librdkafka 1.0 "
         "or later, other libraries of 2019 or later."
     )
     asks = {(t.server, t.client_id, t.client_ip) for t in traffic if t.api_key == API_VERSIONS}
@@ -175,7 +174,7 @@ def _incompatible(
     for t in traffic:
         if not is_removed(t.api_key, t.api_version):
             continue
-        has_newer = newest.get(t.cluster, {}).get(t.api_key, 0) >= first_version_in_kafka_4(t.api_key)
+        has_newer = newest.get(t.cluster, {}).get(t.api_key, 0) >= first_version(t.api_key)
         if has_newer or (t.server, t.client_id, t.client_ip) not in asks:
             old[t.cluster, t.client_id or "?"].append(t)
     for (cluster, client_id), uses in sorted(old.items()):
@@ -184,7 +183,7 @@ def _incompatible(
         times = sum(t.times for t in uses)
         hosts = sorted({t.client_ip for t in uses})
         summary = (
-            f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which Kafka 4.0 no longer knows "
+            f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which Kafka 4 no longer answers "
             f"(KIP-896): {times} requests from {clock(first_us)} to {clock(last_us)} UTC."
         )
         yield Finding(

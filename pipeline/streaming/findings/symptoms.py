@@ -11,6 +11,7 @@ from typing import Any
 
 from decoder.kafka.errors import error_name
 from decoder.kafka.facts.offsets import At, fetch_responses, produce_requests, produce_responses
+from decoder.kafka.schema.releases import refused_by
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP, SASL_HANDSHAKE, API_VERSIONS = 11, 12, 14, 17, 18
@@ -129,25 +130,8 @@ def _versions(x: Exchange, _: int) -> Iterator[Symptom]:
 
 
 def _is_foreign(x: Exchange) -> bool:
-    """Whether brokers close the connection on such a request: no release knows it, or Kafka 4.0 dropped it."""
-    return x.request_status in ("unknown_version", "unknown_api") or is_removed(x.api_key, x.api_version)
-
-
-_FIRST_VERSION_IN_KAFKA_4 = {
-    0: 3, 1: 4, 2: 1, 8: 2, 9: 1, 11: 2, 19: 2, 20: 1, 23: 2, 29: 1, 30: 1, 31: 1, 32: 1, 34: 1, 35: 1, 38: 1, 39: 1,
-    40: 1, 41: 1,
-}  # fmt: skip
-"""By api key, where Kafka 4.0 begins later than version 0 (KIP-896)."""
-
-
-def first_version_in_kafka_4(api_key: int) -> int:
-    """The oldest version of an api that Kafka 4.0 still answers (KIP-896)."""
-    return _FIRST_VERSION_IN_KAFKA_4.get(api_key, 0)
-
-
-def is_removed(api_key: int, api_version: int | None) -> bool:
-    """Whether Kafka 4.0 no longer knows this version (KIP-896)."""
-    return api_version is not None and api_version < first_version_in_kafka_4(api_key)
+    """Whether brokers close the connection on such a request: no release knows it, or one has dropped it."""
+    return x.request_status in ("unknown_version", "unknown_api") or bool(refused_by(x.api_key, x.api_version))
 
 
 def _fenced(x: Exchange) -> Iterator[Symptom]:

@@ -15,7 +15,8 @@ from functools import reduce
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.schema.table import api_names, removed_versions, within
+from decoder.kafka.schema.releases import is_removed
+from decoder.kafka.schema.table import api_names
 from pipeline.streaming.silver.facts import Facts
 from pipeline.streaming.silver.groups import host_of
 from pipeline.streaming.silver.offset_events import address
@@ -43,10 +44,8 @@ class Client:
 
     def removed(self) -> list[tuple[str, int]]:
         """The request versions among them that the newest Kafka refuses."""
-        gone = {api_names()[key]: ranges for key, ranges in removed_versions().items()}
-        return sorted(
-            (api, version) for api, version in self.versions if any(within(version, r) for r in gone.get(api, ()))
-        )
+        keys = {name: key for key, name in api_names().items()}
+        return sorted((api, version) for api, version in self.versions if is_removed(keys.get(api, -1), version))
 
     def oldest(self) -> list[tuple[str, int]]:
         """The lowest version of each api."""

@@ -5,7 +5,6 @@ from collections import defaultdict
 import pytest
 
 from decoder.kafka.schema import table
-from decoder.kafka.schema.build import SOURCES
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_names, api_versions, layout, messages
 
 
@@ -122,14 +121,3 @@ class TestLayouts:
     )
     def test_defaults_are_those_of_the_schema(self, kind, key, version, path, default):
         assert field(layout(definition(kind, key, version), version), *path).default == default
-
-
-def test_versions_that_the_newest_release_removed_are_those_that_only_an_older_one_defines():
-    removed = table.removed_versions()
-    newest = {m.api_key: m.versions for m in table.messages() if m.kind == "request" and m.release == SOURCES[0]}
-    for api_key, (low, high) in table.api_versions().items():
-        gone = {v for first, last in removed.get(api_key, ()) for v in range(first, last + 1)}
-        kept = set(range(newest[api_key][0], newest[api_key][1] + 1)) if api_key in newest else set()
-        assert gone | kept == set(range(low, high + 1))
-        assert not gone & kept
-    assert removed[0] == ((0, 2),)  # Produce: KIP-896

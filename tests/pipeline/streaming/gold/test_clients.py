@@ -13,7 +13,8 @@ from pipeline.streaming.gold.clients import Client
         ({("Produce", 3), ("Fetch", 4), ("Metadata", 0), ("ApiVersions", 3)}, []),
         ({("Produce", 2), ("Produce", 9)}, [("Produce", 2)]),
         ({("Fetch", 3), ("ListOffsets", 0)}, [("Fetch", 3), ("ListOffsets", 0)]),
-        ({("LeaderAndIsr", 7)}, [("LeaderAndIsr", 7)]),  # an api that is gone as a whole
+        ({("LeaderAndIsr", 7)}, []),  # gone as a whole, but only controllers send it, which are upgraded themselves
+        ({("JoinGroup", 0)}, []),  # 4.0.0 alone refuses it
         ({("Fetch", 99)}, []),  # not old, but not known
         (set(), []),
     ],
