@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.file_access import current_umask
 
-_SOURCES = Path(__file__).parents[2]
+_SOURCES = Path(__file__).parents[3]
 _QUIET_LOG = _SOURCES / "conf" / "log4j2.properties"
 
 _FIXED = {

@@ -18,7 +18,7 @@ _TEXTS = [
     *sorted((ROOT / "pipeline").rglob("*.py")),
     *sorted((ROOT / "pipeline").rglob("*.sql")),
 ]
-_TABLE = re.compile(r"\b(?:bronze|silver|gold|ops)\.[a-z][a-z_]*\b(?!\()")
+_TABLE = re.compile(r"(?<!streaming\.)\b(?:bronze|silver|gold|ops)\.[a-z][a-z_]*\b(?!\()")
 _QUERY = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r'wirelake sql "([^"]+)"')
 

@@ -21,7 +21,7 @@ from tests.hostile.invariants import nodes
 
 CODEC = Codec()
 JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, ENVELOPE, METADATA, CREATE_TOPICS = 11, 14, 15, 58, 3, 19
-CAPTURES = Path(__file__).parents[2] / "captures"
+CAPTURES = Path(__file__).parents[3] / "captures"
 
 
 SUBSCRIBED = consumer_protocol(SUBSCRIPTION, 0, {"topics": ["orders"], "userData": None})

@@ -12,7 +12,7 @@ from decoder.kafka.redaction.secrets import REVIEWED, Fate, fate_of, fates, fiel
 from decoder.kafka.schema import table
 from tests.decoder.kafka.credentials import credentials
 
-PRIVACY = Path(__file__).parents[3] / "docs" / "privacy.md"
+PRIVACY = Path(__file__).parents[4] / "docs" / "privacy.md"
 FIRST_LINE = "| api | message | field | what becomes of it | why |"
 
 
