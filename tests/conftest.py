@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline.setup.java import SHORT_LIVED_JVM
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.requirements import ROOT
+from tests.paths import ROOT
 from tests.wheel import WheelError, build_wheel, copy_tests, demand_installed, run_python, run_uv
 
 QUICK = ("tests/decoder", "tests/pipeline/capture", "tests/pipeline/commands", "tests/pipeline/dashboard")

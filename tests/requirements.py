@@ -14,8 +14,8 @@ import pytest
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
 from tests.brokers.ferretdb import go_command
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 AIRFLOW_BIN = ROOT / ".venv-airflow" / "bin"
 
 

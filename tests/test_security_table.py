@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 
 def test_each_row_names_tests_that_exist() -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 _NO_CODE = ("tests", "benchmarks", "docs", "conf", "README.md", "Makefile", "pyproject.toml", "requirements.lock")
 """What tests read beside the packages themselves, which must come from the wheel."""

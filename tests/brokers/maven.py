@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.brokers.cache import CACHE, ROOT, only_one_makes
+from tests.brokers.cache import CACHE, only_one_makes
+from tests.paths import ROOT
 
 
 class MavenError(RuntimeError):

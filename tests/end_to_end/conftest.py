@@ -15,7 +15,8 @@ import pytest
 
 from pipeline.dashboard.sql import query
 from pipeline.setup.java import SHORT_LIVED_JVM
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 CAPTURES = ROOT / "tests" / "captures"
 SAMPLES = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")

@@ -24,7 +24,8 @@ from pipeline.tables import (
     Table,
 )
 from tests.end_to_end.conftest import rows
-from tests.requirements import AIRFLOW_BIN, ROOT, require_airflow, require_java
+from tests.paths import ROOT
+from tests.requirements import AIRFLOW_BIN, require_airflow, require_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 

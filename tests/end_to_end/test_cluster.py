@@ -28,7 +28,8 @@ from pipeline.setup.jars import DELTA_JARS
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.tables import FRAMES, TABLES, Table
 from tests.end_to_end.conftest import Demo
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.proof]
 

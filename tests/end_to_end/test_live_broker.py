@@ -18,7 +18,8 @@ from pipeline.tables import TABLES
 from tests.captures.record import record
 from tests.end_to_end.conftest import rows, timeline_of, wirelake
 from tests.end_to_end.truth import compare_commits, compare_produced
-from tests.requirements import ROOT, require_java, require_maven, require_tcpdump, require_tshark
+from tests.paths import ROOT
+from tests.requirements import require_java, require_maven, require_tcpdump, require_tshark
 from tests.scenarios import rejected_commit
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

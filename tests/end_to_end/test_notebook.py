@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 NOTEBOOK = ROOT / "notebooks" / "tour.ipynb"
 

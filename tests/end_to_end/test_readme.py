@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import CAPTURES
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 README = (ROOT / "README.md").read_text()
 

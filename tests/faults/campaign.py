@@ -32,8 +32,8 @@ from benchmarks.landed import another, rows_of
 from pipeline.capture.runs.reading import read_capture
 from pipeline.tables import FRAMES, LANDING_FILES, STREAM_PROGRESS
 from tests.faults.victim import ANY_MOMENT, KILLED, POINTS, WORKER
+from tests.paths import ROOT
 from tests.pipeline.lakes import DATA, rows
-from tests.requirements import ROOT
 
 SAMPLES = ("stuck_commit", "stalled_lso", "healthy")
 WORKERS_A_RUN = 4

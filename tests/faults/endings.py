@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.tables import FINDINGS
+from tests.paths import ROOT
 from tests.pipeline.rows import row, write
-from tests.requirements import ROOT
 
 _CAPTURE = str(ROOT / "tests" / "captures" / "version_negotiation.pcap")
 _MANY = "SELECT finding_id, n FROM gold.findings, generate_series(1, 100000) AS s(n)"

@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.capture.landing import files as landing_files
 from pipeline.capture.runs.reading import read_capture
+from tests.paths import ROOT
 from tests.pipeline.dashboard.conftest import hand_made_lake
-from tests.requirements import ROOT
 
 __all__ = ["hand_made_lake"]
 

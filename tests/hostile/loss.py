@@ -15,7 +15,6 @@ import argparse
 import multiprocessing
 from collections import defaultdict
 from functools import cache, partial
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
@@ -26,9 +25,9 @@ from tests.captures.mongodb.record import ALL
 from tests.hostile.harm import HARMS, harm
 from tests.hostile.judge import Truth, Verdict, judge
 from tests.hostile.nested import nested
+from tests.paths import CAPTURES
 
-HERE = Path(__file__).parents[1] / "captures"
-RECORDED = sorted(HERE.glob("*.pcap"))
+RECORDED = sorted(CAPTURES.glob("*.pcap"))
 NESTED = "nested"
 CAPTURES = [*(path.stem for path in RECORDED), NESTED]
 MONGODB = "mongodb"
@@ -44,7 +43,7 @@ def truth(name: str) -> Truth:
     """A capture by its name."""
     if name == NESTED:
         return Truth(nested(RECORDED[0]))
-    return Truth(list(read_packets(str(HERE / f"{name}.pcap"))))
+    return Truth(list(read_packets(str(CAPTURES / f"{name}.pcap"))))
 
 
 def run(seed: int, protocol: str = "kafka") -> tuple[int, str, str, Verdict]:

@@ -19,9 +19,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from tests.brokers.cache import CACHE, ROOT
+from tests.brokers.cache import CACHE
 from tests.hostile.blocks import BLOCK
 from tests.hostile.portion import CRASH, DIFFERENCE, LEAK, Portion
+from tests.paths import ROOT
 
 STUCK_S = 300
 """Without a block finished in this time a portion is taken to be in an endless loop."""

@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
@@ -15,8 +14,8 @@ from decoder.model import Direction, FrameFlags, PayloadPolicy
 from pipeline.capture.runs.agent import frames_of
 from tests.decoder.kafka.batches import TRANSACTIONAL, batch, message, record, wrapper
 from tests.decoder.kafka.encode import find_layout, frame
+from tests.paths import CAPTURES
 
-CAPTURES = Path(__file__).parents[1] / "captures"
 RECORDS = [
     batch([record(b"key", b"value")], base_offset=7, producer=(4711, 3, 0), attributes=TRANSACTIONAL),
     message(b"key", b"value", offset=3) + wrapper([message(None, b"v")]),

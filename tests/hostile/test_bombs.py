@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 MIB = 1024 * 1024
 ALLOWED = 256 * MIB
 """Above what the process takes before: the 64 MiB of a batch twice while they are joined, and a window of zstd."""

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.page import HEALTH, STREAM, ask, handshake
+from tests.paths import ROOT
 from tests.pipeline.dashboard.web.served import Served, serve
-from tests.requirements import ROOT, require_streamlit
+from tests.requirements import require_streamlit
 
 PORT = "PORT"
 """Stands for the port of the page in a row."""

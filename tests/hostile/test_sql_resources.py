@@ -17,10 +17,10 @@ from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.errors import UserError
 from pipeline.settings import SqlSettings
 from pipeline.tables import FINDINGS
+from tests.paths import ROOT
 from tests.pipeline.rows import row, write
 
 LIMITS = SqlSettings(memory_mb=64, temp_mb=64, threads=2)
-ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 
 _TOO_MUCH = (

@@ -6,14 +6,14 @@ The version columns are facts of the schema table, the counts are what the compa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.schema import table
 from tests.oracle import test_differential, test_embedded
 from tests.oracle.oracle import RELEASES, SEEDS
+from tests.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
+PAGE = ROOT / "docs" / "coverage.md"
 
 _HEAD = """# What Wirelake decodes
 

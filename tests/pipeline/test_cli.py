@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-HEALTHY = Path(__file__).parents[1] / "captures" / "healthy.pcap"
+from tests.paths import CAPTURES
+
+HEALTHY = CAPTURES / "healthy.pcap"
 
 
 def test_the_version_is_told():

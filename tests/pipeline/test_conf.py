@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 from pipeline.streaming.spark import session
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def test_spark_defaults_are_those_of_the_session() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.settings import FindingSettings, Settings, SqlSettings, StreamSettings, load_settings
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture

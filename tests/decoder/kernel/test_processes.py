@@ -14,7 +14,7 @@ from decoder.kafka.kernel import bodies as kernel
 from tests.decoder.kafka.kernel.asked import differences, read
 from tests.decoder.kafka.kernel.test_bodies import asked
 from tests.hostile.samples import recorded
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 ARE_BOUNDS_CHECKED = """
 import numpy as np

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from decoder.model import Frame
 from pipeline.capture.runs.agent import frames_of
+from tests.paths import ROOT
 from tests.pipeline.capture.wire import prefixed
-from tests.requirements import ROOT
 
 
 def wirelake(*arguments: object, stdin: int | None = None) -> subprocess.Popen[str]:

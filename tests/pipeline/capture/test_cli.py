@@ -14,10 +14,9 @@ from pipeline.capture.cli import capture_app
 from pipeline.errors import UserError
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
+from tests.paths import CAPTURES
 from tests.pipeline.capture.landing.test_landing import capture, everything
 from tests.pipeline.capture.wire import Flow, prefixed
-
-CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 def run(*arguments: object, stdin: bytes | None = None):

@@ -21,10 +21,10 @@ from tests.decoder.kafka.batches import batch, damaged, record
 from tests.decoder.kafka.encode import request
 from tests.decoder.kafka.landed import landed
 from tests.decoder.mongodb.build import command, reply
+from tests.paths import CAPTURES
 from tests.pipeline.capture import wire
 from tests.pipeline.capture.wire import Flow
 
-CAPTURES = Path(__file__).parents[2] / "captures"
 OLD = str(CAPTURES / "old_format.pcap")
 MONGODB = str(CAPTURES / "mongodb" / "plain.pcap")
 app = typer.Typer()

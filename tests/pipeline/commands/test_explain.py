@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,7 @@ from tests.decoder.kafka.encode import request, response
 from tests.decoder.mongodb.build import command, compressed, sequence
 from tests.decoder.test_advice import metadata
 from tests.decoder.test_paste import DUMPS
-
-CAPTURES = Path(__file__).parents[2] / "captures"
+from tests.paths import CAPTURES
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.dashboard.sql import query
 from pipeline.tables import TABLES
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 _TEXTS = [
     ROOT / "README.md",

@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from pipeline.settings import load_settings
 from pipeline.setup import archive
 from pipeline.setup.jars import DELTA_JARS
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 
 def test_the_environment_is_what_runs_a_job_and_nothing_else() -> None:

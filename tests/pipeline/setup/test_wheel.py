@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.pythons import find_python, supported
-from tests.requirements import ROOT
 from tests.wheel import build_wheel, demand_installed, run_python, run_uv
 
 _DATA = """

@@ -6,7 +6,6 @@ import base64
 import json
 import random
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +17,10 @@ from decoder.kafka.schema import table
 from pipeline.commands.messages import decoded_messages
 from tests.decoder.kafka.encode import consumer_protocol, request, response
 from tests.hostile.invariants import nodes
+from tests.paths import CAPTURES
 
 CODEC = Codec()
 JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, ENVELOPE, METADATA, CREATE_TOPICS = 11, 14, 15, 58, 3, 19
-CAPTURES = Path(__file__).parents[3] / "captures"
 
 
 SUBSCRIBED = consumer_protocol(SUBSCRIPTION, 0, {"topics": ["orders"], "userData": None})

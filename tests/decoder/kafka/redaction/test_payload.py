@@ -20,7 +20,7 @@ from tests.decoder.kafka.compressed import CODECS
 from tests.decoder.kafka.encode import request, response
 from tests.decoder.kafka.kernel.asked import Asked, differences, read
 from tests.decoder.kafka.landed import decode, landed
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 PRODUCE, FETCH = 0, 1
 HASH = FieldHash(b"the key of this deployment")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ from decoder.kafka.codec.quick_look import is_clean
 from decoder.kafka.redaction.secrets import REVIEWED, Fate, fate_of, fates, fields_of, review_of, smells
 from decoder.kafka.schema import table
 from tests.decoder.kafka.credentials import credentials
+from tests.paths import ROOT
 
-PRIVACY = Path(__file__).parents[4] / "docs" / "privacy.md"
+PRIVACY = ROOT / "docs" / "privacy.md"
 FIRST_LINE = "| api | message | field | what becomes of it | why |"
 
 

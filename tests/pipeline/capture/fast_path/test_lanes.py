@@ -24,9 +24,9 @@ from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
+from tests.paths import CAPTURES
 from tests.pipeline.capture.wire import Flow, request, response
 
-CAPTURES = Path(__file__).parents[3] / "captures"
 SAMPLES = sorted(path.stem for path in CAPTURES.glob("*.pcap"))
 POLICIES: tuple[PayloadPolicy, ...] = ("lengths", "full", "hash", "none")
 HASH = FieldHash(bytes(range(32)))

@@ -27,9 +27,9 @@ from pipeline.capture.stats import CaptureStats
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.test_protocol import OTHERS
+from tests.paths import CAPTURES
 from tests.pipeline.capture.wire import LINKS, Flow, pcap, pcapng, prefixed, produce, request, response
 
-CAPTURES = Path(__file__).parents[3] / "captures"
 RECORDED = sorted(CAPTURES.glob("*.pcap"))
 SMALL = CAPTURES / "version_negotiation.pcap"
 LARGE = CAPTURES / "stuck_commit.pcap"

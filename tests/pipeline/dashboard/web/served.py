@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 _PATIENCE_SECONDS = 120
 

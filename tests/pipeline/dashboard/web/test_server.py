@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from pipeline.commands.dashboard import dashboard
 from pipeline.errors import UserError
+from tests.paths import ROOT
 from tests.pipeline.dashboard.web.served import Served, free_port, serve
-from tests.requirements import ROOT, require_streamlit
+from tests.requirements import require_streamlit
 
 app = typer.Typer()
 app.command()(dashboard)

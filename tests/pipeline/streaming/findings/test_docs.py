@@ -7,7 +7,7 @@ import yaml
 
 from pipeline.settings import FindingSettings
 from pipeline.streaming.findings.runner import RULES
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md")}
 _EVERYWHERE = {"max_evidence", "episode_pause_seconds", "still_open_seconds", "lookback"}

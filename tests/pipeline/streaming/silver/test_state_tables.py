@@ -18,7 +18,7 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
 from pipeline.tables import TABLES
-from tests.requirements import ROOT
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.spark
 

@@ -18,7 +18,8 @@ from pipeline.arrow import arrow_schema
 from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, decode_rows
 from pipeline.tables import LANDING_COLUMNS
 from tests.hostile.samples import made, recorded
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.streaming.spark.session import _environment, _settings
-from tests.requirements import ROOT, require_java
+from tests.paths import ROOT
+from tests.requirements import require_java
 
 CHECKOUT = "spark.executorEnv.PYTHONPATH"
 HOST = "spark.driver.host"

@@ -26,9 +26,9 @@ from pipeline.tables import (
     TRANSACTIONS,
     Table,
 )
+from tests.paths import ROOT
 from tests.pipeline.lakes import rows, versions
 from tests.pipeline.rows import T0, row
-from tests.requirements import ROOT
 
 pytestmark = pytest.mark.spark
 

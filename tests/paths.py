@@ -1,0 +1,8 @@
+"""Where does what tests read lie? Counted once from here, so that a test may move to another folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CAPTURES = ROOT / "tests" / "captures"
