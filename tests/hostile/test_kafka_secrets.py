@@ -1,5 +1,4 @@
-"""What lands of every field of every Kafka message? What the table of decoder.kafka.redaction.secrets says, and nothing
-else."""
+"""What lands of every field of every Kafka message? What decoder.kafka.redaction.secrets says, and nothing else."""
 
 from __future__ import annotations
 

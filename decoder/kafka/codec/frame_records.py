@@ -25,8 +25,7 @@ class PartitionRecords:
         topic_id: Kafka's base64url form; None before.
         start, end: the field in the frame, end exclusive: what ``read_records`` and ``read_columns`` take.
         records, problems: see :class:`~decoder.kafka.records.iteration.RecordsResult`. A batch whose records the
-        payload
-            policy overwrote is a problem ``payload_removed``.
+            payload policy overwrote is a problem ``payload_removed``.
     """
 
     topic: str | None

@@ -89,9 +89,8 @@ class Tables(NamedTuple):
 
     Attributes:
         code: instructions, see decoder.kafka.codec.program.
-        names, name_at: texts (see decoder.kernel.text.end_to_end) of all names with quotes and colon, then the same
-        again with
-            ``SizeInBytes`` behind them.
+        names, name_at: texts (see decoder.kernel.text.end_to_end) of all names with quotes and colon, then the
+            same again with ``SizeInBytes`` behind them.
         roles: of each name, see TOPIC.
         defaults, default_at: texts of the defaults of tagged fields.
         headers, bodies: where the program begins, by direction (0 request), api key and version; -1 is none.

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,8 @@ def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     )
 
 
-def _schemas_in(artifact: str, version: str) -> Iterator[dict[str, Any]]:
+@cache
+def _schemas_in(artifact: str, version: str) -> tuple[dict[str, Any], ...]:
     """The schema files in a jar of the local Maven repository or Maven Central."""
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
     with tempfile.TemporaryDirectory() as folder:
@@ -137,9 +138,12 @@ def _schemas_in(artifact: str, version: str) -> Iterator[dict[str, Any]]:
             check=True,
         )  # fmt: skip
         with zipfile.ZipFile(Path(folder) / f"{artifact}-{version}.jar") as jar:
-            for name in sorted(jar.namelist()):
-                if name.startswith("common/message/") and name.endswith(".json"):
-                    yield read_schema(jar.read(name).decode())
+            names = sorted(jar.namelist())
+            return tuple(
+                read_schema(jar.read(name).decode())
+                for name in names
+                if name.startswith("common/message/") and name.endswith(".json")
+            )
 
 
 def fetch_schemas(version: str) -> list[dict[str, Any]]:

@@ -47,9 +47,13 @@ def refused_by(api_key: int, version: int | None) -> list[str]:
 
 def is_removed(api_key: int, version: int | None) -> bool:
     """Whether the newest release refuses a client's request that an older one answered."""
-    return api_key not in _AMONG_BROKERS and list(releases())[-1] in refused_by(api_key, version)
+    return api_key not in _AMONG_BROKERS and _newest() in refused_by(api_key, version)
 
 
 def first_version(api_key: int) -> int:
     """The oldest version of an api that the newest release answers; 0 if it knows none."""
-    return list(releases().values())[-1].get(api_key, (0, 0))[0]
+    return releases()[_newest()].get(api_key, (0, 0))[0]
+
+
+def _newest() -> str:
+    return next(reversed(releases()))

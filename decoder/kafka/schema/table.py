@@ -52,14 +52,13 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """One message definition, the inclusive versions that it holds for, and the newest release that knows them."""
+    """One message definition and the inclusive versions that it holds for."""
 
     name: str
     kind: str
     api_key: int | None
     versions: Range
     flexible: Range
-    release: str
     definition: dict[str, Any]
 
 
@@ -70,16 +69,11 @@ def _table() -> list[dict[str, Any]]:
     return content
 
 
-def _sources() -> list[str]:
-    """The Kafka releases that the table was made from, newest first."""
-    return list(_table()[0]["sources"])
-
-
 @lru_cache(maxsize=1)
 def messages() -> tuple[MessageInfo, ...]:
     """All definitions of the table."""
     return tuple(
-        MessageInfo(m["name"], m["kind"], m["apiKey"], tuple(m["versions"]), tuple(m["flexible"]), m["release"], m)
+        MessageInfo(m["name"], m["kind"], m["apiKey"], tuple(m["versions"]), tuple(m["flexible"]), m)
         for m in _table()[1:]
     )
 

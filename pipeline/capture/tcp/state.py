@@ -20,7 +20,7 @@ HalfState = tuple[int | None, int | None, int | None, int | None]
 class ConnectionState:
     """Where a connection stands, without the bytes that are kept: segments read again from there on continue it.
 
-    Attributes as of pipeline.capture.tcp.tracker.Connection; addresses in hexadecimal.
+    Attributes as of pipeline.capture.tcp.connection.Connection; addresses in hexadecimal.
     """
 
     a: tuple[str, int]
