@@ -15,10 +15,9 @@ import pytest
 
 from pipeline.dashboard.sql import query
 from pipeline.setup.java import SHORT_LIVED_JVM
-from tests.paths import ROOT
+from tests.paths import CAPTURES
 from tests.requirements import require_java
 
-CAPTURES = ROOT / "tests" / "captures"
 SAMPLES = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation")
 
 

@@ -25,9 +25,9 @@ from tests.captures.mongodb.record import ALL
 from tests.hostile.harm import HARMS, harm
 from tests.hostile.judge import Truth, Verdict, judge
 from tests.hostile.nested import nested
-from tests.paths import CAPTURES
+from tests.paths import CAPTURES as HERE
 
-RECORDED = sorted(CAPTURES.glob("*.pcap"))
+RECORDED = sorted(HERE.glob("*.pcap"))
 NESTED = "nested"
 CAPTURES = [*(path.stem for path in RECORDED), NESTED]
 MONGODB = "mongodb"
@@ -43,7 +43,7 @@ def truth(name: str) -> Truth:
     """A capture by its name."""
     if name == NESTED:
         return Truth(nested(RECORDED[0]))
-    return Truth(list(read_packets(str(CAPTURES / f"{name}.pcap"))))
+    return Truth(list(read_packets(str(HERE / f"{name}.pcap"))))
 
 
 def run(seed: int, protocol: str = "kafka") -> tuple[int, str, str, Verdict]:
