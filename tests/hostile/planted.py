@@ -6,19 +6,20 @@ A canary is a unit of eight bytes, three times: a mutation that cuts it leaves a
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from decoder.codec import Codec
-from decoder.errors import DecodeError
+from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.codec.bodies import FieldSpan
 from decoder.kafka.redaction.secrets import Fate, fates
 from decoder.kafka.schema.table import FieldLayout, StructLayout
 from decoder.model import Direction, Frame, FrameFlags, Message
 from decoder.mongodb.codec.compression import COMPRESSED_AT
 from decoder.mongodb.codec.messages import open_message
-from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_REPLY
+from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
@@ -38,8 +39,6 @@ _NAMES = frozenset({
     "db",
 })  # fmt: skip
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
-_NUMBERS_OF_REPLY = 20
-"""Bytes of numbers that an OP_REPLY begins with."""
 _ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])
 _CREDENTIAL_KEYS = frozenset({"pwd", "speculativeAuthenticate", "credentials", "nonce"})
 """What makes a secret of all that stands under it; ``payload`` is one only in a command that no mutation misspelt."""
@@ -131,12 +130,17 @@ def is_kafka_leak(stored: Frame) -> bool:
     named = fates().get((stored.direction, key, -1 if version is None else version), {})
     if stored.payload_policy == "full" and Fate.SECRET not in named.values():
         return False  # credentials that a splice brought into records are payload
-    open_spans = [span for span in spans if _is_open(span, named)]
+    closed = [span for span in spans if not _is_open(span, named)]
     is_full = stored.payload_policy == "full"
     return not all(
-        any(span.start <= at < span.end for span in open_spans)
+        _overlaps(at, spans) and not _overlaps(at, closed)
         for at in _places(stored.frame, CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES)
     )
+
+
+def _overlaps(at: int, spans: Sequence[FieldSpan]) -> bool:
+    """Whether a unit of a canary lies in one of these fields, or begins or ends there."""
+    return any(span.start < at + len(CREDENTIAL_UNIT) and at < span.end for span in spans)
 
 
 def _is_open(span: FieldSpan, named: Mapping[str, Fate]) -> bool:
@@ -184,21 +188,64 @@ def plain_of(data: bytes) -> bytes:
 def is_mongodb_leak(stored: Frame) -> bool:
     """Whether what is left of a canary stands where secrets stand; see :func:`is_kafka_leak`.
 
-    It may stand in keys, which stay, and in names of collections and databases.
+    A mutation may make it the whole of what stays by what it is said to be: a key, the name of a collection or
+    database, a number of eight bytes.
     """
     message = CODEC.decode(stored.frame, protocol="mongodb", direction=stored.direction, flags=stored.flags)
     is_full = stored.payload_policy == "full"
     wanted = CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES
     paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
-    if is_full:  # what a mutation made another command is payload
+    if is_full and not _is_credential(message, stored):  # what a mutation made another command is payload
         keys = _CREDENTIAL_KEYS if stored.direction == "response" else _CREDENTIAL_KEYS - {"nonce"}
-        return _is_credential(message, stored) or any(keys & set(path) for path in paths)
+        return any(keys & set(path) for path in paths)
     if paths:
         return True
-    data = plain_of(stored.frame)
-    is_in_body = any(_paths_with(message.body, wanted))
-    numbers = _NUMBERS_OF_REPLY if message.header.get("opCode") == OP_REPLY else 0  # a mutation may move it into one
-    return not is_in_body and not all(at < numbers or _is_in_key(data, at) for at in _places(data, wanted))
+    data, fixed = _opened(stored.frame)
+    numbers = set(_numbers_in(message.body))
+    return not all(
+        at in fixed or _is_in_key(data, at) or data[at : at + 8] in numbers or _is_in_name(data, at, message.body)
+        for at in _places(data, wanted)
+    )
+
+
+def _opened(data: bytes) -> tuple[bytes, range]:
+    """A message's bytes, uncompressed if it can be, and where fields stand in them that are no documents."""
+    opened = open_message(data)
+    if opened.outline is None:
+        return data, range(HEADER_BYTES, COMPRESSED_AT if opened.compression is not None else HEADER_BYTES)
+    if opened.opcode == OP_MSG:
+        return opened.data, range(0)
+    is_read = opened.outline.error is None or opened.outline.error.code is ErrorCode.BUFFER_UNDERFLOW
+    first = min((place.start for place in opened.outline.places), default=opened.outline.end)
+    return opened.data, range(HEADER_BYTES, first if is_read else HEADER_BYTES)
+
+
+def _numbers_in(value: Any) -> Iterator[bytes]:
+    """Eight bytes of each number of a body, as a double and as a long."""
+    if isinstance(value, dict):
+        for part in value.values():
+            yield from _numbers_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _numbers_in(part)
+    elif isinstance(value, float):
+        yield struct.pack("<d", value)
+    elif isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        yield struct.pack("<q", value)
+
+
+def _is_in_name(data: bytes, at: int, body: Any) -> bool:
+    """Whether the text that a place lies in is one of the body's: those that are no names were looked at before."""
+    text = data[data.rfind(b"\0", 0, at) + 1 : data.find(b"\0", at)].decode("utf-8", "replace")
+    return bool(text) and text in _texts_in(body)
+
+
+def _texts_in(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set().union(*(_texts_in(part) for part in value.values()))
+    if isinstance(value, list):
+        return set().union(*(_texts_in(part) for part in value))
+    return {value} if isinstance(value, str) else set()
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:

@@ -154,6 +154,23 @@ def test_where_packets_do_not_wait_answers_do_not_pay_for_themselves():
     assert live < of_file / 2
 
 
+def test_a_connection_for_each_answer_takes_no_more_than_one_for_all():
+    """Each may owe a little when all have used up what they may; ten thousand of them would owe ten thousand times."""
+    packets = []
+    for number in range(2000):
+        flow = Flow(client=("10.0.0.1", 10_000 + number)).open()
+        flow.send(0, command({"ping": 1, "$db": "admin"}))
+        flow.send(1, reply(raw(NULLS * 1500)))
+        packets += flow.close().packets
+    few = WorkLimits(
+        strangers_units=500_000, strangers_units_per_second=0, live_known_units=20_000, live_known_units_per_second=0
+    )
+    _, _, stats, units = read(packets, few.when_live())
+    paid = sum(len(packet.data) for packet in packets) // few.bytes_per_unit
+    assert units < few.strangers_units + 2 * few.live_known_units + paid + OVERSHOOT
+    assert stats.notices["work_refused"] >= 1
+
+
 def test_what_may_be_caused_live_is_never_more_than_by_a_file():
     strict = WorkLimits(
         known_units=1000, known_units_per_second=10, all_known_units=2000, all_known_units_per_second=20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -18,6 +17,7 @@ from decoder.kafka.codec.quick_look import is_clean
 from decoder.kafka.redaction.payload import rewrite_records
 from decoder.kafka.redaction.secrets import SECRET_TOPICS, Fate, fates, secret_apis
 from decoder.model import Direction, Frame, FrameFlags, Message
+from decoder.plain_text import is_text
 
 RECORDS = {(0, "request"), (1, "response"), (78, "response")}
 """Messages with records: Produce, Fetch, ShareFetch."""
@@ -26,7 +26,6 @@ _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")
 _STRINGS = ("string", "compact string")
 _CONTENTS = (*_STRINGS, "bytes", "compact bytes", "records", "compact records", UNKNOWN_TAG)
-_NOT_IN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
@@ -198,21 +197,6 @@ def _meaningless(data: bytes, span: FieldSpan, fate: Fate) -> list[tuple[int, in
         return _unread_of_member(data, span)
     is_meant = fate is Fate.STAYS and (span.type not in _STRINGS or is_text(data[span.content_start : span.end]))
     return [] if is_meant else [(span.content_start, span.end)]
-
-
-def is_text(content: bytes) -> bool:
-    """Whether a string may be one: UTF-8 without control characters.
-
-    Whatever reaches from one record to the next is none: each v2 record has a byte of zeros in front, older messages
-    have an offset, and compressed ones are not UTF-8.
-    """
-    if _NOT_IN_TEXT.search(content):
-        return False
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _unread_of_member(data: bytes, span: FieldSpan) -> list[tuple[int, int]]:

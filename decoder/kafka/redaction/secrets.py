@@ -94,6 +94,7 @@ REVIEWED = (
     Review("upsertions/saltedPassword", _SECRET, "a SCRAM password", (51,), "request"),
     Review("requestData", _SECRET, "another request, with whatever it carries", (58,), "request"),
     Review("requestPrincipal", _SECRET, "a principal, serialised by a plugin", (58,), "request"),
+    Review("clientHostAddress", _SECRET, "behind a wrong length it may be that request", (58,), "request"),
     Review("responseData", _SECRET, "another response, with whatever it carries", (58,), "response"),
     Review("unalignedRecords", _SECRET, "a piece of the cluster's own log: SCRAM keys, tokens, configs", (59,)),
     # what the payload policy is for
@@ -107,7 +108,6 @@ REVIEWED = (
     Review("members/memberMetadata", Fate.MEMBER, "topics of a member", (15,), "response"),
     Review("members/memberAssignment", Fate.MEMBER, "partitions of a member", (15,), "response"),
     Review("metrics", Fate.OPAQUE, "a client's measurements with its own labels, compressed", (72,), "request"),
-    Review("clientHostAddress", Fate.OPAQUE, "an address of the client behind the other broker", (58,), "request"),
     # what stays though it smells
     Review("configs/name", _STAYS, "the name of a config"),
     Review("configs/synonyms/name", _STAYS, "the name of a config", (_DESCRIBE_CONFIGS,), "response"),

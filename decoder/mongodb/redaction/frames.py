@@ -125,9 +125,10 @@ class _Cleaning:
         outline = self._opened.outline
         assert outline is not None  # noqa: S101 - who opened it has looked
         self._note_checksum()
-        for place in outline.places:
-            self._clean_place(place)
+        is_whole = all(self._clean_place(place) for place in outline.places)
         self._cut(max(outline.end, HEADER_BYTES), len(self._original))
+        if not (is_whole and outline.error is None) and self._is_unframed:
+            self._cut(HEADER_BYTES, len(self._original))
         if self._masker.has_changed:
             self._flags |= FrameFlags.PAYLOAD_REMOVED
             if self._policy == "none":
@@ -138,6 +139,14 @@ class _Cleaning:
             at = outline.checksum
             self._data[at : at + CHECKSUM_BYTES] = crc32c.crc32c(memoryview(self._data)[:at]).to_bytes(4, "little")
         return _Cleaned(bytes(self._data), self._flags)
+
+    @property
+    def _is_unframed(self) -> bool:
+        """Whether the numbers and names of a body that does not decode may be anything: an old one's, sent whole.
+
+        Nothing in it says where its fields begin, and eight bytes of a text may be a cursor id.
+        """
+        return self._opened.opcode != OP_MSG and not self._frame.flags & FrameFlags.TRUNCATED
 
     @property
     def _is_cut(self) -> bool:
@@ -161,11 +170,10 @@ class _Cleaning:
             is_valid = crc32c.crc32c(memoryview(self._original)[: outline.checksum]) == outline.fields["checksum"]
             self._flags |= FrameFlags.CRC_CHECKED | (0 if is_valid else FrameFlags.CRC_MISMATCH)
 
-    def _clean_place(self, place: Place) -> None:
-        """All documents of a place; from one that is broken on, nothing of it stays."""
+    def _clean_place(self, place: Place) -> bool:
+        """All documents of a place; from one that is broken on, nothing of the message stays. Whether none is."""
         if place.is_list and self._is_erased() and not self._is_hello_alone(place):
-            self._erase_all(place)
-            return
+            return self._erase_all(place)
         at = place.start
         try:
             while at < place.end:
@@ -174,9 +182,11 @@ class _Cleaning:
                 self._clean_document(place, at, end)
                 at = end
         except DecodeError:
-            self._cut(at, place.end)
+            self._cut(at, len(self._original))
+            return False
+        return True
 
-    def _erase_all(self, place: Place) -> None:
+    def _erase_all(self, place: Place) -> bool:
         """One document in the place of all that are whole."""
         at = place.start
         try:
@@ -187,9 +197,10 @@ class _Cleaning:
                     pass
                 at = end
         except DecodeError:
-            self._cut(at, place.end)
+            self._cut(at, len(self._original))
         if place.start < at:
             (self._masker.erase_secret if self._is_credential else self._masker.erase)(place.start, at)
+        return at == place.end
 
     def _is_hello_alone(self, place: Place) -> bool:
         """Whether the only document is the reply to a handshake, which is no user's."""

@@ -37,6 +37,7 @@ from decoder.mongodb.codec.documents import (
 from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION, EACH, NAME, NUMBER, Rules, Types
 from decoder.mongodb.secret_text import is_secret_text, may_be_secret, units_of
 from decoder.mongodb.secrets import NAMES, SHARED, TOP_OF_REPLY, Name, is_beside
+from decoder.plain_text import is_text
 from decoder.work import Budget
 
 _INT32 = struct.Struct("<i")
@@ -130,7 +131,7 @@ class Masker:
                 self._scoped_code(element)
                 known.append(None)
                 places[element.depth] = (self._scope(element), element.end)
-            elif not (isinstance(rule, frozenset) and element.kind in rule):
+            elif not (isinstance(rule, frozenset) and element.kind in rule and self._is_meant(element)):
                 self._payload(element)
                 done_until = element.end
 
@@ -149,7 +150,7 @@ class Masker:
         self.has_secrets = True
         for element in walk(self._original, start, end, self._budget):
             key = self._original[element.key_start : element.key_end]
-            if element.depth == 1 and not (key in keep and element.kind == STRING):
+            if element.depth == 1 and not (key in keep and element.kind == STRING and self._is_meant(element)):
                 self._erase_value(element)
 
     def _is_secret(self, name: Name, element: Element, within: tuple[int, int], *, is_reply: bool) -> bool:
@@ -176,6 +177,10 @@ class Masker:
             return within[1]
         self._erase_value(element)
         return element.end
+
+    def _is_meant(self, element: Element) -> bool:
+        """Whether a value that may stay as a name can be one: a wrong length gives it the values behind it."""
+        return element.kind != STRING or is_text(self._original[element.start + 4 : element.end - 1])
 
     def _has_secret_text(self, element: Element) -> bool:
         start, end = element.start + 4, element.end - 1

@@ -44,7 +44,8 @@ MOST_UNITS_AT_ONCE = 1_000_000
 
 SMALL_DEBT_UNITS = 5_000
 """What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
-together have used up what they may."""
+together have used up what they may; not when they have used up that once more. A client that opens a connection for
+each two requests would owe a little ten thousand times: from then on who is new stays a stranger."""
 
 _OF_BOTH = 2
 """A request takes what its response does: a response pays for both."""
@@ -150,6 +151,11 @@ class _Pool:
     level: float
     is_dry: bool = False
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether those who may owe a little have together taken as much again as it holds."""
+        return self.level < -self.capacity
+
     def add(self, units: float) -> None:
         """Take or give back."""
         self.level = min(self.capacity, self.level + units)
@@ -227,7 +233,7 @@ class Budgets:
         if bucket.is_muted or (self.is_dry and not bucket.is_known):
             return 0
         if is_late and bucket.is_known and self._known.is_dry:
-            return SMALL_DEBT_UNITS
+            return self._small_debt
         if bucket.level < MOST_UNITS_AT_ONCE // 2:
             self._refill(bucket, 0, self._since or 0)
         most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
@@ -263,7 +269,7 @@ class Budgets:
         if bucket is None:
             bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
         paid = wire_bytes / allowed.bytes_per_unit
-        if not bucket.is_known and (answers if is_answered is None else is_answered):
+        if not bucket.is_known and (answers if is_answered is None else is_answered) and not self._known.is_spent:
             bucket.is_known, bucket.level = True, allowed.known_units
         if answers:
             paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
@@ -279,7 +285,7 @@ class Budgets:
         self._refill(bucket, paid, ts)
         bucket.level -= units
         owes = self._capacity(bucket) - bucket.level
-        is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > SMALL_DEBT_UNITS)
+        is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > self._small_debt)
         if is_over and not bucket.is_muted:
             bucket.is_muted = True
         return not bucket.is_muted
@@ -342,6 +348,10 @@ class Budgets:
     def forget(self, connection: Connection) -> None:
         """A connection is over."""
         self._buckets.pop(connection, None)
+
+    @property
+    def _small_debt(self) -> int:
+        return 0 if self._known.is_spent else SMALL_DEBT_UNITS
 
     def _capacity(self, bucket: _Bucket) -> int:
         return self._allowed.known_units if bucket.is_known else self._allowed.stranger_units

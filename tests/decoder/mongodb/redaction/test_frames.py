@@ -431,6 +431,40 @@ class TestWhatDoesNotDecode:
         assert seen_in(frame.frame, TRACES) == []
 
 
+UNFRAMED: dict[str, tuple[Direction, bytes]] = {
+    "ids of cursors that are none": ("request", message(2007, bytes(4) + struct.pack("<i", 1) + SECRET)),
+    "a batch that goes on": ("request", message(2005, bytes(4) + cstring("shop.orders") + SECRET[:12] + b"\0")),
+    "a query without a document": ("request", message(2004, bytes(4) + cstring("shop.orders") + SECRET[:8] + bytes(5))),
+    "a section behind a document that is none": (
+        "request",
+        sections(body_section(raw(b"\x08no\0\2")), sequence(TEXT), sequence("documents", {"text": TEXT})),
+    ),
+    "a name that swallows what follows": (
+        "request",
+        command(raw(element(2, text(b"orders\0\2text\0" + text(SECRET)[:-1]), b"find"))),
+    ),
+}  # fmt: skip
+"""Where nobody knows which bytes are a number or a name."""
+
+
+@pytest.mark.parametrize("policy", HIDING)
+@pytest.mark.parametrize("name", UNFRAMED)
+def test_numbers_and_names_stay_only_where_they_can_be_such(name, policy):
+    direction, data = UNFRAMED[name]
+    assert SECRET[:8] in data
+    frame = landed(data, direction, policy)
+    assert SECRET[:8] not in frame.frame
+    assert len(frame.frame) == len(data)
+    assert frame.flags & FrameFlags.PAYLOAD_REMOVED
+
+
+def test_an_old_message_that_was_cut_off_keeps_its_collection():
+    data = message(2004, bytes(4) + cstring("shop.orders") + bytes(8) + bson.encode({"text": TEXT}))
+    frame = landed(data[:60], "request", "lengths", FrameFlags.TRUNCATED)
+    assert b"shop.orders" in frame.frame
+    assert SECRET[:8] not in frame.frame
+
+
 @settings(derandomize=True, deadline=None, max_examples=1500)
 @given(
     st.sampled_from([*PAYLOAD.values(), *((d, m) for d, m, _ in CREDENTIALS.values())]),
