@@ -130,24 +130,19 @@ def is_kafka_leak(stored: Frame) -> bool:
     named = fates().get((stored.direction, key, -1 if version is None else version), {})
     if stored.payload_policy == "full" and Fate.SECRET not in named.values():
         return False  # credentials that a splice brought into records are payload
-    closed = [span for span in spans if not _is_open(span, named)]
+    open_spans = [span for span in spans if _is_open(span, named)]
     is_full = stored.payload_policy == "full"
     return not all(
-        _overlaps(at, spans) and not _overlaps(at, closed)
+        any(span.start < at + len(CREDENTIAL_UNIT) and at < span.end for span in open_spans)
         for at in _places(stored.frame, CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES)
     )
 
 
-def _overlaps(at: int, spans: Sequence[FieldSpan]) -> bool:
-    """Whether a unit of a canary lies in one of these fields, or begins or ends there."""
-    return any(span.start < at + len(CREDENTIAL_UNIT) and at < span.end for span in spans)
-
-
 def _is_open(span: FieldSpan, named: Mapping[str, Fate]) -> bool:
-    """Whether a field stays by what the table says, or in part."""
+    """Whether a field stays by what the table says, or in part. A whole array is no field: it has others in it."""
     name = "/".join(part for part in span.path if isinstance(part, str))
-    is_unknown = span.type.startswith("unknown")
-    return not is_unknown and named.get(name, Fate.STAYS) in (Fate.STAYS, Fate.MEMBER)
+    is_field = not span.type.startswith("unknown") and not span.type.endswith("array")
+    return is_field and named.get(name, Fate.STAYS) in (Fate.STAYS, Fate.MEMBER)
 
 
 def _places(data: bytes, wanted: Sequence[bytes]) -> Iterator[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import crc32c
 
+from decoder import limits
 from decoder.errors import DecodeError
 from decoder.field_hash import FieldHash
 from decoder.kafka.records.batches import MAGIC_AT, V2_HEADER, BatchSpan, batch_spans
@@ -106,7 +107,7 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
     start, end = batch.start, batch.end
     if batch.magic is None:
         return [(start, end)]
-    if batch.status == "corrupt" or not is_header:  # the magic shows why
+    if batch.status == "corrupt" or not is_header or _is_too_large(data, batch):  # the magic shows why
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if batch.magic == 2 and end - start >= V2_HEADER:
         is_control = data[start + 22] & CONTROL
@@ -114,6 +115,11 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
     if batch.magic == 2 or batch.status != "ok":
         return [(start + MAGIC_AT + 1, end)]
     return _old_payload(data, batch)
+
+
+def _is_too_large(data: bytes, batch: BatchSpan) -> bool:
+    """Whether a batch that is cut off would not fit into a frame: then its header is none, and may be text."""
+    return batch.status == "partial" and int(_UINT32.unpack_from(data, batch.start + 8)[0]) > limits.MAX_FRAME_BYTES
 
 
 def _control_payload(data: bytes, batch: BatchSpan) -> list[Range]:
