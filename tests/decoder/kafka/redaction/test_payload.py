@@ -51,6 +51,15 @@ def records_of(frame: Frame):
     return found.partitions[0]
 
 
+@pytest.mark.parametrize(("size", "stays"), [(len(V1) + 1000, True), (0x796C3061, False)])
+def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(size, stays):
+    """Text that stands where a batch should begin says that hundreds of megabytes follow."""
+    cut = b"8 bytes:" + struct.pack(">i", size) + V1[12:]
+    left = redact(produced(cut)).frame
+    assert (b"8 bytes:" in left) == stays
+    assert KEY not in left
+
+
 class TestNone:
     @pytest.mark.parametrize("make", [produced, fetched])
     def test_only_the_size_is_left(self, make):
