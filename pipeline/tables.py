@@ -773,7 +773,7 @@ MONGO_MINUTES = Table(
 CLIENTS = Table(
     "gold",
     "clients",
-    "Client inventory: which software speaks which versions, and does Kafka 4.0 still understand it (KIP-896)?",
+    "Client inventory: which software speaks which versions, and does Kafka 4 still understand it (KIP-896)?",
     (
         _r("cluster", "string", "Kafka cluster id, or server ip:port while it is not known; of MongoDB ip:port"),
         _r("client_id", "string", "client_id, of MongoDB the application (appName); empty if the client sends none"),

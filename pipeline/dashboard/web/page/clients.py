@@ -47,7 +47,7 @@ def draw(here: Here) -> None:
     if breaking:
         st.subheader("Break on the next upgrade", anchor=False)
         st.markdown(
-            "Kafka 4.0 has removed these versions (KIP-896). Update the libraries first: kafka-clients 2.1 or later, "
+            "Kafka 4 has removed these versions (KIP-896). Update the libraries first: kafka-clients 2.1 or later, "
             "librdkafka 1.0 or later, others of 2019 or later. A client that asked an old broker for its versions uses "
             "no newer ones than that broker has, and may well know them."
         )
