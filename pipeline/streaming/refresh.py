@@ -15,15 +15,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.exchanges import FACT_APIS
 from decoder.kafka.facts.state import GROUP_KINDS, TRANSACTION_KINDS
+from pipeline.analysis.facts import Facts
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
-from pipeline.streaming.findings.runner import refresh_findings
 from pipeline.streaming.gold.clients import refresh_clients
+from pipeline.streaming.gold.findings import refresh_findings
 from pipeline.streaming.gold.latency import refresh_latency
 from pipeline.streaming.gold.mongo_minutes import refresh_mongo_minutes
 from pipeline.streaming.gold.timeline import refresh_timeline
 from pipeline.streaming.silver.assignments import NEWS_KINDS, drop_provisional, refresh_assignments
-from pipeline.streaming.silver.facts import Facts, load_facts
+from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.silver.fetch_sessions import refresh_fetch_sessions
 from pipeline.streaming.silver.transactions import refresh_transactions
 from pipeline.streaming.spark.side_by_side import side_by_side

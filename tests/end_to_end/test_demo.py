@@ -9,7 +9,7 @@ import pytest
 
 from tests.captures.mongodb.record import TROUBLED
 from tests.end_to_end.conftest import SAMPLES, Demo, rows, truth
-from tests.pipeline.streaming.findings.incidents import recordings
+from tests.pipeline.analysis.rules.incidents import recordings
 
 pytestmark = pytest.mark.spark
 

@@ -64,8 +64,13 @@ _ARROW: dict[str, pa.DataType] = {
 }
 
 
+def arrow(table: Table, rows: Sequence[dict[str, Any]] = ()) -> pa.Table:
+    """Rows as an Arrow table."""
+    schema = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in table.columns])
+    return pa.Table.from_pylist(list(rows), schema)
+
+
 def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Write one table without a JVM and without its constraints, so that it can be unsound."""
-    schema = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in table.columns])
-    data = pa.Table.from_pylist(list(rows), schema)
+    data = arrow(table, rows)
     write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.schema.releases import is_removed
 from decoder.kafka.schema.table import api_names
-from pipeline.streaming.silver.facts import Facts
+from pipeline.analysis.facts import Facts
 from pipeline.streaming.silver.groups import host_of
 from pipeline.streaming.silver.offset_events import address
 from pipeline.streaming.storage.lake import Lake, read_table

@@ -16,8 +16,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.facts import Facts
 from pipeline.streaming.gold.carry_forward import carry_forward
-from pipeline.streaming.silver.facts import Facts
 from pipeline.streaming.silver.groups import GROUP_TOLD_US, settled_commits, with_group
 from pipeline.streaming.storage.hours import DAY_US, first_hour, span_us
 from pipeline.streaming.storage.lake import Lake, read_table

@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.silver.facts import Facts
+from pipeline.analysis.facts import Facts
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.sinks import delete_rows, fit
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS

@@ -14,10 +14,11 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.facts import Facts
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.exchanges import connection_clocks, group_halves, settle
-from pipeline.streaming.silver.facts import Facts, load_facts, save_facts
+from pipeline.streaming.silver.facts import load_facts, save_facts
 from pipeline.streaming.silver.mongo import write_commands
 from pipeline.streaming.silver.offset_events import (
     batch_rows,

@@ -19,7 +19,8 @@ from pyspark.sql.types import StructField, StructType
 
 from decoder.kafka.facts import exchanges as said
 from decoder.kafka.facts import offsets, state
-from pipeline.streaming.silver.facts import Fact, Facts
+from pipeline.analysis.facts import Fact, Facts
+from pipeline.streaming.silver.facts import span_rows
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, holds, read_table, struct_type
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
@@ -216,7 +217,7 @@ def _resolved(rows: DataFrame, facts: Facts, table: Table) -> DataFrame:
 
 def with_cluster(rows: DataFrame, facts: Facts) -> DataFrame:
     """Add ``cluster`` to rows that have ``server`` and ``ts``."""
-    spans = F.broadcast(facts.spans(rows.sparkSession))
+    spans = F.broadcast(span_rows(rows.sparkSession, facts))
     return (
         rows.join(spans, _in_span(F.col("server"), F.col("ts")), "left")
         .withColumn("cluster", F.coalesce("span_cluster", "server"))
@@ -239,7 +240,7 @@ def rename_earlier(spark: SparkSession, lake: Lake, facts: Facts, before: Facts)
         if names:
             _rename_topics(spark, lake, table, names)
         if servers:
-            _rename_clusters(spark, lake, table, facts.spans(spark, servers))
+            _rename_clusters(spark, lake, table, span_rows(spark, facts, servers))
 
     side_by_side(*(partial(rename, table) for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS)))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.analysis.rules.run import RULES
 from pipeline.dashboard.web.rules import rule_page
 from pipeline.dashboard.web.words import clock, code, duration, many, plain, prose, seen, size
-from pipeline.streaming.findings.runner import RULES
 from tests.pipeline.dashboard.conftest import at
 
 

@@ -12,8 +12,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.gold.timeline import refresh_timeline
-from pipeline.streaming.silver.facts import Fact, Facts
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
 from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from pipeline.streaming.silver.facts import Fact, Facts
+from pipeline.analysis.facts import Fact, Facts
 
 A, B = "10.0.0.1:9092", "10.0.0.2:9092"
 

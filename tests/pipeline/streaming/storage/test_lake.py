@@ -7,9 +7,10 @@ from pathlib import Path
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.batches import record_progress
-from pipeline.streaming.silver.facts import Fact, Facts, load_facts, save_facts
+from pipeline.streaming.silver.facts import load_facts, save_facts
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS

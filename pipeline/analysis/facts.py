@@ -1,0 +1,181 @@
+"""Which cluster does a server belong to, and which name has a topic id? What the wire said of that, merged over time.
+
+Both are small, so they are merged in plain Python. Merging takes minima and maxima only: the result does not depend on
+how the stream was cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement, or several of the same content: between ``first_us`` and ``last_us`` (µs since the epoch).
+
+    Attributes:
+        server: ip:port that said it.
+        cluster: cluster id, if the statement names it.
+        topic_id, topic: if the statement is about a topic.
+    """
+
+    server: str
+    cluster: str | None
+    topic_id: str | None
+    topic: str | None
+    first_us: int
+    last_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A value and when it was said first and last, µs since the epoch."""
+
+    value: str
+    first_us: int
+    last_us: int
+
+    def merged(self, other: Seen) -> Seen:
+        """Both together; the value that was said first stays."""
+        first = min(self, other, key=lambda seen: (seen.first_us, seen.value))
+        return Seen(first.value, first.first_us, max(self.last_us, other.last_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Clusters by server, names by topic id.
+
+    Attributes:
+        brokers: (server, cluster) → when.
+        topics: (cluster, topic id) → name and when.
+    """
+
+    brokers: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+    topics: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+
+    def cluster_at(self, server: str, ts_us: int) -> str:
+        """The cluster of ``server`` at a time; the server itself while it is not known."""
+        for start, end, cluster in self._spans().get(server, ()):
+            if start <= ts_us < end:
+                return cluster
+        return server
+
+    def _spans(self) -> dict[str, list[tuple[int, int, str]]]:
+        """Per server: from, until (exclusive), cluster. An address may pass from one cluster to another, and back."""
+        seen_at: dict[str, list[Seen]] = defaultdict(list)
+        for (server, _), seen in self.brokers.items():
+            seen_at[server].append(seen)
+        return {server: _spans_of(sightings) for server, sightings in seen_at.items()}
+
+    def spans(self, servers: Iterable[str] | None = None) -> list[tuple[str, int, int, str]]:
+        """Of ``servers`` (None: of all) server, from and until (µs, exclusive), and its cluster then."""
+        wanted = None if servers is None else set(servers)
+        return [
+            (server, *span)
+            for server, spans in sorted(self._spans().items())
+            if wanted is None or server in wanted
+            for span in spans
+        ]
+
+    def names(self) -> dict[str, str]:
+        """Names by topic id."""
+        return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items())}
+
+    def incarnations(self) -> list[tuple[str, str, str, int, int, int | None]]:
+        """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
+
+        A topic that is deleted and made anew has the same name and another id; the number counts them from 0.
+        """
+        by_name: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        for (cluster, topic_id), seen in self.topics.items():
+            by_name[cluster, seen.value].append((seen.first_us, topic_id))
+        found: list[tuple[str, str, str, int, int, int | None]] = []
+        for (cluster, name), ids in sorted(by_name.items()):
+            ids.sort()
+            ends = [first_us for first_us, _ in ids[1:]]
+            for number, ((first_us, topic_id), end_us) in enumerate(zip(ids, [*ends, None], strict=True)):
+                found.append((cluster, name, topic_id, number, first_us, end_us))
+        return found
+
+    def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
+        """The same of the names that several ids had, without gaps: the first from ever, the last for ever."""
+        all_ids = self.incarnations()
+        renewed = {(cluster, name) for cluster, name, _, number, _, _ in all_ids if number}
+        return [
+            (cluster, name, topic_id, number, first if number else _LONG_AGO, _FAR_AWAY if until is None else until)
+            for cluster, name, topic_id, number, first, until in all_ids
+            if (cluster, name) in renewed
+        ]
+
+    def merged(self, facts: Iterable[Fact]) -> Facts:
+        """These facts and new ones together."""
+        news = list(facts)
+        brokers = dict(self.brokers)
+        for fact in news:
+            if fact.cluster is not None:
+                _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
+        told = [(cluster, topic_id, seen) for (cluster, topic_id), seen in self.topics.items()]
+        told += [
+            (fact.cluster or fact.server, fact.topic_id, Seen(fact.topic, fact.first_us, fact.last_us))
+            for fact in news
+            if fact.topic_id is not None and fact.topic is not None
+        ]
+        # CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
+        home = {topic_id: cluster for cluster, topic_id, _ in sorted(told, key=str) if not _is_address(cluster)}
+        topics: dict[tuple[str, str], Seen] = {}
+        for cluster, topic_id, seen in told:
+            _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
+        return Facts(brokers, topics)
+
+    def servers_changed(self, before: Facts) -> list[str]:
+        """Servers whose cluster is another, at some time, than ``before`` said."""
+        old, new = before._spans(), self._spans()
+        return sorted(server for server, spans in new.items() if old.get(server) != spans)
+
+    def names_learned(self, before: Facts) -> dict[str, str]:
+        """Names of topic ids that ``before`` did not know or named otherwise."""
+        old = before.names()
+        return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+
+
+_LONG_AGO = 0
+_FAR_AWAY = 253_370_764_800_000_000
+"""The year 9999, in µs since the epoch."""
+
+
+def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
+    """Cut time at each first and last sighting, and tell which cluster has the address in between."""
+    cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), _FAR_AWAY})
+    spans: list[tuple[int, int, str]] = []
+    for start, end in pairwise(cuts):
+        cluster = _cluster_at(sightings, start)
+        if spans and spans[-1][2] == cluster:
+            start = spans.pop()[0]  # noqa: PLW2901 - one span for both
+        spans.append((start, end, cluster))
+    return spans
+
+
+def _cluster_at(sightings: list[Seen], ts_us: int) -> str:
+    """The cluster seen before and after ``ts_us``; else the one seen last before it; else the first of all.
+
+    Of several seen before and after, the one that came last: it has taken the address over for a while.
+    """
+    around = [s for s in sightings if s.first_us <= ts_us <= s.last_us]
+    if around:
+        return max(around, key=lambda s: (s.first_us, s.value)).value
+    before = [s for s in sightings if s.last_us < ts_us]
+    if before:
+        return max(before, key=lambda s: (s.last_us, s.value)).value
+    return min(sightings, key=lambda s: (s.first_us, s.value)).value
+
+
+def _is_address(cluster: str) -> bool:
+    """Whether a server stands for its cluster: cluster ids are base64 and have no colon."""
+    return ":" in cluster
+
+
+def _put(into: dict[tuple[str, str], Seen], key: tuple[str, str], seen: Seen) -> None:
+    into[key] = into[key].merged(seen) if key in into else seen

@@ -1,0 +1,1 @@
+"""The rules that find trouble: meaning, evidence, advice. ``run`` applies them all."""

@@ -1,0 +1,101 @@
+"""Rule ``capture_loss``: the capture lost bytes, so that some of what the tables say cannot be trusted."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.settings import FindingSettings
+
+NAME = "capture_loss"
+ADVICE = (
+    "Give the capture more room (`--buffer`, a quieter machine, a filter for the broker's port only), and look at "
+    "`bronze.gaps`. Of the connections named here do not trust counts, unanswered requests, and offsets in the time of "
+    "the loss."
+)
+
+
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each agent and server; exchanges tell to which server a connection went."""
+    rows = sources.tables.rows(f"""
+        WITH losses AS (
+            SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
+                min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+            FROM gaps GROUP BY ALL
+        ), touched AS (
+            SELECT connection_id, {ADDRESS["server"]} AS server,
+                list(DISTINCT client_id) FILTER (client_id IS NOT NULL) AS client_ids,
+                coalesce(min(exchange_id) FILTER (status <> 'paired'), min(exchange_id)) AS evidence
+            FROM exchanges WHERE connection_id IN (SELECT connection_id FROM losses)
+            GROUP BY ALL
+        )
+        SELECT agent_id, server, sum(gaps)::BIGINT AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
+            min(first_us) AS first_us, max(last_us) AS last_us,
+            list(connection_id ORDER BY connection_id) AS connections,
+            list_sort(list_distinct(flatten(list(coalesce(client_ids, []))))) AS client_ids,
+            list(evidence ORDER BY evidence) FILTER (evidence IS NOT NULL) AS evidence
+        FROM losses JOIN touched USING (connection_id)
+        GROUP BY agent_id, server ORDER BY agent_id, server
+    """)
+    elsewhere = sources.tables.rows(f"""
+        SELECT agent_id, connection_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost, max(seq) AS packets,
+            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+        FROM gaps WHERE regexp_matches(connection_id, '^({_FILE}|{_INTERFACE}|{_STRANGERS})')
+        GROUP BY agent_id, connection_id ORDER BY agent_id, connection_id
+    """)
+    return [_finding(row, sources, settings) for row in rows] + [_of_no_connection(row, sources) for row in elsewhere]
+
+
+_FILE, _INTERFACE, _STRANGERS = "file:", "interface:", "strangers:"
+"""How the `connection_id` of a loss begins that is of no connection: a landing file, packets that were dropped, and
+connections that were not looked at because strangers cost too much."""
+
+
+def _of_no_connection(row: Row, sources: Sources) -> Finding:
+    if row.connection_id.startswith(_FILE):
+        name = row.connection_id.removeprefix(_FILE)
+        summary = (
+            f"The landing file {name} of the capture agent {row.agent_id} was lost before it was read, with "
+            f"{row.bytes_lost} bytes of messages. Read the capture again if it is still there. `ops.landing_files` "
+            "says what was wrong with it."
+        )
+    elif row.connection_id.startswith(_STRANGERS):
+        summary = (
+            f"The capture agent {row.agent_id} did not look at {row.bytes_lost} bytes of connections of which nothing "
+            f"had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of them cost too "
+            "much to read, as in a flood or a scan. What was answered before was read."
+        )
+    else:
+        name = row.connection_id.removeprefix(_INTERFACE).split(":")[0]
+        summary = (
+            f"The kernel dropped {row.packets} packets of the interface {name} before the capture agent {row.agent_id} "
+            f"could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of which connections "
+            "nobody knows."
+        )
+    return Finding(
+        rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.connection_id}",
+        state=sources.state("", row.first_us, row.last_us, row.gaps), cluster="", topic=None, partition=None,
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE, evidence=[],
+        details={
+            "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": [row.connection_id], "client_ids": [],
+            "enough_us": row.first_us,
+        },
+    )  # fmt: skip
+
+
+def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
+    cluster = sources.facts.cluster_at(row.server, row.last_us)
+    summary = (
+        f"The capture agent {row.agent_id} lost {row.bytes_lost} bytes in {row.gaps} places of {len(row.connections)} "
+        f"connections to {row.server}, from {clock(row.first_us)} to {clock(row.last_us)} UTC; they belong to "
+        f"{', '.join(row.client_ids[:5]) or 'clients without client_id'}. What the tables say of them is incomplete."
+    )
+    return Finding(
+        rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.server}",
+        state=sources.state(cluster, row.first_us, row.last_us, row.gaps), cluster=cluster, topic=None, partition=None,
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE,
+        evidence=row.evidence[: settings.max_evidence],
+        details={
+            "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": row.connections[: settings.max_evidence],
+            "client_ids": row.client_ids, "enough_us": row.first_us,
+        },
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""Which symptoms belong together? Those of one subject, cut where they pause.
+
+Only exchanges that can hold a symptom are parsed; the others are told apart by columns and a search in their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+import orjson
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules.kafka.symptoms import (
+    CONSUMER_GROUP_HEARTBEAT,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    INIT_PRODUCER_ID,
+    JOIN_GROUP,
+    PRODUCE,
+    WAITING_APIS,
+    Exchange,
+    symptoms,
+)
+from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.settings import FindingSettings
+
+_NAMES_KEPT = 50
+_BY_HOST = ("commit_rejected", "zombie_member")
+"""Rules that count each host apart: members of one group often share a client id, the default of their library."""
+_STORM = "rebalance_storm"
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Symptoms of one rule and subject without a long pause between them. Times are µs since the epoch.
+
+    Attributes:
+        kinds, names: how many distinct ``what`` its symptoms have, and which, at most fifty.
+        callers, clients: how many showed it, and who, ``client_id at address``, at most fifty.
+        total, peak: sum and maximum of their values.
+        evidence, times_us: exchange ids and times of the first of them, as many as ``max_evidence``.
+    """
+
+    rule: str
+    cluster: str
+    server: str
+    subject: str
+    times: int
+    first_us: int
+    last_us: int
+    total: float
+    peak: float
+    kinds: int
+    names: tuple[str, ...]
+    callers: int
+    clients: tuple[str, ...]
+    topic: str | None
+    partition: int | None
+    group_id: str | None
+    evidence: tuple[str, ...]
+    times_us: tuple[int, ...]
+
+    @property
+    def span_us(self) -> int:
+        """From the first symptom to the last."""
+        return self.last_us - self.first_us
+
+    def with_another(self, other: Episode) -> Episode:
+        """This one and what others showed meanwhile."""
+        names, clients = sorted({*self.names, *other.names}), sorted({*self.clients, *other.clients})
+        shown = sorted(zip((*self.times_us, *other.times_us), (*self.evidence, *other.evidence), strict=True))
+        kept = shown[: max(len(self.evidence), len(other.evidence))]
+        return replace(
+            self, times=self.times + other.times, first_us=min(self.first_us, other.first_us),
+            total=self.total + other.total, peak=max(self.peak, other.peak),
+            kinds=max(self.kinds, other.kinds, len(names)), names=tuple(names[:_NAMES_KEPT]),
+            callers=max(self.callers, other.callers, len(clients)), clients=tuple(clients[:_NAMES_KEPT]),
+            evidence=tuple(one for _, one in kept), times_us=tuple(us for us, _ in kept),
+        )  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """A symptom and who showed it where; ``us`` is µs since the epoch."""
+
+    server: str
+    client_id: str | None
+    client_ip: str
+    us: int
+    exchange_id: str
+    rule: str
+    subject: str
+    what: str
+    topic: str | None
+    partition: int | None
+    group_id: str | None
+    value: float
+
+    @property
+    def host(self) -> str:
+        """Tells apart whose symptoms are counted for themselves."""
+        return self.client_ip if self.rule in _BY_HOST else ""
+
+
+def exchange_symptoms(tables: Tables, settings: FindingSettings) -> Iterator[Shown]:
+    """The symptoms of Kafka exchanges, in no order.
+
+    Args:
+        tables: ``exchanges``, and ``gaps``: where frames were lost, nothing follows from a missing answer.
+        settings: the latency that is a symptom.
+    """
+    slow_us = int(settings.slow_seconds * 1_000_000)
+    for row in tables.rows(_MAY_TELL, slow_us=slow_us):
+        for one in symptoms(_exchange(row), slow_us):
+            yield Shown(
+                row.server, row.client_id, row.client_ip, row.us, row.exchange_id, one.rule, one.subject, one.what,
+                one.topic, one.partition, one.group_id, one.value,
+            )  # fmt: skip
+
+
+def collect_episodes(found: Iterable[Shown], facts: Facts, settings: FindingSettings) -> list[Episode]:
+    """All episodes, those of one subject in order of time.
+
+    Args:
+        found: symptoms, as :func:`exchange_symptoms` gives them.
+        facts: clusters as known now.
+        settings: the pause that ends an episode.
+    """
+    ordered = sorted(found, key=_in_order)
+    episodes = []
+    for (_, rule, _, _), some in groupby(ordered, key=_of_subject):
+        # What a group did all day is no storm, but one may begin in it.
+        longest = 2 * settings.storm_interval_seconds if rule == _STORM else settings.episode_pause_seconds
+        runs = _without_pauses(some, longest * 1_000_000)
+        episodes += [_episode(run, facts, settings.max_evidence) for run in runs]
+    return episodes
+
+
+def _of_subject(one: Shown) -> tuple[str, str, str, str]:
+    return one.server, one.rule, one.subject, one.host
+
+
+def _in_order(one: Shown) -> tuple[object, ...]:
+    partition = -1 if one.partition is None else one.partition
+    return (*_of_subject(one), one.us, one.exchange_id, one.what, partition)
+
+
+def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[Shown]]:
+    run: list[Shown] = []
+    for one in some:
+        if run and one.us - run[-1].us > longest_us:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
+
+
+_JOINS = (JOIN_GROUP, INIT_PRODUCER_ID, CREATE_TOPICS, DELETE_TOPICS)
+_MAY_TELL = f"""
+    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
+    SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,
+        api_version, status, request_status, latency_us, error_codes, request_body, response_body
+    FROM exchanges
+    WHERE protocol = 'kafka' AND (
+        coalesce(len(error_codes), 0) > 0
+        OR (latency_us >= $slow_us AND api_key NOT IN {WAITING_APIS})
+        OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
+        OR (contains(response_body, '"throttleTimeMs":') AND NOT contains(response_body, '"throttleTimeMs":0'))
+        OR (api_key = {FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
+        OR (api_key = {PRODUCE} AND response_body IS NULL)
+        OR api_key IN {_JOINS}
+        OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
+    ) AND NOT (
+        connection_id IN (SELECT connection_id FROM lossy) AND status IN ('unanswered', 'orphan_response')
+    )
+"""
+"""Exchanges in which there may be a symptom."""
+
+
+def _exchange(row: Row) -> Exchange:
+    request, response = ({} if text is None else orjson.loads(text) for text in (row.request_body, row.response_body))
+    key = row.api_key
+    return Exchange(
+        -1 if key is None else key, row.api_name or f"api {key}", row.api_version, row.client_id, row.server,
+        row.status, row.request_status, row.latency_us, tuple(row.error_codes or ()), request, response,
+    )  # fmt: skip
+
+
+def _episode(run: list[Shown], facts: Facts, max_evidence: int) -> Episode:
+    first, kept = run[0], run[:max_evidence]
+    names = sorted({one.what for one in run})
+    clients = sorted({f"{_name(one)} at {one.client_ip}" for one in run})
+    last_us = max(one.us for one in run)
+    return Episode(
+        rule=first.rule, cluster=facts.cluster_at(first.server, last_us), server=first.server, subject=first.subject,
+        times=len(run), first_us=min(one.us for one in run), last_us=last_us,
+        total=sum(float(one.value) for one in run), peak=max(float(one.value) for one in run),
+        kinds=len(names), names=tuple(name for name in names[:_NAMES_KEPT] if name),
+        callers=len(clients), clients=tuple(clients[:_NAMES_KEPT]),
+        topic=max((one.topic for one in run if one.topic is not None), default=None),
+        partition=max((one.partition for one in run if one.partition is not None), default=None),
+        group_id=max((one.group_id for one in run if one.group_id is not None), default=None),
+        evidence=tuple(one.exchange_id for one in kept), times_us=tuple(one.us for one in kept),
+    )  # fmt: skip
+
+
+def _name(one: Shown) -> str:
+    return "a client without client_id" if one.client_id is None else one.client_id

@@ -1,0 +1,1 @@
+"""Rules about Kafka: groups, producers, clients, brokers and topics."""

@@ -1,0 +1,117 @@
+"""What is a finding, and what may a rule look at?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import orjson
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.tables import Tables
+
+State = Literal["open", "closed"]
+SEVERITIES = ("critical", "warning", "info")
+"""The most severe first."""
+
+_LEAST_QUIET_US = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What rules look at; of a connection that two agents saw, one copy.
+
+    Attributes:
+        tables: by these names, with the columns of the tables in the lake (pipeline.tables) that they come from, of the
+            time that is looked at: ``exchanges``, ``events`` (offset_events), ``batches`` (record_batches), ``states``
+            (state_events), ``timeline`` (offset_timeline), ``transactions``, ``gaps``, ``commands`` (mongo_commands).
+            In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
+        facts: clusters and topic names as known now.
+        still_open_us: see FindingSettings.still_open_seconds.
+        ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
+        made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
+    """
+
+    tables: Tables
+    facts: Facts = field(default_factory=Facts)
+    still_open_us: int = 60_000_000
+    ends: Mapping[str, int] = field(default_factory=dict)
+    server_ends: Mapping[str, int] = field(default_factory=dict)
+    made_anew: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
+
+    def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
+        """Whether what was seen ``times`` times from ``first_us`` to ``last_us`` still held at the end of the data.
+
+        It is closed once it has kept quiet for three of its own intervals, and for five seconds at least; what came
+        once only, once it has kept quiet for ``still_open_us``.
+        """
+        interval = (last_us - first_us) // (times - 1) if times > 1 else self.still_open_us
+        quiet = min(max(3 * interval, _LEAST_QUIET_US), self.still_open_us)
+        return "open" if self.ends.get(cluster, last_us) - last_us <= quiet else "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A diagnosis (a row of ``gold.findings``). Times are µs since the epoch, UTC.
+
+    Attributes:
+        state: ``open`` if it still held at the end of the data.
+        topic, partition, group_id: None if it is about no one of them.
+    """
+
+    rule: str
+    severity: str
+    subject: str
+    state: State
+    cluster: str
+    topic: str | None
+    partition: int | None
+    group_id: str | None
+    first_us: int
+    last_us: int
+    summary: str
+    advice: str
+    evidence: Sequence[str] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def finding_id(self) -> str:
+        """Stable as long as rule, cluster and subject are the same."""
+        return hashlib.sha256("\0".join((self.rule, self.cluster, self.subject)).encode()).hexdigest()[:32]
+
+    def row(self) -> dict[str, Any]:
+        """The columns of ``gold.findings`` by name, with ``first_us`` and ``last_us`` for its timestamps."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        details = orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode()
+        return {**values, "finding_id": self.finding_id, "evidence": list(self.evidence), "details": details}
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A client as the wire shows it."""
+
+    client_id: str | None
+    member_id: str | None
+    address: str
+
+    def __str__(self) -> str:
+        member = f"member {self.member_id}, " if self.member_id else ""
+        return f"{self.client_id or 'a client without client_id'} ({member}{self.address})"
+
+    def details(self) -> dict[str, str | None]:
+        """For the ``details`` column."""
+        return {"client_id": self.client_id, "member_id": self.member_id, "address": self.address}
+
+
+def clock(micros: int) -> str:
+    """A time of day for people."""
+    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%H:%M:%S")
+
+
+def seconds(micros: int) -> str:
+    """A span of time for people."""
+    total = micros / 1_000_000
+    return f"{total:.0f} s" if total < 120 else f"{total / 60:.0f} min" if total < 7200 else f"{total / 3600:.1f} h"

@@ -1,0 +1,138 @@
+"""Which rules run, in which order, and what do they share?
+
+Rules share queries: exchanges are asked twice (who uses what; symptoms), the timeline once for all that is about
+progress, record batches once; rules decide over the small rows that come back, and ask again only where there is
+something to doubt. Symptoms of MongoDB commands are cut into episodes together with those of Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules import counted
+from pipeline.analysis.rules.capture import loss
+from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
+from pipeline.analysis.rules.kafka import (
+    clients,
+    competing_committers,
+    lagging,
+    lso_stalled,
+    producers,
+    stuck_commit,
+    written,
+)
+from pipeline.analysis.rules.kafka.traffic import Traffic, collect_traffic, newest_versions
+from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
+from pipeline.analysis.rules.mongodb import commands
+from pipeline.analysis.tables import Tables
+from pipeline.settings import FindingSettings
+
+ON_TABLES: Final[tuple[Callable[[Sources, FindingSettings], list[Finding]], ...]] = (
+    stuck_commit.find, competing_committers.find, lso_stalled.find, lagging.find, written.find, loss.find,
+)  # fmt: skip
+"""Rules that ask tables themselves."""
+
+RULES: Final = tuple(
+    sorted(
+        {
+            stuck_commit.NAME,
+            competing_committers.NAME,
+            lso_stalled.NAME,
+            lso_stalled.STARVED,
+            loss.NAME,
+            commands.LEAK,
+        }
+        | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES, *producers.NAMES}
+    )
+)
+"""The names of all rules; each has its page in ``docs/rules``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the rules found, and the clusters of which there was anything to look at."""
+
+    findings: list[Finding]
+    clusters: frozenset[str]
+
+
+def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
+    """Apply every rule.
+
+    Args:
+        tables: see Sources.tables.
+        facts: clusters and topic names.
+        settings: thresholds.
+    """
+    symptoms = [*exchange_symptoms(tables, settings), *commands.command_symptoms(tables, settings)]
+    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in collect_episodes(symptoms, facts, settings):
+        episodes[episode.rule].append(episode)
+    traffic, newest = collect_traffic(tables, facts), newest_versions(tables, facts)
+    sources = _sources(tables, facts, traffic, settings)
+    found = list(chain.from_iterable(find(sources, settings) for find in ON_TABLES))
+    found += counted.find(episodes, sources, settings)
+    found += clients.find(episodes, traffic, newest, sources, settings)
+    found += producers.find(episodes, sources, settings)
+    found += commands.find(sources, settings)
+    return Found(_once(found), frozenset(sources.ends))
+
+
+def _sources(tables: Tables, facts: Facts, traffic: Iterable[Traffic], settings: FindingSettings) -> Sources:
+    ends, server_ends = commands.ends(tables), dict[str, int]()
+    for one in traffic:
+        ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
+        server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
+    return Sources(tables, facts, int(settings.still_open_seconds * 1_000_000), ends, server_ends, made_anew(facts))
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Two ways to tell the same: the more severe one stays, of equals the first."""
+    best: dict[str, Finding] = {}
+    for finding in findings:
+        known = best.get(finding.finding_id)
+        if known is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(known.severity):
+            best[finding.finding_id] = finding
+    return list(best.values())
+
+
+def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
+    """See Sources.made_anew: when a further id of each topic was first seen."""
+    lives: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for (cluster, _), seen in facts.topics.items():
+        lives[cluster, seen.value].append(seen.first_us)
+    return {topic: sorted(times)[1:] for topic, times in lives.items() if len(times) > 1}
+
+
+def with_earlier(
+    found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]], pause_us: int, clusters: Collection[str]
+) -> list[dict[str, Any]]:
+    """Rows of the findings of now, with those that began before the time that was looked at.
+
+    Args:
+        found: what the rules found.
+        earlier: rows of ``ROW_SCHEMA`` that began before.
+        pause_us: what comes again after a longer pause, µs, begins anew.
+        clusters: those that were seen in the time that was looked at. Of the others the data ended before, and what
+            held then is what a look at all of it would tell.
+    """
+    begun = {row["finding_id"]: row for row in earlier}
+    now = {finding.finding_id: finding.row() for finding in found}
+    goes_on = [_as_begun(row, begun.get(finding_id), pause_us) for finding_id, row in now.items()]
+    gone = [row for finding_id, row in begun.items() if finding_id not in now]
+    over = [{**row, "state": "closed"} if row["cluster"] in clusters else dict(row) for row in gone]
+    return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
+
+
+def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None, pause_us: int) -> dict[str, Any]:
+    """What is found of it now may be its end alone: without anything new, what was told of all of it stays."""
+    if begun is None or row["first_us"] - begun["last_us"] > pause_us:
+        return row
+    if begun["last_us"] >= row["last_us"]:
+        return {**begun, "state": row["state"]}
+    return {**row, "first_us": begun["first_us"]}

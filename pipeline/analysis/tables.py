@@ -1,0 +1,69 @@
+"""How are Arrow tables asked? In SQL, by DuckDB within this process; what follows from the rows is plain Python."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
+    "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+
+ADDRESS = {
+    side: f"CASE WHEN {side}_ip LIKE '%:%' THEN '[' || {side}_ip || ']' ELSE {side}_ip END || ':' || {side}_port"
+    for side in ("client", "server")
+}
+"""``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
+
+Row = Any
+"""A named tuple with the columns of a query. Times are µs since the epoch: a query never returns a timestamp."""
+
+
+class Tables:
+    """Arrow tables by name.
+
+    Nulls come first where the order ascends and last where it descends, as in Spark. A query that needs an order asks
+    for one: without, rows come in any.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        for name, table in tables.items():
+            self.add(name, table)
+
+    def add(self, name: str, table: pa.Table) -> None:
+        """Name a further table, or replace one."""
+        self._connection.register(name, table)
+
+    def view(self, name: str, sql: str) -> None:
+        """Name a query."""
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+
+    def rows(self, sql: str, **parameters: object) -> list[Row]:
+        """What a query gives; ``$name`` in it stands for a parameter."""
+        found = self._connection.execute(sql, parameters or None)
+        kind = _row_type(tuple(column[0] for column in found.description))
+        return [kind._make(row) for row in found.fetchall()]
+
+    def table(self, sql: str, **parameters: object) -> pa.Table:
+        """The same as an Arrow table."""
+        return self._connection.execute(sql, parameters or None).to_arrow_table()
+
+    def close(self) -> None:
+        """Free what is held."""
+        self._connection.close()
+
+
+@lru_cache(maxsize=256)
+def _row_type(names: tuple[str, ...]) -> Any:
+    return namedtuple("Row", names)

@@ -1,0 +1,43 @@
+"""What becomes of findings that began before the time that rules look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.run import with_earlier
+
+GONE = Finding("stopped", "critical", "g/t", "open", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
+GOES_ON = replace(GONE, rule="lag_growing", first_us=10, last_us=20)
+PAUSE_US = 6
+
+
+def test_what_is_not_found_again_stays_and_is_closed() -> None:
+    (kept,) = with_earlier([], [GONE.row()], PAUSE_US, {"C"})
+    assert kept == {**GONE.row(), "state": "closed"}
+
+
+def test_what_held_when_a_cluster_fell_silent_still_does() -> None:
+    """Batches that hold nothing but other clusters must not close what one batch over all of it leaves open."""
+    (kept,) = with_earlier([], [GONE.row()], PAUSE_US, {"another"})
+    assert kept == GONE.row()
+
+
+def test_what_is_found_again_keeps_its_beginning() -> None:
+    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=3, last_us=4).row()], PAUSE_US, {"C"})
+    assert kept == {**GOES_ON.row(), "first_us": 3}
+
+
+def test_what_comes_again_after_a_pause_begins_anew() -> None:
+    (kept,) = with_earlier([GOES_ON], [replace(GOES_ON, first_us=2, last_us=3, state="closed").row()], PAUSE_US, {"C"})
+    assert kept == GOES_ON.row()
+
+
+def test_without_news_what_was_told_of_all_of_it_stays() -> None:
+    whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
+    (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole], PAUSE_US, {"C"})
+    assert kept == {**whole, "state": "closed"}
+
+
+def test_news_and_what_is_over_stand_together() -> None:
+    assert {row["rule"] for row in with_earlier([GOES_ON], [GONE.row()], PAUSE_US, {"C"})} == {"stopped", "lag_growing"}

@@ -1,0 +1,187 @@
+"""Symptoms made by hand, cut into episodes, and what the rules that count make of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules import counted
+from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
+from pipeline.analysis.rules.kafka import clients, producers
+from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, JOINED_AT
+from pipeline.analysis.rules.kafka.traffic import Traffic
+from pipeline.analysis.rules.model import Finding
+from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES, RECORD_BATCHES
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+T0_US = int(T0.timestamp() * 1_000_000)
+Row = dict[str, Any]
+
+
+def symptom(seconds: float, rule: str, subject: str, what: str, host: str = "h", server: str = "b:1") -> Shown:
+    us = T0_US + round(seconds * 1_000_000)
+    return Shown(server, "c", host, us, f"{subject}/{seconds:09.1f}", rule, subject, what, "t", 0, "g", 0.0)
+
+
+def joins(subject: str, every: float, hours: float, host: str = "h") -> list[Shown]:
+    times = int(hours * 3600 / every)
+    return [symptom(n * every, "rebalance_storm", subject, str(n), host) for n in range(times)]
+
+
+def joined(subject: str, number: int, host: str) -> Shown:
+    return symptom(number, "rebalance_storm", subject, f"{JOINED_AT}{number}", host)
+
+
+SYMPTOMS = [
+    *joins("every half minute", 30, 2),
+    *joins("every four minutes", 240, 8),
+    *joins("a storm, then one more", 30, 0.5),
+    symptom(3600, "rebalance_storm", "a storm, then one more", "999"),
+    *(symptom(n, "commit_rejected", "two pods", "ILLEGAL_GENERATION", f"h{n % 2}") for n in range(6)),
+    *(joined("six start", n, f"h{n}") for n in range(6)),
+    *(joined("one comes again", n, "h") for n in range(6)),
+    *(symptom(n, "commit_rejected", "six pods", "REBALANCE_IN_PROGRESS", f"h{n}") for n in range(6)),
+    *(symptom(n, "commit_rejected", "one pod", "ILLEGAL_GENERATION") for n in range(2)),
+    *(symptom(n, "commit_rejected", "moved", "ILLEGAL_GENERATION", server="b:2") for n in range(2)),
+    *(symptom(9000 + n, "commit_rejected", "moved", "ILLEGAL_GENERATION", server="b:1") for n in range(9)),
+    *(symptom(n / 1000, "stale_metadata", "leader moved", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
+    *(symptom(n, "stale_metadata", "never asks", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
+    *(symptom(n, "fetch_session_churn", client, "opened") for n in range(12) for client in ("churns", "reads", "?")),
+    symptom(5, "sequence_gap", "resent", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER")._replace(
+        subject="other half", partition=1, group_id=None
+    ),
+    symptom(5, "sequence_gap", "lost", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    symptom(5, "sequence_gap", "forgotten", "UNKNOWN_PRODUCER_ID"),
+    *(symptom(n / 100, "unanswered_requests", "killed", "Produce") for n in range(5)),
+    *(symptom(30 * n, "unanswered_requests", "waits in vain", "Produce") for n in range(3)),
+    symptom(5, "unsupported_version", "killed/Fetch v3", CLOSED),
+    symptom(5, "unsupported_version", "ancient/Fetch v2", CLOSED),
+    symptom(5, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
+    symptom(95, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
+    symptom(1, INTRODUCED, "slow-tx", "c"),
+    symptom(90, "fenced_producer", "slow-tx", "INVALID_PRODUCER_EPOCH"),
+    symptom(1, INTRODUCED, "shared-tx", "c", "other"),
+    symptom(90, "fenced_producer", "shared-tx", "INVALID_PRODUCER_EPOCH"),
+]
+TRAFFIC = [
+    Traffic("b:1", "b:1", "c", "h", 1, "Fetch", 3, 1000, 0, T0_US, T0_US, 500_000, "e"),
+    Traffic("b:1", "b:1", "c", "h", 0, "Produce", 0, 1000, 0, T0_US, T0_US, 500, "e"),
+]
+
+
+def fetch(seconds: float, client: str) -> Row:
+    when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{client}{seconds}"}
+    return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=1, **when)
+
+
+def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0) -> Row:
+    what = {
+        "cluster": "b:1",
+        "topic": "t",
+        "partition": partition,
+        "source": "produce",
+        "producer_id": 7,
+        "producer_epoch": 0,
+    }
+    when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{subject}/{seconds:09.1f}"}
+    return row(RECORD_BATCHES, **what | when, base_sequence=sequence, base_offset=offset)
+
+
+FETCHES = [
+    *(fetch(n, "churns") for n in range(12)),
+    *(fetch(3600 + n / 10, "churns") for n in range(100)),  # a day of good health does not hide what came before
+    *(fetch(n / 10, "reads") for n in range(110)),
+    *(fetch(n / 10, "") for n in range(110)),
+]
+BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
+BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[tuple[str, str], Finding]:
+    """All findings by rule and subject."""
+    made = sources(exchanges=FETCHES, batches=BATCHES)
+    episodes: dict[str, list[Episode]] = {}
+    for episode in collect_episodes(SYMPTOMS, Facts(), SETTINGS):
+        one_cluster = replace(episode, cluster="b:1")
+        episodes.setdefault(episode.rule, []).append(one_cluster)
+    findings = [
+        *counted.find(episodes, made, SETTINGS),
+        *clients.find(episodes, TRAFFIC, {}, made, SETTINGS),
+        *producers.find(episodes, made, SETTINGS),
+    ]
+    return {(f.rule, f.subject): f for f in findings}
+
+
+Found = dict[tuple[str, str], Finding]
+
+
+@pytest.mark.parametrize(
+    ("rule", "subject", "is_found"),
+    [
+        ("rebalance_storm", "every half minute", True),
+        ("rebalance_storm", "every four minutes", False),
+        ("rebalance_storm", "a storm, then one more", True),
+        ("rebalance_storm", "six start", False),
+        ("rebalance_storm", "one comes again", True),
+        ("commit_rejected", "six pods", False),
+        ("commit_rejected", "one pod", True),
+        ("commit_rejected", "moved", True),
+        ("stale_metadata", "leader moved", False),
+        ("stale_metadata", "never asks", True),
+        ("fetch_session_churn", "churns", True),
+        ("fetch_session_churn", "reads", False),
+        ("fetch_session_churn", "?", False),
+        ("sequence_gap", "resent", False),
+        ("sequence_gap", "half", False),
+        ("sequence_gap", "other half", True),
+        ("sequence_gap", "lost", True),
+        ("sequence_gap", "forgotten", True),
+        ("unanswered_requests", "killed", False),
+        ("unanswered_requests", "waits in vain", True),
+        ("unsupported_version", "killed/Fetch v3", False),
+        ("unsupported_version", "ancient/Fetch v2", True),
+        ("unsupported_version", "before the upgrade/Produce v0", True),
+        ("fenced_producer", "slow-tx", True),
+        ("fenced_producer", "shared-tx", True),
+    ],
+)
+def test_a_rule_fires_on_trouble_and_not_on_what_looks_like_it(
+    found: Found, rule: str, subject: str, is_found: bool
+) -> None:
+    assert ((rule, subject) in found) == is_found
+
+
+def test_a_storm_that_lasts_is_counted_in_full(found: Found) -> None:
+    assert "240 generations in 120 min" in found["rebalance_storm", "every half minute"].summary
+
+
+def test_the_last_episode_is_told_whichever_broker_it_was_at(found: Found) -> None:
+    moved = found["commit_rejected", "moved"]
+    assert (moved.details["server"], moved.details["times"]) == ("b:1", 9)
+
+
+def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
+    two = found["commit_rejected", "two pods"]
+    assert (two.details["times"], two.details["clients"]) == (6, ["c at h0", "c at h1"])
+    assert len(two.evidence) == 3
+
+
+def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:
+    assert found["sequence_gap", "lost"].severity == "critical"
+    assert found["sequence_gap", "forgotten"].severity == "warning"
+
+
+def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
+    assert "taken by c at other" in found["fenced_producer", "shared-tx"].summary
+    assert "newer producer" not in found["fenced_producer", "slow-tx"].summary
+    assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice

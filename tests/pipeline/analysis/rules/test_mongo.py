@@ -1,0 +1,139 @@
+"""Rules about MongoDB on commands made by hand: the incident, and the healthy traffic that looks like it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules import counted
+from pipeline.analysis.rules.episodes import Episode, collect_episodes
+from pipeline.analysis.rules.mongodb import commands
+from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW, LeftOpen, leak
+from pipeline.settings import FindingSettings
+from pipeline.tables import GAPS, MONGO_COMMANDS
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+SECOND = 1_000_000
+Row = dict[str, Any]
+
+EPISODE = Episode(
+    SLOW, "S", "S", "shop.orders/find", 3, 0, 9 * SECOND, 5e6, 2e6, 1, ("find",), 1, ("shop at 10.0.0.1",), None, None,
+    None, ("a", "b", "c"), (0, SECOND, 9 * SECOND),
+)  # fmt: skip
+
+
+def found(episode: Episode) -> list[str]:
+    return [f.summary for f in counted.find({episode.rule: [episode]}, sources(), SETTINGS)]
+
+
+def test_words_of_a_counted_rule():
+    assert found(EPISODE) == [
+        "S took up to 2.0 s for find on shop.orders: 3 slow commands of shop at 10.0.0.1, "
+        "from 00:00:00 to 00:00:09 UTC."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("episode", "is_found"),
+    [
+        (replace(EPISODE, times=2), False),
+        (replace(EPISODE, rule=FAILED), True),
+        (replace(EPISODE, rule=FAILED, times=2), False),
+        (replace(EPISODE, rule=RETRIES, times=5), True),
+        (replace(EPISODE, rule=RETRIES, times=4), False),
+        (replace(EPISODE, rule=RETRIES, times=5, last_us=51 * SECOND), False),
+    ],
+)
+def test_how_much_of_a_symptom_is_a_finding(episode: Episode, is_found: bool):
+    assert bool(found(episode)) == is_found
+
+
+@pytest.mark.parametrize(("idle_seconds", "state"), [(40, "open"), (599, "open"), (600, "closed")])
+def test_a_cursor_leak_is_over_when_the_server_has_forgotten(idle_seconds: int, state: str):
+    left = LeftOpen("S", "10.0.0.1", None, 12, 0, SECOND, ("a.b",), ("e",) * 12, tuple(range(12)))
+    finding = leak(left, (idle_seconds + 1) * SECOND, SETTINGS)
+    assert (finding.rule, finding.subject, finding.state) == (LEAK, "?/10.0.0.1", state)
+    assert finding.summary.startswith("an application without name at 10.0.0.1 left 12 cursors open on S, used last ")
+
+
+def command(n: float, name: str, **more: Any) -> Row:
+    what = {"command": name, "database": "shop", "collection": "orders", "application": "app", "client_ip": "10.0.0.1"}
+    values = {"ok": True, "write_errors": 0, "latency_us": 900, "exchange_id": f"e{n:08.3f}", "server": "S"}
+    return row(MONGO_COMMANDS, **what | values | {"ts": T0 + timedelta(seconds=n)} | more)
+
+
+def error(n: float, code: int | None, **more: Any) -> Row:
+    return command(n, "update", **{"ok": False, "error_code": code, "error_name": "Name"} | more)
+
+
+def write(n: float, number: int, **more: Any) -> Row:
+    return command(n, "insert", session_id="s", txn_number=number, **more)
+
+
+def cursor(n: float, number: int, *, left: int | None = None, name: str = "find", **more: Any) -> Row:
+    return command(n, name, cursor_id=number, cursor_left=number if left is None else left, **more)
+
+
+SLOWLY = {"latency_us": SECOND}
+OPENED = [cursor(n, 100 + n) for n in range(10)]
+LATER = command(60, "ping")
+PLAYS: dict[str, tuple[list[Row], set[str]]] = {
+    "slow": ([command(n, "find", **SLOWLY) for n in range(3)], {SLOW}),
+    "slow twice": ([command(n, "find", **SLOWLY) for n in range(2)], set()),
+    "waits by design": ([command(n, "hello", is_awaiting=True, **SLOWLY) for n in range(9)], set()),
+    "tails": (
+        [cursor(n, 5, name="getMore", documents_out=n % 2, **SLOWLY) for n in range(9)]
+        + [cursor(20, 5, left=0, name="getMore")],
+        set(),
+    ),
+    "reads slowly": ([cursor(n, 5, name="getMore", documents_out=9, **SLOWLY) for n in range(3)], {SLOW}),
+    "fails": ([error(n, 9) for n in range(3)], {FAILED}),
+    "fails without a code": ([error(n, None, error_name=None) for n in range(3)], {FAILED}),
+    "writes fail": ([error(n, 121, ok=True, write_errors=2) for n in range(3)], {FAILED}),
+    "learns what is there": ([error(n, 11000, ok=True, write_errors=1) for n in range(9)], set()),
+    "closes": ([error(n, 59, command="endSessions") for n in range(9)], set()),
+    "conflicts": ([error(n, 112) for n in range(5)], {RETRIES}),
+    "conflicts now and then": ([error(60 * n, 112) for n in range(5)], set()),
+    "repeats": ([write(n + m / 2, n) for n in range(5) for m in range(2)], {RETRIES}),
+    "one transaction": ([write(n, 1, is_transaction=True) for n in range(9)], set()),
+    "many sessions": ([write(n, 1) | {"session_id": f"s{n}"} for n in range(9)], set()),
+    "leaks": ([*OPENED, LATER], {LEAK}),
+    "has just opened": (OPENED, set()),
+    "reads to the end": ([*OPENED, *(cursor(20 + n, 100 + n, left=0, name="getMore") for n in range(9)), LATER], set()),
+    "kills": ([*OPENED, command(20, "killCursors", cursor_id=100, cursors_killed=[100, 101]), LATER], set()),
+    "goes on": ([*OPENED, cursor(59, 100, name="getMore"), LATER], set()),
+    "is pushed": ([*OPENED, cursor(20, 100, name="getMore", is_answered_later=True), LATER], set()),
+    "cursor is gone": ([*OPENED, error(20, 43, command="getMore", cursor_id=100), LATER], set()),
+    "capture lost frames": ([one | {"connection_id": "lossy"} for one in [*OPENED, LATER]], set()),
+}
+"""Each plays on a server of its own: the commands, and the rules that must fire."""
+
+
+@pytest.fixture(scope="module")
+def rules() -> dict[str, set[str]]:
+    """The rules that fire, by play."""
+    rows = [
+        one | {"server": name, "exchange_id": f"{name}/{one['exchange_id']}"}
+        for name, (some, _) in PLAYS.items()
+        for one in some
+    ]
+    made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")])
+    made = replace(made, ends=commands.ends(made.tables))
+    episodes: dict[str, list[Episode]] = {}
+    for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
+        episodes.setdefault(episode.rule, []).append(episode)
+    fired: dict[str, set[str]] = {name: set() for name in PLAYS}
+    for finding in [*counted.find(episodes, made, SETTINGS), *commands.find(made, SETTINGS)]:
+        fired[finding.cluster].add(finding.rule)
+    return fired
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_a_rule_fires_on_its_incident_only(name: str, rules: dict[str, set[str]]):
+    assert rules[name] == PLAYS[name][1]

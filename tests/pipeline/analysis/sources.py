@@ -1,0 +1,36 @@
+"""What rules look at, made of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.tables import Tables
+from pipeline.tables import (
+    EXCHANGES,
+    GAPS,
+    MONGO_COMMANDS,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    TRANSACTIONS,
+)
+from tests.pipeline.rows import arrow
+
+NAMED = {
+    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
+}  # fmt: skip
+"""The tables of the lake by the names that rules know them by."""
+
+
+def tables(**rows: Sequence[dict[str, Any]]) -> Tables:
+    """All tables; those that are not given have no rows."""
+    return Tables({name: arrow(table, rows.get(name, ())) for name, table in NAMED.items()})
+
+
+def sources(**rows: Sequence[dict[str, Any]]) -> Sources:
+    """All tables; those that are not given have no rows."""
+    return Sources(tables(**rows))
