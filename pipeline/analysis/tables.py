@@ -57,7 +57,7 @@ class Tables:
 
     def table(self, sql: str, **parameters: object) -> pa.Table:
         """The same as an Arrow table."""
-        return self._connection.execute(sql, parameters or None).to_arrow_table()
+        return self._connection.sql(sql, params=parameters or None).to_arrow_table()
 
     def close(self) -> None:
         """Free what is held."""

@@ -7,15 +7,14 @@ objects of all of them, and times keep their microseconds beyond the year 2262.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
+from pipeline.analysis.frames.plain import DECODED_COLUMNS
 from pipeline.settings import StreamSettings
-from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, decode_plainly
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
@@ -46,6 +45,8 @@ def _decoder(
     shared = spark.sparkContext.broadcast(codec)
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
+
         for batch in batches:
             yield from decode_batch(shared.value, batch, by_kernel=_Worker.frames_read >= kernel_after)
             _Worker.frames_read += batch.num_rows
@@ -57,24 +58,3 @@ class _Worker:
     """What a Python worker remembers from one task to the next."""
 
     frames_read = 0
-
-
-def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False) -> Iterator[pa.RecordBatch]:
-    """Add the decoded columns to a batch of landed rows, in one piece or several. Never raises on a frame's account.
-
-    What fails as a piece is halved until it is the row alone that fails, which stays with error code ``internal``.
-
-    Args:
-        codec: the plain reader.
-        batch: rows of the landing zone.
-        by_kernel: let the kernel read what it can; the same result, sooner once it is loaded.
-    """
-    from pipeline.streaming.bronze.decode_pieces import decode_or_halve, pieces  # noqa: PLC0415 - on the worker only
-
-    decode = decode_plainly
-    if by_kernel:
-        from pipeline.streaming.bronze.decode_kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
-
-        decode = decode_by_kernel
-    for piece in pieces(batch):
-        yield from decode_or_halve(partial(decode, codec), piece)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all, with_earlier
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
 from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.hours import first_hour, span_us
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.seen_once import read_once
 from pipeline.streaming.storage.sinks import day_of, overwrite_if_changed, since

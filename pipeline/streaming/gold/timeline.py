@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.hours import DAY_US, GROUP_TOLD_US, first_hour, span_us
 from pipeline.streaming.gold.carry_forward import carry_forward
-from pipeline.streaming.silver.groups import GROUP_TOLD_US, settled_commits, with_group
-from pipeline.streaming.storage.hours import DAY_US, first_hour, span_us
+from pipeline.streaming.silver.groups import settled_commits, with_group
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.log_past import LOG, lowest_committed, markers_above, produced_above
 from pipeline.streaming.storage.seen_once import read_once

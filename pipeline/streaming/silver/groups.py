@@ -6,10 +6,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.state import GROUP_KINDS
-from pipeline.streaming.storage.hours import HOUR_US, first_hour_column, hour_column
-
-GROUP_TOLD_US = 6 * HOUR_US
-"""For how long a request tells its client's group: longer than most wait from one commit to the next."""
+from pipeline.analysis.hours import GROUP_TOLD_US, HOUR_US
+from pipeline.streaming.storage.hours import first_hour_column, hour_column
 
 
 def with_group(events: DataFrame, states: DataFrame) -> DataFrame:

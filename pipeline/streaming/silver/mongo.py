@@ -6,18 +6,25 @@ those that were written before their handshake get it later: the rows do not dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import orjson
 from delta.tables import DeltaTable
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.mongodb.facts import Half, command_facts, handshake
+from pipeline.analysis.statements.mongodb import (
+    CONTEXT,
+    HALVES,
+    REMEMBERED_DAYS,
+    TOLD,
+    Extract,
+    command_values,
+    handshake_values,
+    statements,
+)
 from pipeline.streaming.silver.offset_events import address
 from pipeline.streaming.storage.lake import Lake, read_table, struct_type
 from pipeline.streaming.storage.sinks import Batch, append, day_of
@@ -25,20 +32,6 @@ from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-TOLD = ("application", "driver", "driver_version")
-"""What a command takes from its connection's handshake."""
-_CONTEXT = (
-    "date", "exchange_id", "connection_id", "ts", "server", "client", "client_ip", "status", "opcode", "request_id",
-    "latency_us", "request_size", "response_size", "request_status", "response_status",
-)  # fmt: skip
-"""Columns that are the exchange's own."""
-_HALVES = ("request_header", "request_body", "request_flags", "response_header", "response_body", "response_flags")
-_REMEMBERED_DAYS = 30
-"""Of an older connection the name is forgotten: otherwise each batch would read all handshakes ever seen."""
-_LARGEST = {"int": 2**31 - 1, "bigint": 2**63 - 1}
-
-Extract = Callable[[Half | None, Half | None], Mapping[str, Any] | None]
 
 
 def write_commands(exchanges: DataFrame, lake: Lake, batch: Batch) -> None:
@@ -69,7 +62,7 @@ def command_rows(exchanges: DataFrame, lake: Lake, first: date) -> DataFrame:
     """
     commands = _map(exchanges, MONGO_COMMANDS, command_values, TOLD).alias("t")
     connections = exchanges.where("protocol = 'mongodb'").select("connection_id")
-    known = _known(lake, connections, first - timedelta(days=_REMEMBERED_DAYS)).alias("s")
+    known = _known(lake, connections, first - timedelta(days=REMEMBERED_DAYS)).alias("s")
     return commands.join(known, _is_its(), "left").select("t.*", *(f"s.{name}" for name in TOLD))
 
 
@@ -81,7 +74,7 @@ def handshake_rows(exchanges: DataFrame) -> DataFrame:
 
 def _is_its() -> SparkColumn:
     """Whether the handshake ``s`` is that of the command ``t``."""
-    is_recent = F.date_diff("t.date", "s.date") <= _REMEMBERED_DAYS
+    is_recent = F.date_diff("t.date", "s.date") <= REMEMBERED_DAYS
     return (F.col("t.connection_id") == F.col("s.connection_id")) & is_recent
 
 
@@ -119,18 +112,6 @@ def _name_earlier(lake: Lake, connections: DataFrame, since_us: int) -> None:
     )  # fmt: skip
 
 
-def command_values(request: Half | None, response: Half | None) -> Mapping[str, Any]:
-    """The columns of ``silver.mongo_commands`` that the halves of an exchange tell."""
-    values = asdict(command_facts(request, response))
-    return {**values, "reply_to": response.header.get("responseTo") if response is not None else None}
-
-
-def handshake_values(request: Half | None, _: Half | None) -> Mapping[str, Any] | None:
-    """The columns of ``silver.mongo_handshakes`` that a request tells; None if it is no handshake."""
-    told = handshake(request) if request is not None else None
-    return None if told is None else asdict(told)
-
-
 def _map(exchanges: DataFrame, table: Table, extract: Extract, without: tuple[str, ...] = ()) -> DataFrame:
     """Run ``extract`` over MongoDB exchanges; its values beside the exchange's own columns.
 
@@ -143,54 +124,14 @@ def _map(exchanges: DataFrame, table: Table, extract: Extract, without: tuple[st
         "request_id": F.col("correlation_id"),
     }
     columns = [c for c in table.columns if c.name not in without]
-    context = [c.name for c in columns if c.name in _CONTEXT]
+    context = [c.name for c in columns if c.name in CONTEXT]
     schema = struct_type([c for c in columns if c.name in context] + [c for c in columns if c.name not in context])
     inputs = exchanges.where("protocol = 'mongodb'").select(
-        *(places.get(name, F.col(name)).alias(name) for name in context), *_HALVES
+        *(places.get(name, F.col(name)).alias(name) for name in context), *HALVES
     )
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield told(batch, table, context, extract, without)
+            yield statements(batch, table, context, extract, without)
 
     return inputs.mapInArrow(run, schema)
-
-
-def told(
-    batch: pa.RecordBatch, table: Table, context: list[str], extract: Extract, without: tuple[str, ...] = ()
-) -> pa.RecordBatch:
-    """The columns ``context`` of a batch, and what ``extract`` makes of its halves; rows without that are left out."""
-    import pyarrow as pa  # noqa: PLC0415 - on the worker only
-
-    from pipeline.arrow import arrow_type  # noqa: PLC0415
-
-    found = [extract(*_halves(row)) for row in batch.select(list(_HALVES)).to_pylist()]
-    kept = batch.select(context).filter(pa.array([values is not None for values in found], pa.bool_()))
-    columns = dict(zip(context, kept.columns, strict=True))
-    rows = [values for values in found if values is not None]
-    for column in table.columns:
-        if column.name not in (*context, *without):
-            values = [_fitting(row[column.name], column.type) for row in rows]
-            columns[column.name] = pa.array(values, arrow_type(column.type))
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _halves(row: Mapping[str, Any]) -> tuple[Half | None, Half | None]:
-    return _half(row, "request"), _half(row, "response")
-
-
-def _half(row: Mapping[str, Any], side: str) -> Half | None:
-    flags = row[f"{side}_flags"]
-    if flags is None:
-        return None
-    header, body = (orjson.loads(row[f"{side}_{part}"] or "{}") for part in ("header", "body"))
-    return Half(header, body, flags)
-
-
-def _fitting(value: Any, kind: str) -> Any:
-    """A number that its column cannot hold is none that a server or driver would write."""
-    if kind.startswith("array<"):
-        of = kind.removeprefix("array<").removesuffix(">")
-        return None if value is None else [one for one in (_fitting(one, of) for one in value) if one is not None]
-    is_too_large = value is not None and kind in _LARGEST and not -_LARGEST[kind] <= value <= _LARGEST[kind]
-    return None if is_too_large else value

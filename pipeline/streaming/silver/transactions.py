@@ -12,9 +12,10 @@ from datetime import date, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follow
+from decoder.kafka.facts.transactions import FINAL, TxnEvent
+from pipeline.analysis.hours import span_us
+from pipeline.analysis.transactions import ORDER_WITHIN, follow_producer
 from pipeline.streaming.spark.in_groups import Values, map_groups
-from pipeline.streaming.storage.hours import span_us
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.seen_once import read_once
 from pipeline.streaming.storage.sinks import day_of, fit, replace_dates
@@ -22,9 +23,6 @@ from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, T
 
 _PRODUCER = ("cluster", "producer_id")
 """Stands for the transactional id, which markers do not name: a producer id belongs to one as long as it lives."""
-_ORDER = {"init": 0, "add_partition": 1, "add_group": 1, "produced": 2, "end": 3, "marker": 4, "control": 4, "loss": 5}
-"""Of what is said in one exchange."""
-
 _OUTPUT = (
     "cluster string, transactional_id string, producer_id bigint, producer_epoch int, "
     "first_exchange_id string, client_id string, client string, state string, partitions array<string>, "
@@ -109,12 +107,9 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     patience_us = span_us(patience)
 
     def run(producer: Values, rows: Iterator[Values]) -> Iterator[Values]:
-        ids: list[str] = []
-        found = follow(_noting_ids(rows, ids), patience_us)
-        name = ids[0] if ids else ""  # markers name none
-        return (_values((producer[0], name), transaction) for transaction in found)
+        return follow_producer(producer[0], rows, patience_us)
 
-    within = F.create_map(*(F.lit(value) for item in _ORDER.items() for value in item))[F.col("kind")]
+    within = F.create_map(*(F.lit(value) for item in ORDER_WITHIN.items() for value in item))[F.col("kind")]
     order = ("ts_us", "exchange_id", within, F.coalesce("partition", F.lit("")), F.coalesce("offset", F.lit(0)))
     inputs = events.withColumn("ts_us", F.unix_micros("ts")).select("cluster", "transactional_id", *TxnEvent._fields)
     return map_groups(inputs, _PRODUCER, order, run, _OUTPUT).withColumns(
@@ -125,21 +120,5 @@ def transaction_rows(events: DataFrame, patience: timedelta) -> DataFrame:
     )  # fmt: skip
 
 
-def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
-    for _, transactional_id, *event in rows:
-        if transactional_id is not None and not ids:
-            ids.append(transactional_id)
-        yield TxnEvent(*event)
-
-
 def _time(micros: str) -> Column:
     return F.timestamp_micros(micros)
-
-
-def _values(ids: tuple[str, str], t: Transaction) -> Values:
-    duration = None if t.end_us is None else max(0, t.end_us - t.first_us)
-    return (
-        *ids, t.producer_id, t.producer_epoch, t.first_exchange_id, t.client_id, t.client, t.state,
-        sorted(t.offsets), sorted(t.marked), sorted(t.groups), t.records, t.first_us, t.end_us, t.last_us, duration,
-        t.end_exchange_id, not t.lost,
-    )  # fmt: skip

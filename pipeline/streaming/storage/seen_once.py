@@ -13,7 +13,8 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.storage.hours import hour_column, hour_of
+from pipeline.analysis.hours import hour_of
+from pipeline.streaming.storage.hours import hour_column
 from pipeline.streaming.storage.lake import Lake, is_empty, read_table
 from pipeline.streaming.storage.sinks import fit, replace_since, same_rows, since
 from pipeline.tables import COPIES, EXCHANGES, Table

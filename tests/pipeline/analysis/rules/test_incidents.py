@@ -7,12 +7,15 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Printed
 
+from pipeline.analysis.derive import derive, findings_of
+from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.burrow import BurrowState
 from pipeline.analysis.rules.kafka.lagging import burrow_state, group_points, points_of
 from pipeline.analysis.rules.kafka.progress import Point, judge
@@ -20,10 +23,11 @@ from pipeline.analysis.rules.run import RULES
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
-from pipeline.settings import FindingSettings
+from pipeline.settings import FindingSettings, StreamSettings
 from pipeline.streaming.job import run_stream
-from pipeline.tables import EXCHANGES, FINDINGS, OFFSET_TIMELINE
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, OFFSET_TIMELINE, OPEN_EXCHANGES, Table
 from tests.pipeline.analysis.rules.incidents import Recording, recordings
+from tests.pipeline.lakes import DATA
 
 pytestmark = pytest.mark.spark
 
@@ -90,6 +94,23 @@ def test_every_finding_has_words_evidence_and_a_state(lake: Path, findings: list
         assert "None" not in row["summary"], about
         assert row["advice"], about
         assert row["first_ts"] <= row["last_ts"], about
+
+
+def test_one_process_derives_the_same_tables_and_findings(lake: Path, findings: list[dict[str, Any]]) -> None:
+    """Spark and :mod:`pipeline.analysis` are each other's oracle, table by table."""
+    derived = derive(_held(lake, FRAMES), _held(lake, GAPS), StreamSettings())
+    for table in (table for table in DATA if table.full_name in derived.tables):
+        ours, theirs = (sorted(rows.to_pylist(), key=repr) for rows in (derived.of(table), _held(lake, table)))
+        assert ours == theirs, table.full_name
+    assert {table.full_name for table in DATA} - set(derived.tables) == {FINDINGS.full_name, OPEN_EXCHANGES.full_name}
+    judged = findings_of(derived, FindingSettings()).findings
+    assert {(f.finding_id, f.state, f.summary) for f in judged} == {
+        (row["finding_id"], row["state"], row["summary"]) for row in findings
+    }
+
+
+def _held(lake: Path, table: Table) -> pa.Table:
+    return fit(DeltaTable(str(lake / table.path)).to_pyarrow_table(), table)
 
 
 def test_what_goes_on_is_open_and_what_is_over_is_closed(findings: list[dict[str, Any]]) -> None:

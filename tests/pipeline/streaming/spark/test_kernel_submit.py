@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from decoder import Codec
+from pipeline.analysis.frames.plain import DECODED_COLUMNS, decode_rows
 from pipeline.arrow import arrow_schema
-from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, decode_rows
 from pipeline.tables import LANDING_COLUMNS
 from tests.hostile.samples import made, recorded
 from tests.paths import ROOT

@@ -22,12 +22,12 @@ from decoder.kafka.kernel import bodies as kafka_kernel
 from decoder.mongodb import batch as mongodb
 from decoder.mongodb.kernel import messages as mongodb_kernel
 from decoder.work import most_text
+from pipeline.analysis.frames.plain import DECODED_COLUMNS, decode_rows, json_text, with_columns
 from pipeline.arrow import arrow_type
-from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, decode_rows, json_text, with_columns
 
 
 def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """See pipeline.streaming.bronze.decode.decode_batch; of a batch whose texts fit a column."""
+    """See pipeline.analysis.frames.decode.decode_batch; of a batch whose texts fit a column."""
     columns = {column.name: pa.nulls(batch.num_rows, arrow_type(column.type)) for column in DECODED_COLUMNS}
     is_left = np.ones(batch.num_rows, np.bool_)
     for protocol, read in (("kafka", _kafka), ("mongodb", _mongodb)):

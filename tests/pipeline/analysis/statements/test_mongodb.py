@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from decoder.model import FrameFlags
+from pipeline.analysis.frames.plain import decode_row
+from pipeline.analysis.statements.mongodb import TOLD, command_values, handshake_values, statements
 from pipeline.arrow import arrow_schema
-from pipeline.streaming.bronze.decode_plain import decode_row
-from pipeline.streaming.silver.mongo import TOLD, command_values, handshake_values, told
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.invariants import CODEC
 from tests.hostile.mongodb import MongodbMutator
@@ -41,7 +41,7 @@ def commands(*exchanges: Row) -> list[Row]:
         "client", "client_ip", "status", "opcode", "request_id", "request_size", "response_size", "request_status",
         "response_status"})  # fmt: skip
     batch = pa.RecordBatch.from_pylist(list(exchanges), _SCHEMA)
-    return told(batch, MONGO_COMMANDS, _CONTEXT, command_values, others).to_pylist()
+    return statements(batch, MONGO_COMMANDS, _CONTEXT, command_values, others).to_pylist()
 
 
 def test_a_command_with_its_reply():
@@ -97,7 +97,7 @@ def test_only_a_handshake_is_a_row():
     insert = exchange(message({"insert": "c", "$db": "d"}))
     batch = pa.RecordBatch.from_pylist([insert, hello], _SCHEMA)
     names = ("date", "connection_id", "ts", "server", "client_ip")
-    (row,) = told(batch, MONGO_HANDSHAKES, ["exchange_id"], handshake_values, names).to_pylist()
+    (row,) = statements(batch, MONGO_HANDSHAKES, ["exchange_id"], handshake_values, names).to_pylist()
     assert row == {
         "exchange_id": "h", "application": "shop", "driver": "PyMongo", "driver_version": "4.20", "os": None,
         "platform": None, "compressors": ["zstd"],

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from decoder import Codec, limits
+from pipeline.analysis.frames import decode as decode_module
+from pipeline.analysis.frames import kernel as decode_kernel
+from pipeline.analysis.frames import pieces as decode_pieces
+from pipeline.analysis.frames.decode import decode_batch
 from pipeline.arrow import arrow_schema
-from pipeline.streaming.bronze import decode as decode_module
-from pipeline.streaming.bronze import decode_kernel, decode_pieces
-from pipeline.streaming.bronze.decode import decode_batch
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka.encode import request
 from tests.decoder.mongodb.build import command, compressed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.streaming.gold.offset_state import Lag, Offsets, OffsetState, Said
+from pipeline.analysis.timeline.offset_state import Lag, Offsets, OffsetState, Said
 
 MAX, MIN = 2**63 - 1, -(2**63)
 SECOND = 1_000_000

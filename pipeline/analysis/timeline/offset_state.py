@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from pipeline.streaming.storage.hours import hour_of, span_us
+import numpy as np
+
+from pipeline.analysis.hours import hour_of, span_us
 from pipeline.tables import LOG_STATE
 
 SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
@@ -141,8 +143,6 @@ class OffsetState:
         least one for ever. Whether hours are computed one by one or together, each knows the same markers.
         """
         if self._markers_in is None or self._markers_in[0] != hour:
-            import numpy as np  # noqa: PLC0415 - on the worker only
-
             hours = np.frombuffer(self._marker_hours, np.int64)
             known = (hours <= hour) & (hour - hours <= span_us(self.lookback))
             offsets = np.unique(np.frombuffer(self._markers, np.int64)[known])

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.mongodb.codec.compression import size_when_read
+from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
 from pipeline.arrow import arrow_type
-from pipeline.streaming.bronze.decode_plain import DECODED_COLUMNS, rejected_row, with_columns
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames decoded at once: their text, several times as long, must stay below Arrow's 2 GiB a column."""

@@ -1,0 +1,128 @@
+"""What follows from decoded frames? All tables of silver and gold at once, for data that one process holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.assignments import assignments
+from pipeline.analysis.clients import clients
+from pipeline.analysis.copies import copies, counted
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.fetch_sessions import fetch_sessions
+from pipeline.analysis.minutes import api_latency, mongo_minutes
+from pipeline.analysis.names import brokers, topics
+from pipeline.analysis.pairing import completed, exchanges
+from pipeline.analysis.rules.run import Found, find_all
+from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements
+from pipeline.analysis.tables import Tables
+from pipeline.analysis.timeline.rows import timeline
+from pipeline.analysis.transactions import transactions
+from pipeline.settings import FindingSettings, StreamSettings
+from pipeline.tables import (
+    API_LATENCY,
+    ASSIGNMENTS,
+    BROKERS,
+    CLIENTS,
+    COPIES,
+    EXCHANGES,
+    FETCH_SESSIONS,
+    FRAMES,
+    GAPS,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    MONGO_MINUTES,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    TOPICS,
+    TRANSACTIONS,
+    Table,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What was derived.
+
+    Attributes:
+        tables: by their full name in the lake.
+        pending: rows of ``silver.exchanges`` of which the other half may still come.
+        facts: clusters and topic names.
+    """
+
+    tables: Mapping[str, pa.Table]
+    pending: pa.Table
+    facts: Facts
+
+    def of(self, table: Table) -> pa.Table:
+        """The rows of a table."""
+        return self.tables[table.full_name]
+
+
+def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derived:
+    """Everything that follows from frames.
+
+    Args:
+        frames: rows of ``bronze.frames``, each frame once.
+        gaps: rows of ``bronze.gaps``.
+        settings: how long halves wait, how far lag looks back.
+    """
+    paired = exchanges(frames, settings.answer_timeout, settings.abandon_timeout)
+    complete = completed(paired)
+    kafka = KafkaStatements(complete)
+    facts = Facts().merged(kafka.facts())
+    all_events, all_batches, all_states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
+    commands, handshakes = mongodb_statements(complete)
+    others = copies(complete)
+    events, batches, states = (counted(rows, others) for rows in (all_events, all_batches, all_states))
+    once, own_commands = counted(complete, others), counted(commands, others)
+    found = (
+        (FRAMES, frames),
+        (GAPS, gaps),
+        (EXCHANGES, complete),
+        (OFFSET_EVENTS, all_events),
+        (RECORD_BATCHES, all_batches),
+        (STATE_EVENTS, all_states),
+        (MONGO_COMMANDS, commands),
+        (MONGO_HANDSHAKES, handshakes),
+        (COPIES, others),
+        (BROKERS, brokers(facts)),
+        (TOPICS, topics(facts)),
+        (ASSIGNMENTS, assignments(all_states)),
+        (FETCH_SESSIONS, fetch_sessions(events, states)),
+        (TRANSACTIONS, transactions(events, states, batches, gaps, settings.lag_lookback)),
+        (OFFSET_TIMELINE, timeline(events, states, batches, facts, settings.lag_lookback)),
+        (API_LATENCY, api_latency(once)),
+        (CLIENTS, clients(complete, all_states, commands, facts)),
+        (MONGO_MINUTES, mongo_minutes(own_commands)),
+    )
+    waiting = paired.filter(pc.equal(paired.column("status"), "pending"))
+    return Derived({table.full_name: rows for table, rows in found}, waiting, facts)
+
+
+def findings_of(derived: Derived, settings: FindingSettings) -> Found:
+    """Apply all rules to what was derived."""
+    others = derived.of(COPIES)
+    tables = Tables(
+        {
+            "exchanges": counted(derived.of(EXCHANGES), others),
+            "all_events": counted(derived.of(OFFSET_EVENTS), others),
+            "all_batches": counted(derived.of(RECORD_BATCHES), others),
+            "states": counted(derived.of(STATE_EVENTS), others),
+            "timeline": derived.of(OFFSET_TIMELINE),
+            "transactions": derived.of(TRANSACTIONS),
+            "gaps": derived.of(GAPS),
+            "commands": counted(derived.of(MONGO_COMMANDS), others),
+        }
+    )
+    try:
+        for name, rows in (("events", "all_events"), ("batches", "all_batches")):
+            tables.view(name, f"SELECT * REPLACE (coalesce(topic, topic_id) AS topic) FROM {rows}")
+        return find_all(tables, derived.facts, settings)
+    finally:
+        tables.close()

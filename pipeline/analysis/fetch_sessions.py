@@ -1,0 +1,130 @@
+"""Which partitions does each fetch session hold? Statements of silver → ``silver.fetch_sessions``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from decoder.kafka.facts.fetch_sessions import Held, Part, SessionFetch, follow
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.tables import Tables
+from pipeline.tables import FETCH_SESSIONS
+
+Values = tuple[Any, ...]
+_EPOCH = date(1970, 1, 1)
+OUTPUT = (
+    "cluster", "server", "session_id", "date", "client", "client_id", "topic", "topic_id", "partition",
+    "isolation_level", "first_us", "last_us", "fetch_offset", "fetches", "session_epoch", "is_open", "complete",
+)  # fmt: skip
+"""Of what :func:`follow_session` gives."""
+
+
+class _Row(NamedTuple):
+    """What a fetch of a session says of itself and of a partition, or (``carried``) what was held before."""
+
+    server: str
+    session_id: int
+    cluster: str
+    date: date
+    ts_us: int
+    exchange_id: str
+    kind: str
+    client: str
+    client_id: str | None
+    session_epoch: int
+    error_code: int | None
+    complete: bool
+    part: Part
+
+
+FETCH = _Row._fields[:-1]
+
+
+def follow_session(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
+    """Rows of ``OUTPUT`` of one session. What is carried comes first: it is of an earlier day."""
+    clusters: dict[date, str] = {}
+    carried: list[Held] = []
+    said = _noting_clusters(rows, clusters)
+    for is_carried, of_source in groupby(said, key=lambda row: row.kind == "carried"):
+        if is_carried:
+            carried = [_held(row) for row in of_source]
+        else:
+            for held in follow(_fetches(of_source), carried):
+                yield (clusters[held.day], *session, held.day, *_values(held))
+
+
+def _noting_clusters(rows: Iterator[Values], clusters: dict[date, str]) -> Iterator[_Row]:
+    for values in rows:
+        row = _Row._make([*values[: len(FETCH)], Part._make(values[len(FETCH) :])])
+        clusters[row.date] = row.cluster
+        yield row
+
+
+def _values(held: Held) -> Values:
+    return (
+        held.client, held.client_id, held.topic, held.topic_id, held.partition, held.isolation_level, held.first_us,
+        held.last_us, held.fetch_offset, held.fetches, held.session_epoch, held.is_open, held.complete,
+    )  # fmt: skip
+
+
+def _fetches(rows: Iterable[_Row]) -> Iterator[SessionFetch]:
+    for _, of_one in groupby(rows, key=lambda row: (row.ts_us, row.exchange_id)):
+        said = list(of_one)
+        head = next((row for row in said if row.kind == "fetch_session"), None)
+        if head is not None:
+            parts = tuple(row.part for row in said if row.kind != "fetch_session")
+            yield SessionFetch(
+                head.date, head.ts_us, head.client, head.client_id, head.session_epoch, bool(head.error_code), parts
+            )
+
+
+def _held(row: _Row) -> Held:
+    part = row.part
+    return Held(
+        row.date, row.client, row.client_id, part.topic, part.topic_id, part.partition, part.isolation_level,
+        row.ts_us, row.ts_us, part.offset, 0, row.session_epoch, True, row.complete,
+    )  # fmt: skip
+
+
+_NAMES = ", ".join(f'"{name}"' for name in FETCH if name not in ("ts_us", "complete"))
+_PARTS = ", ".join(f'"{name}"' for name in Part._fields if name != "forgotten")
+_SAID = f"""
+    WITH said AS (
+        SELECT * FROM states WHERE kind = 'fetch_session'
+        UNION ALL BY NAME
+        SELECT * FROM events
+        WHERE kind IN ('fetched', 'fetch_rejected', 'fetch_forgotten') AND session_id IS NOT NULL
+    ), timed AS (
+        SELECT {_NAMES}, {_PARTS}, epoch_us(ts) AS ts_us, false AS complete, kind = 'fetch_forgotten' AS forgotten
+        FROM said
+    )
+    SELECT {", ".join(f'"{name}"' for name in (*FETCH, *Part._fields))} FROM timed
+    ORDER BY server, session_id, ts_us, exchange_id
+"""
+
+
+def fetch_sessions(events: pa.Table, states: pa.Table) -> pa.Table:
+    """Rows of ``silver.fetch_sessions``.
+
+    Args:
+        events, states: rows of ``silver.offset_events`` and ``state_events``; of a connection that two agents saw, one
+            copy.
+    """
+    tables = Tables({"events": events, "states": states})
+    try:
+        rows = tables.rows(_SAID)
+    finally:
+        tables.close()
+    found = []
+    for session, of_session in groupby(rows, key=attrgetter("server", "session_id")):
+        for values in follow_session(session, iter(of_session)):
+            row = dict(zip(OUTPUT, values, strict=True))
+            found.append(
+                {**row, "date": (row["date"] - _EPOCH).days, "first_ts": row["first_us"], "last_ts": row["last_us"]}
+            )
+    return table_of(found, FETCH_SESSIONS)

@@ -1,0 +1,43 @@
+"""How do rows become a table of the lake? By the registry's columns, in its order and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.arrow import arrow_type
+from pipeline.tables import Table
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """The columns of a table, all of them nullable."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
+
+
+def fit(rows: pa.Table, table: Table) -> pa.Table:
+    """The columns of ``table``, of its types; columns that are missing are null."""
+    arrays = []
+    for field in schema_of(table):
+        if field.name in rows.column_names:
+            arrays.append(rows.column(field.name).cast(field.type))
+        else:
+            arrays.append(pa.chunked_array([pa.nulls(rows.num_rows, field.type)]))
+    return pa.Table.from_arrays(arrays, schema=schema_of(table))
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], table: Table) -> pa.Table:
+    """Rows by column name; times are µs since the epoch, days since then."""
+    schema = schema_of(table)
+    found = list(rows)
+    arrays = [_array([row.get(field.name) for row in found], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.int32()).cast(kind)
+    return pa.array(values, kind)

@@ -1,0 +1,133 @@
+"""How do the halves of an exchange find each other? By ``exchange_id``; those that wait are ``pending``.
+
+What is complete or given up goes by the capture's own time only:
+
+* a response is paired with a request of the same id that is at most ``answer_timeout`` older;
+* a response that follows another one by itself (MongoDB's exhaust) is complete alone;
+* a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
+  all connections together have gone on for longer than ``abandon_timeout``.
+
+A time that the capture did not tell (TIME_CLAMPED) says nothing: such a frame makes no other one old, is not late, and
+has no latency.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decoder.model import FrameFlags
+from pipeline.analysis.errors import response_errors
+from pipeline.analysis.fit import fit
+from pipeline.analysis.hours import span_us
+from pipeline.analysis.tables import Tables
+from pipeline.arrow import arrow_type
+from pipeline.tables import EXCHANGES
+
+_CONTEXT = (
+    "connection_id", "agent_id", "flow_id", "protocol", "client_ip", "client_port", "server_ip", "server_port",
+    "api_key", "api_name", "api_version", "correlation_id",
+)  # fmt: skip
+_CLAMPED = int(FrameFlags.TIME_CLAMPED)
+
+
+def _has(half: str, flag: FrameFlags) -> str:
+    return f"{half}.flags & {int(flag)} <> 0"
+
+
+def _first(direction: str) -> str:
+    return (
+        f"SELECT * FROM halves WHERE direction = '{direction}' "
+        "QUALIFY row_number() OVER (PARTITION BY id ORDER BY seq) = 1"
+    )
+
+
+_REQUEST_STATUS = f"""CASE
+    WHEN {_has("req", FrameFlags.NO_RESPONSE_EXPECTED)} THEN 'no_response_expected'
+    WHEN {_has("req", FrameFlags.UNANSWERED)} OR epoch_us(req.ts) < expired_after THEN 'unanswered'
+    ELSE 'pending' END"""
+_RESPONSE_STATUS = f"""CASE
+    WHEN {_has("res", FrameFlags.FOLLOWING_RESPONSE)} THEN 'following_response'
+    WHEN {_has("res", FrameFlags.ORPHAN_RESPONSE)} OR epoch_us(res.ts) < expired_after THEN 'orphan_response'
+    ELSE 'pending' END"""
+_EXCHANGES = f"""
+    WITH halves AS (
+        SELECT *, coalesce(exchange_id, connection_id || '/' || direction || '/' || seq) AS id FROM frames
+    ), requests AS ({_first("request")}), responses AS ({_first("response")}),
+    clocks AS (
+        SELECT connection_id, greatest(
+            arg_max(epoch_us(ts), seq) FILTER (direction = 'request' AND flags & {_CLAMPED} = 0),
+            arg_max(epoch_us(ts), seq) FILTER (direction = 'response' AND flags & {_CLAMPED} = 0)
+        ) AS clock
+        FROM frames GROUP BY connection_id
+    ), deadlines AS (
+        SELECT connection_id,
+            greatest(clock - $answer_us, (SELECT max(clock) FROM clocks) - $abandon_us) AS expired_after
+        FROM clocks
+    ), matched AS (
+        SELECT req, res, (req.flags | res.flags) & {_CLAMPED} <> 0 AS is_clamped,
+            res.ts IS NOT NULL AND req.ts IS NOT NULL AND epoch_us(res.ts) > epoch_us(req.ts) + $answer_us
+                AND NOT is_clamped AS is_late
+        FROM requests AS req FULL JOIN responses AS res ON req.id = res.id
+    ), each AS (
+        SELECT req, res, is_clamped FROM matched WHERE NOT is_late
+        UNION ALL SELECT req, NULL, false FROM matched WHERE is_late
+        UNION ALL SELECT NULL, res, false FROM matched WHERE is_late
+    ), timed AS (
+        SELECT each.*, expired_after FROM each
+        JOIN deadlines ON deadlines.connection_id = coalesce(req.connection_id, res.connection_id)
+    )
+    SELECT
+        CASE WHEN req.id IS NULL AND NOT ({_has("res", FrameFlags.ORPHAN_RESPONSE)})
+            AND NOT ({_has("res", FrameFlags.FOLLOWING_RESPONSE)}) THEN res.id || '/late'
+            ELSE coalesce(req.id, res.id) END AS exchange_id,
+        {", ".join(f"coalesce(req.{name}, res.{name}) AS {name}" for name in _CONTEXT)},
+        req.client_id AS client_id,
+        coalesce(req.ts, res.ts) AS ts,
+        make_timestamp(epoch_us(coalesce(req.ts, res.ts)))::DATE AS date,
+        req.ts AS request_ts, res.ts AS response_ts,
+        CASE WHEN req.id IS NOT NULL AND res.id IS NOT NULL AND NOT is_clamped
+            THEN greatest(epoch_us(res.ts) - epoch_us(req.ts_end), 0) END AS latency_us,
+        req.size AS request_size, res.size AS response_size,
+        CASE WHEN res.id IS NULL THEN {_REQUEST_STATUS} WHEN req.id IS NULL THEN {_RESPONSE_STATUS}
+            ELSE 'paired' END AS status,
+        req.decode_status AS request_status, res.decode_status AS response_status,
+        req.body AS request_body, res.body AS response_body,
+        req.embedded AS request_embedded, res.embedded AS response_embedded,
+        req.flags AS request_flags, res.flags AS response_flags,
+        CASE WHEN req.protocol = 'mongodb' THEN req.header END AS request_header,
+        CASE WHEN res.protocol = 'mongodb' THEN res.header END AS response_header
+    FROM timed
+"""
+
+
+def exchanges(frames: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
+    """Rows of ``silver.exchanges``, and beside them those whose ``status`` is ``pending``.
+
+    Args:
+        frames: rows of ``bronze.frames``; each frame once. Should an exchange id repeat in one direction, the first
+            frame wins; a frame that the agent could not number stands for itself.
+        answer_timeout, abandon_timeout: see StreamSettings.
+    """
+    tables = Tables({"frames": frames})
+    try:
+        paired = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
+    finally:
+        tables.close()
+    errors = [
+        response_errors(protocol, body)
+        for protocol, body in zip(
+            paired.column("protocol").to_pylist(), paired.column("response_body").to_pylist(), strict=True
+        )
+    ]
+    types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}
+    codes = pa.array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
+    names = pa.array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
+    return fit(paired.append_column("error_codes", codes).append_column("error_names", names), EXCHANGES)
+
+
+def completed(rows: pa.Table) -> pa.Table:
+    """Those that wait for no other half."""
+    return rows.filter(pc.not_equal(rows.column("status"), "pending"))

@@ -1,0 +1,1 @@
+"""What do exchanges say? A row for each statement."""

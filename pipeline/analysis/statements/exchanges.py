@@ -1,0 +1,130 @@
+"""The statements of completed exchanges as rows of silver, with clusters and topic names as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.fit import fit
+from pipeline.analysis.statements import mongodb
+from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, statements
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+
+_AT_ONCE = 20_000
+"""Exchanges whose bodies are parsed together."""
+_APIS = sorted({api for part in PARTS.values() for api in part.apis})
+_KAFKA = f"""
+    SELECT exchange_id, connection_id, epoch_us(coalesce(response_ts, request_ts)) AS ts_us,
+        {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, {", ".join(BODIES)}
+    FROM exchanges WHERE protocol = 'kafka' AND list_contains({_APIS}, api_key)
+"""
+_MONGODB = f"""
+    SELECT date, exchange_id, connection_id, ts, {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client,
+        client_ip, status, api_key AS opcode, correlation_id AS request_id, latency_us, request_size, response_size,
+        request_status, response_status, {", ".join(mongodb.HALVES)}
+    FROM exchanges WHERE protocol = 'mongodb'
+"""
+_TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
+
+
+class KafkaStatements:
+    """What completed Kafka exchanges say, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it."""
+
+    def __init__(self, exchanges: pa.Table) -> None:
+        tables = Tables({"exchanges": exchanges})
+        try:
+            inputs = tables.table(_KAFKA)
+        finally:
+            tables.close()
+        found = [
+            one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows
+        ]
+        self._rows = pa.Table.from_batches(found) if found else None
+
+    def facts(self) -> list[Fact]:
+        """What is said of clusters and topic ids, each statement once."""
+        rows = self._part("fact")
+        if rows is None:
+            return []
+        tables = Tables({"facts": rows})
+        try:
+            names = ", ".join(column.name for column in FACT)
+            found = tables.rows(
+                f"SELECT {names}, min(ts_us) AS first_us, max(ts_us) AS last_us FROM facts GROUP BY ALL"
+            )
+        finally:
+            tables.close()
+        return [Fact(*row) for row in found]
+
+    def table(self, part: str, facts: Facts) -> pa.Table:
+        """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
+        rows, table = self._part(part), _TABLES[part]
+        if rows is None:
+            return fit(pa.table({}), table)
+        return fit(_resolved(rows, facts), table)
+
+    def _part(self, name: str) -> pa.Table | None:
+        if self._rows is None:
+            return None
+        rows = self._rows.filter(pc.is_valid(self._rows.column(name)))
+        if not rows.num_rows:
+            return None
+        values = rows.column(name).combine_chunks()
+        columns = {field.name: values.field(number) for number, field in enumerate(values.type)}
+        return pa.table({**{key: rows.column(key) for key in CONTEXT}, **columns})
+
+
+def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
+    servers, times = rows.column("server").to_pylist(), rows.column("ts_us").to_pylist()
+    clusters = [facts.cluster_at(server, us) for server, us in zip(servers, times, strict=True)]
+    added = {
+        "cluster": pa.array(clusters, pa.string()),
+        "ts": rows.column("ts_us").cast(pa.timestamp("us", "UTC")),
+        "date": rows.column("ts_us").cast(pa.timestamp("us")).cast(pa.date32(), safe=False),
+    }
+    if {"topic", "topic_id"} <= set(rows.column_names):
+        names = facts.names()
+        topics, ids = rows.column("topic").to_pylist(), rows.column("topic_id").to_pylist()
+        named = [names.get(id_) if name is None else name for name, id_ in zip(topics, ids, strict=True)]
+        added["topic"] = pa.array(named, pa.string())
+    columns = {name: rows.column(name) for name in rows.column_names}
+    return pa.table({**columns, **added})
+
+
+def mongodb_statements(exchanges: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows of ``silver.mongo_commands`` and ``silver.mongo_handshakes`` from completed exchanges.
+
+    A client tells its name in the first message of a connection; a later one is refused by servers. What it told stands
+    beside its commands.
+    """
+    tables = Tables({"exchanges": exchanges})
+    try:
+        inputs = tables.table(_MONGODB).combine_chunks()
+        handshakes = _map(inputs, MONGO_HANDSHAKES, mongodb.handshake_values)
+        commands = _map(inputs, MONGO_COMMANDS, mongodb.command_values, mongodb.TOLD)
+        tables.add("commands", commands)
+        tables.add("handshakes", handshakes)
+        named = tables.table(f"""
+            WITH first AS (
+                SELECT connection_id, date AS told_on, {", ".join(mongodb.TOLD)} FROM handshakes
+                QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY ts, exchange_id) = 1
+            )
+            SELECT commands.* EXCLUDE ({", ".join(mongodb.TOLD)}), {", ".join(f"first.{n}" for n in mongodb.TOLD)}
+            FROM commands LEFT JOIN first
+                ON commands.connection_id = first.connection_id AND date - told_on <= {mongodb.REMEMBERED_DAYS}
+        """)
+    finally:
+        tables.close()
+    return fit(named, MONGO_COMMANDS), handshakes
+
+
+def _map(inputs: pa.Table, table: Table, extract: mongodb.Extract, without: Iterable[str] = ()) -> pa.Table:
+    context = [name for name in mongodb.CONTEXT if name in table.column_names]
+    batches = [
+        mongodb.statements(batch, table, context, extract, tuple(without)) for batch in inputs.to_batches(_AT_ONCE)
+    ]
+    return fit(pa.Table.from_batches(batches) if batches else pa.table({}), table)

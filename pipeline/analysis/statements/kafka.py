@@ -1,0 +1,128 @@
+"""What does each exchange say of offsets, records, state and names? All in one pass: parsing bodies is the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from decoder.kafka.facts import exchanges as said
+from decoder.kafka.facts import offsets, state
+from pipeline.arrow import arrow_type
+from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
+
+CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_id")
+"""Of each statement: which exchange makes it, when (µs), who speaks to whom."""
+
+
+class Said(NamedTuple):
+    """An exchange with parsed bodies."""
+
+    api_key: int
+    api_version: int
+    client_id: str | None
+    server: str
+    request: dict[str, Any] | None
+    response: dict[str, Any] | None
+    request_embedded: list[dict[str, Any]] | None
+    response_embedded: list[dict[str, Any]] | None
+
+
+_OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
+"""Columns that follow from the exchange, not from its bodies."""
+BODIES = (
+    "api_key", "api_version", "request_body", "response_body", "request_embedded", "response_embedded",
+)  # fmt: skip
+FACT = tuple(Column(name, "string", "") for name in ("told_by", "cluster", "topic_id", "topic"))
+
+
+class _Told(NamedTuple):
+    """A statement about names, with the columns of ``FACT``."""
+
+    told_by: str
+    cluster: str | None
+    topic_id: str | None = None
+    topic: str | None = None
+
+
+def _events(item: Said) -> Iterable[object]:
+    return offsets.offset_events(item.api_key, item.api_version, item.request, item.response, item.client_id)
+
+
+def _batches(item: Said) -> Iterable[object]:
+    return said.record_batch_rows(item.api_key, item.request, item.response)
+
+
+def _states(item: Said) -> Iterable[object]:
+    return state.state_events(
+        item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
+    )
+
+
+def _facts(item: Said) -> Iterator[_Told]:
+    cluster = said.cluster_id(item.api_key, item.response)
+    if cluster is not None:
+        brokers = (
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            for host, port in said.cluster_addresses(item.api_key, item.response)
+        )
+        for server in sorted({item.server, *brokers}):
+            yield _Told(server, cluster)
+    for topic in said.topic_ids(item.api_key, item.response):
+        yield _Told(item.server, cluster, topic.topic_id, topic.topic)
+
+
+class _Part(NamedTuple):
+    """One kind of statement: which apis make it, its columns, and what extracts it from an exchange."""
+
+    apis: frozenset[int]
+    columns: tuple[Column, ...]
+    extract: Callable[[Said], Iterable[object]]
+
+
+def _own(table: Table) -> tuple[Column, ...]:
+    return tuple(column for column in table.columns if column.name not in _OURS)
+
+
+PARTS = {
+    "event": _Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
+    "batch": _Part(frozenset(said.BATCH_APIS), _own(RECORD_BATCHES), _batches),
+    "state": _Part(frozenset(state.STATE_APIS), _own(STATE_EVENTS), _states),
+    "fact": _Part(frozenset(said.FACT_APIS), FACT, _facts),
+}
+
+
+def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[pa.RecordBatch]:
+    """For each kind of statement a batch with its rows, in which the columns of the other kinds are null."""
+    types = {
+        name: pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
+        for name, part in PARTS.items()
+    }
+    values = {name: attrgetter(*(column.name for column in part.columns)) for name, part in PARTS.items()}
+    found: dict[str, list[Any]] = {name: [] for name in PARTS}
+    sources: dict[str, list[int]] = {name: [] for name in PARTS}
+    columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *BODIES))
+    for number, row in enumerate(zip(*columns, strict=True)):
+        item = _parsed(*row)
+        for name, part in PARTS.items():
+            if item.api_key in part.apis:
+                rows = [values[name](one) for one in part.extract(item)]
+                found[name] += rows
+                sources[name] += [number] * len(rows)
+    for name, rows in found.items():
+        if rows:
+            fields = [
+                pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
+            ]
+            told = pa.StructArray.from_arrays(fields, fields=list(types[name]))
+            others = [told if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
+            who = batch.select(list(context)).take(pa.array(sources[name], pa.int32()))
+            yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
+
+
+def _parsed(client_id: str | None, server: str, api_key: int, api_version: int | None, *texts: str | None) -> Said:
+    parsed = [None if text is None else orjson.loads(text) for text in texts]
+    return Said(api_key, -1 if api_version is None else api_version, client_id, server, *parsed)

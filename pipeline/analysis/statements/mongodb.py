@@ -1,0 +1,76 @@
+"""What does each MongoDB exchange say? Its command, and what clients tell of themselves in their first message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from decoder.mongodb.facts import Half, command_facts, handshake
+from pipeline.arrow import arrow_type
+from pipeline.tables import Table
+
+TOLD = ("application", "driver", "driver_version")
+"""What a command takes from its connection's handshake."""
+CONTEXT = (
+    "date", "exchange_id", "connection_id", "ts", "server", "client", "client_ip", "status", "opcode", "request_id",
+    "latency_us", "request_size", "response_size", "request_status", "response_status",
+)  # fmt: skip
+"""Columns that are the exchange's own."""
+HALVES = ("request_header", "request_body", "request_flags", "response_header", "response_body", "response_flags")
+REMEMBERED_DAYS = 30
+"""Of an older connection the name is forgotten: otherwise each batch would read all handshakes ever seen."""
+_LARGEST = {"int": 2**31 - 1, "bigint": 2**63 - 1}
+
+Extract = Callable[["Half | None", "Half | None"], "Mapping[str, Any] | None"]
+
+
+def command_values(request: Half | None, response: Half | None) -> Mapping[str, Any]:
+    """The columns of ``silver.mongo_commands`` that the halves of an exchange tell."""
+    values = asdict(command_facts(request, response))
+    return {**values, "reply_to": response.header.get("responseTo") if response is not None else None}
+
+
+def handshake_values(request: Half | None, _: Half | None) -> Mapping[str, Any] | None:
+    """The columns of ``silver.mongo_handshakes`` that a request tells; None if it is no handshake."""
+    told = handshake(request) if request is not None else None
+    return None if told is None else asdict(told)
+
+
+def statements(
+    batch: pa.RecordBatch, table: Table, context: list[str], extract: Extract, without: tuple[str, ...] = ()
+) -> pa.RecordBatch:
+    """The columns ``context`` of a batch, and what ``extract`` makes of its halves; rows without that are left out."""
+    found = [extract(*_halves(row)) for row in batch.select(list(HALVES)).to_pylist()]
+    kept = batch.select(context).filter(pa.array([values is not None for values in found], pa.bool_()))
+    columns = dict(zip(context, kept.columns, strict=True))
+    rows = [values for values in found if values is not None]
+    for column in table.columns:
+        if column.name not in (*context, *without):
+            values = [_fitting(row[column.name], column.type) for row in rows]
+            columns[column.name] = pa.array(values, arrow_type(column.type))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _halves(row: Mapping[str, Any]) -> tuple[Half | None, Half | None]:
+    return _half(row, "request"), _half(row, "response")
+
+
+def _half(row: Mapping[str, Any], side: str) -> Half | None:
+    flags = row[f"{side}_flags"]
+    if flags is None:
+        return None
+    header, body = (orjson.loads(row[f"{side}_{part}"] or "{}") for part in ("header", "body"))
+    return Half(header, body, flags)
+
+
+def _fitting(value: Any, kind: str) -> Any:
+    """A number that its column cannot hold is none that a server or driver would write."""
+    if kind.startswith("array<"):
+        of = kind.removeprefix("array<").removesuffix(">")
+        return None if value is None else [one for one in (_fitting(one, of) for one in value) if one is not None]
+    is_too_large = value is not None and kind in _LARGEST and not -_LARGEST[kind] <= value <= _LARGEST[kind]
+    return None if is_too_large else value

@@ -1,0 +1,1 @@
+"""Where does each partition, and each group that reads it, stand over time?"""

@@ -1,0 +1,134 @@
+"""What became of each transaction? Statements of silver → ``silver.transactions``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+
+from decoder.kafka.facts.transactions import Transaction, TxnEvent, follow
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.hours import DAY_US, span_us
+from pipeline.analysis.tables import Tables
+from pipeline.tables import TRANSACTIONS
+
+Values = tuple[Any, ...]
+OUTPUT = (
+    "cluster", "transactional_id", "producer_id", "producer_epoch", "first_exchange_id", "client_id", "client", "state",
+    "partitions", "marked_partitions", "groups", "records", "first_us", "end_us", "last_us", "duration_us",
+    "end_exchange_id", "complete",
+)  # fmt: skip
+"""Of what :func:`follow_producer` gives."""
+ORDER_WITHIN = {
+    "init": 0,
+    "add_partition": 1,
+    "add_group": 1,
+    "produced": 2,
+    "end": 3,
+    "marker": 4,
+    "control": 4,
+    "loss": 5,
+}
+"""Of what is said in one exchange."""
+
+
+def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> Iterator[Values]:
+    """The transactions of one producer of a cluster.
+
+    Args:
+        cluster: where.
+        rows: cluster, transactional id, and the values of a TxnEvent, in order of time; of one exchange by
+            ``ORDER_WITHIN``.
+        patience_us: nothing said of a transaction for so long, it is left as it is.
+    """
+    ids: list[str] = []
+    found = follow(_noting_ids(iter(rows), ids), patience_us)
+    name = ids[0] if ids else ""  # markers name none
+    return (_values((cluster, name), transaction) for transaction in found)
+
+
+def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
+    for _, transactional_id, *event in rows:
+        if transactional_id is not None and not ids:
+            ids.append(transactional_id)
+        yield TxnEvent(*event)
+
+
+def _values(ids: tuple[str, str], t: Transaction) -> Values:
+    duration = None if t.end_us is None else max(0, t.end_us - t.first_us)
+    return (
+        *ids, t.producer_id, t.producer_epoch, t.first_exchange_id, t.client_id, t.client, t.state,
+        sorted(t.offsets), sorted(t.marked), sorted(t.groups), t.records, t.first_us, t.end_us, t.last_us, duration,
+        t.end_exchange_id, not t.lost,
+    )  # fmt: skip
+
+
+_PLACE = "concat_ws('-', coalesce(topic, topic_id), partition)"
+_COMMON = "ts, exchange_id, cluster, producer_id, producer_epoch"
+_EVENTS = f"""
+    WITH asked AS (
+        SELECT {_COMMON}, client, client_id, connection_id, transactional_id, group_id, committed, error_code,
+            substr(kind, 5) AS kind, CASE WHEN partition IS NOT NULL THEN {_PLACE} END AS partition
+        FROM states WHERE starts_with(kind, 'txn_')
+    ), written AS (
+        SELECT {_COMMON}, client, client_id, transactional_id, error_code, records, {_PLACE} AS partition,
+            'produced' AS kind, next_offset - 1 AS "offset"
+        FROM events WHERE transactional_id IS NOT NULL AND kind = 'produced' AND "offset" IS NOT NULL
+    ), commits AS (
+        SELECT {_COMMON}, client, client_id, transactional_id, group_id, error_code, 'add_group' AS kind
+        FROM events WHERE transactional_id IS NOT NULL AND kind = 'txn_committed'
+    ), controls AS (
+        SELECT {_COMMON}, {_PLACE} AS partition, 'control' AS kind, base_offset AS "offset",
+            control_type = 'COMMIT' AS committed, 0 AS error_code
+        FROM batches WHERE is_control AND control_type IN ('COMMIT', 'ABORT')
+    ), known AS (
+        SELECT * FROM (
+            SELECT * FROM asked UNION ALL BY NAME SELECT * FROM written UNION ALL BY NAME SELECT * FROM commits
+            UNION ALL BY NAME SELECT * FROM controls
+        ) WHERE producer_id IS NOT NULL AND producer_epoch IS NOT NULL
+    ), losses AS (
+        SELECT DISTINCT used.cluster, used.producer_id, gaps.connection_id, gaps.ts, gaps.direction, gaps.seq,
+            '' AS exchange_id, 'loss' AS kind, 0 AS producer_epoch, 0 AS error_code
+        FROM gaps JOIN (
+            SELECT DISTINCT cluster, producer_id, connection_id FROM known WHERE connection_id IS NOT NULL
+        ) AS used USING (connection_id)
+    ), said AS (
+        SELECT * FROM known UNION ALL BY NAME SELECT * EXCLUDE (direction, seq) FROM losses
+    )
+    SELECT cluster, transactional_id, {
+    ", ".join("epoch_us(ts) AS ts_us" if name == "ts_us" else f'"{name}"' for name in TxnEvent._fields)
+}
+    FROM said
+    ORDER BY cluster, producer_id, ts_us, exchange_id,
+        CASE kind {" ".join(f"WHEN '{kind}' THEN {place}" for kind, place in ORDER_WITHIN.items())} END,
+        coalesce(partition, ''), coalesce("offset", 0)
+"""
+
+
+def transactions(
+    events: pa.Table, states: pa.Table, batches: pa.Table, gaps: pa.Table, patience: timedelta
+) -> pa.Table:
+    """Rows of ``silver.transactions``.
+
+    Args:
+        events, states, batches: rows of ``silver.offset_events``, ``state_events`` and ``record_batches``; of a
+            connection that two agents saw, one copy.
+        gaps: rows of ``bronze.gaps``.
+        patience: see StreamSettings.lag_lookback; nothing said of a transaction for so long, it is left as it is.
+    """
+    tables = Tables({"events": events, "states": states, "batches": batches, "gaps": gaps})
+    try:
+        rows = tables.rows(_EVENTS)
+    finally:
+        tables.close()
+    found = []
+    for (cluster, _), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
+        for values in follow_producer(cluster, of_producer, span_us(patience)):
+            row = dict(zip(OUTPUT, values, strict=True))
+            times = {"first_ts": row["first_us"], "end_ts": row["end_us"], "last_ts": row["last_us"]}
+            found.append({**row, **times, "date": row["first_us"] // DAY_US})
+    return table_of(found, TRANSACTIONS)
