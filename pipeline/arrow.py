@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from decoder.columns import Ints
 from pipeline.tables import Column
 
 _TYPES = {
@@ -46,7 +47,7 @@ def arrow_type(name: str) -> pa.DataType:
 
 
 def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values (None is null) as an array of the types above but lists and booleans.
+    """Values (None is null) as an array of the types above; timestamps in µs, dates in days since the epoch.
 
     As ``pa.array`` does, which however imports pandas where it is installed: more than a second of CPU time.
 
@@ -54,12 +55,22 @@ def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         OverflowError: a number that the type cannot hold.
     """
     count = len(values)
+    if pa.types.is_date(kind):
+        return arrow_array(values, pa.int32()).cast(kind)
     buffers, nulls = [None], 0
     if None in values:
         valid = np.fromiter((value is not None for value in values), np.bool_, count)
         buffers, nulls = [pa.py_buffer(np.packbits(valid, bitorder="little"))], count - int(valid.sum())
         nothing = {pa.string(): "", pa.binary(): b""}.get(kind, 0)
         values = [nothing if value is None else value for value in values]
+    if pa.types.is_list(kind):
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(np.fromiter(map(len, (value or () for value in values)), np.int32, count), out=offsets[1:])
+        inner = arrow_array([one for value in values for one in value or ()], kind.value_type)
+        return pa.Array.from_buffers(kind, count, [*buffers, pa.py_buffer(offsets)], nulls, children=[inner])
+    if pa.types.is_boolean(kind):
+        bits = np.packbits(np.fromiter(map(bool, values), np.bool_, count), bitorder="little")
+        return pa.Array.from_buffers(kind, count, [*buffers, pa.py_buffer(bits)], nulls)
     if kind in (pa.string(), pa.binary()):
         data = "".join(values) if kind == pa.string() else b"".join(values)
         if isinstance(data, str):
@@ -72,3 +83,15 @@ def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     else:
         buffers.append(pa.py_buffer(np.fromiter(values, _NUMBERS[kind], count)))
     return pa.Array.from_buffers(kind, count, buffers, nulls)
+
+
+def byte_lengths(texts: pa.Array) -> Ints:
+    """Bytes of each value of a string or binary array without nulls. ``to_numpy`` would import pandas."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.diff(offsets).astype(np.int64) if len(texts) else np.zeros(0, np.int64)
+
+
+def int_values(numbers: pa.Array) -> Ints:
+    """The values of an array of integers without nulls, likewise."""
+    values = numbers.cast(pa.int64())
+    return np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values)]

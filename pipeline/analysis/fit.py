@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 
 
@@ -31,13 +31,5 @@ def table_of(rows: Iterable[Mapping[str, Any]], table: Table) -> pa.Table:
     """Rows by column name; times are µs since the epoch, days since then."""
     schema = schema_of(table)
     found = list(rows)
-    arrays = [_array([row.get(field.name) for row in found], field.type) for field in schema]
+    arrays = [arrow_array([row.get(field.name) for row in found], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    if pa.types.is_date(kind):
-        return pa.array(values, pa.int32()).cast(kind)
-    return pa.array(values, kind)

@@ -23,7 +23,7 @@ from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import EXCHANGES
 
 _CONTEXT = (
@@ -123,8 +123,8 @@ def exchanges(frames: pa.Table, answer_timeout: timedelta, abandon_timeout: time
         )
     ]
     types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}
-    codes = pa.array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
-    names = pa.array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
+    codes = arrow_array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
+    names = arrow_array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
     return fit(paired.append_column("error_codes", codes).append_column("error_names", names), EXCHANGES)
 
 

@@ -29,6 +29,10 @@ Row = Any
 """A named tuple with the columns of a query. Times are µs since the epoch: a query never returns a timestamp."""
 
 
+_IDLE: list[duckdb.DuckDBPyConnection] = []
+"""Connections that nobody uses, each to an empty database of its own."""
+
+
 class Tables:
     """Arrow tables by name.
 
@@ -37,17 +41,21 @@ class Tables:
     """
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        self._connection = _IDLE.pop() if _IDLE else duckdb.connect(":memory:", config=_SETTINGS)
+        self._names: list[str] = []
+        self._views: list[str] = []
         for name, table in tables.items():
             self.add(name, table)
 
     def add(self, name: str, table: pa.Table) -> None:
         """Name a further table, or replace one."""
         self._connection.register(name, table)
+        self._names.append(name)
 
     def view(self, name: str, sql: str) -> None:
         """Name a query."""
         self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        self._views.append(name)
 
     def rows(self, sql: str, **parameters: object) -> list[Row]:
         """What a query gives; ``$name`` in it stands for a parameter."""
@@ -60,8 +68,12 @@ class Tables:
         return self._connection.sql(sql, params=parameters or None).to_arrow_table()
 
     def close(self) -> None:
-        """Free what is held."""
-        self._connection.close()
+        """Free what is held; the connection, which takes a while to make, waits for whoever needs one next."""
+        for name in reversed(self._views):
+            self._connection.execute(f"DROP VIEW IF EXISTS {name}")
+        for name in set(self._names):
+            self._connection.unregister(name)
+        _IDLE.append(self._connection)
 
 
 @lru_cache(maxsize=256)

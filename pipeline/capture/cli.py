@@ -151,7 +151,7 @@ def read(
     is_endless = follow or STDIN in (files or [])
     with (
         stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
-        _progress(errors, ", ".join(files or [follow or ""])) as show,
+        show_progress(errors, ", ".join(files or [follow or ""])) as show,
     ):
         if follow:
             stats = follow_ring(
@@ -228,7 +228,7 @@ def live(
     tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
     policy, field_hash = chosen_payload(payload, payload_key_file)
     errors = Console(stderr=True)
-    with stop_on_signals() as stop, _deadline(stop, duration), _progress(errors, interface) as show:
+    with stop_on_signals() as stop, _deadline(stop, duration), show_progress(errors, interface) as show:
         stats = capture_live(
             tap,
             landing,
@@ -278,7 +278,7 @@ def _deadline(stop: Stop, seconds: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
+def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
     """A line on the terminal that tells how far we are."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

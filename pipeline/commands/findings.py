@@ -60,7 +60,11 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
         )
-    rows: list[dict[str, Any]] = table.to_table().to_pylist()
+    return in_order(table.to_table().to_pylist())
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of ``gold.findings``, the most severe first, and of these what still holds."""
     return sorted(
         rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])
     )

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 MODULES = {
+    "diagnose": "pipeline.commands.diagnose",
     "decode": "pipeline.commands.decode",
     "explain": "pipeline.commands.explain",
     "stream": "pipeline.commands.lake",

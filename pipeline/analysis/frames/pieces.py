@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from decoder.mongodb.codec.compression import size_when_read
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_type, byte_lengths, int_values
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames decoded at once: their text, several times as long, must stay below Arrow's 2 GiB a column."""
@@ -52,11 +52,8 @@ def _rejected(piece: pa.RecordBatch, error: Exception) -> pa.RecordBatch:
 def _sizes(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Bytes of each frame, of compressed ones those inside."""
     frames = batch.column("frame")
-    sizes: np.ndarray[Any, np.dtype[np.int64]] = (
-        pc.binary_length(frames).to_numpy(zero_copy_only=False).astype(np.int64)
-    )
+    sizes = byte_lengths(frames)
     is_mongodb = pc.equal(batch.column("protocol"), "mongodb")
-    sizes[is_mongodb.to_numpy(zero_copy_only=False)] = [
-        size_when_read(frame) for frame in frames.filter(is_mongodb).to_pylist()
-    ]
+    places = int_values(pc.indices_nonzero(is_mongodb))
+    sizes[places] = [size_when_read(frame) for frame in frames.filter(is_mongodb).to_pylist()]
     return sizes

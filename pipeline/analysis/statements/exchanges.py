@@ -12,6 +12,7 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, statements
 from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.arrow import arrow_array
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000
@@ -82,7 +83,7 @@ def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
     servers, times = rows.column("server").to_pylist(), rows.column("ts_us").to_pylist()
     clusters = [facts.cluster_at(server, us) for server, us in zip(servers, times, strict=True)]
     added = {
-        "cluster": pa.array(clusters, pa.string()),
+        "cluster": arrow_array(clusters, pa.string()),
         "ts": rows.column("ts_us").cast(pa.timestamp("us", "UTC")),
         "date": rows.column("ts_us").cast(pa.timestamp("us")).cast(pa.date32(), safe=False),
     }
@@ -90,7 +91,7 @@ def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
         names = facts.names()
         topics, ids = rows.column("topic").to_pylist(), rows.column("topic_id").to_pylist()
         named = [names.get(id_) if name is None else name for name, id_ in zip(topics, ids, strict=True)]
-        added["topic"] = pa.array(named, pa.string())
+        added["topic"] = arrow_array(named, pa.string())
     columns = {name: rows.column(name) for name in rows.column_names}
     return pa.table({**columns, **added})
 

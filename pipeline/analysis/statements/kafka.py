@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from decoder.kafka.facts import exchanges as said
 from decoder.kafka.facts import offsets, state
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_id")
@@ -115,11 +115,12 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     for name, rows in found.items():
         if rows:
             fields = [
-                pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
+                arrow_array(column, field.type)
+                for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
             ]
             told = pa.StructArray.from_arrays(fields, fields=list(types[name]))
             others = [told if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
-            who = batch.select(list(context)).take(pa.array(sources[name], pa.int32()))
+            who = batch.select(list(context)).take(arrow_array(sources[name], pa.int32()))
             yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
 
 

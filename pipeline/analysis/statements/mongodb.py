@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from decoder.mongodb.facts import Half, command_facts, handshake
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 
 TOLD = ("application", "driver", "driver_version")
@@ -45,13 +45,13 @@ def statements(
 ) -> pa.RecordBatch:
     """The columns ``context`` of a batch, and what ``extract`` makes of its halves; rows without that are left out."""
     found = [extract(*_halves(row)) for row in batch.select(list(HALVES)).to_pylist()]
-    kept = batch.select(context).filter(pa.array([values is not None for values in found], pa.bool_()))
+    kept = batch.select(context).filter(arrow_array([values is not None for values in found], pa.bool_()))
     columns = dict(zip(context, kept.columns, strict=True))
     rows = [values for values in found if values is not None]
     for column in table.columns:
         if column.name not in (*context, *without):
             values = [_fitting(row[column.name], column.type) for row in rows]
-            columns[column.name] = pa.array(values, arrow_type(column.type))
+            columns[column.name] = arrow_array(values, arrow_type(column.type))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

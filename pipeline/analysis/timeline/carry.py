@@ -49,7 +49,7 @@ class Pass:
         of_events = [number for number, row in enumerate(found) if row is not None]
         completed = [row for row in found if row is not None]
         filled = {name: [row[place] for row in completed] for place, name in enumerate(_FILLED)}
-        kept = batch.take(pa.array(of_events, pa.int64()))
+        kept = batch.take(arrow_array(of_events, pa.int64()))
         arrays = [
             arrow_array(filled[c.name], arrow_type(c.type)) if c.name in filled else kept.column(c.name)
             for c in OFFSET_TIMELINE.columns

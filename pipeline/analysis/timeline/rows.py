@@ -18,6 +18,7 @@ from pipeline.analysis.groups import SETTLED, WITH_GROUP
 from pipeline.analysis.hours import first_hour_sql
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.carry import EVENT, MARKER, ORDER, PRODUCED, Pass
+from pipeline.arrow import arrow_array
 from pipeline.tables import OFFSET_TIMELINE
 
 _LOG = "cluster, topic, incarnation, partition"
@@ -103,7 +104,7 @@ def _renewed(facts: Facts) -> pa.Table:
     rows = facts.renewed_topics()
     return pa.table(
         {
-            name: pa.array([row[n] for row in rows], kind)
+            name: arrow_array([row[n] for row in rows], kind)
             for n, (name, kind) in enumerate(zip(columns, types, strict=True))
         }
     )

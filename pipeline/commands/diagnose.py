@@ -1,0 +1,171 @@
+"""``wirelake diagnose``: a capture in, what is wrong out. No Spark, no lake, in seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.errors import UserError
+from pipeline.terminal import Console, json_line
+
+if TYPE_CHECKING:
+    from pipeline.capture.stats import CaptureStats
+    from pipeline.embedded.diagnosis import Diagnosis
+    from pipeline.settings import Settings
+
+
+_WIRELAKE = "from pipeline.cli import main; main()"
+
+
+def diagnose(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Captures: pcap or pcapng, also .gz/.zst; a directory of them; '-' for stdin. Or a landing zone."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding, as `findings --json`.")] = False,
+    lake: Annotated[
+        Path | None, typer.Option(help="Leave all tables there, for SQL, notebooks and the page; replaced if there.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the tables as a web page.")] = False,
+    conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
+    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
+) -> None:
+    """Say what is wrong in a capture, the worst first, with evidence and what to do. Needs no Java.
+
+    The exit code is 1 if a finding is critical, 2 if nothing could be read.
+
+    Examples:
+
+      wirelake diagnose incident.pcap
+
+      ssh broker-1 sudo tcpdump -i any -w - -G 60 -W 1 port 9092 | wirelake diagnose -
+
+      wirelake diagnose incident.pcapng.gz --json | jq 'select(.severity == "critical") | .summary'
+
+      wirelake diagnose incident.pcap --lake lake && wirelake sql --lake lake "FROM gold.offset_timeline"
+
+      wirelake diagnose incident.pcap --open
+    """
+    sys.meta_path.insert(0, _NoPandas)
+    from pipeline.commands.findings import in_order, show_findings  # noqa: PLC0415
+    from pipeline.settings import load_settings  # noqa: PLC0415
+
+    settings = load_settings(conf)
+    if lake is not None:
+        from pipeline.embedded.lake import refuse_lake  # noqa: PLC0415
+
+        refuse_lake(lake)
+    found, stats = _diagnosed(files, settings, allow_truncated, tls_keylog, tls_embedded_keys)
+    rows = in_order(found.findings.to_pylist())
+    console = Console()
+    if as_json:
+        for row in rows:
+            sys.stdout.buffer.write(json_line(row))
+        sys.stdout.flush()
+    else:
+        console.print(Text(_read(found, stats)), soft_wrap=True)
+        show_findings(rows, console)
+        if not rows:
+            console.print(Text(_healthy(found)), soft_wrap=True)
+    if lake is not None or open_page:
+        _leave(found, lake, open_page=open_page)
+    if any(row["severity"] == "critical" for row in rows):
+        raise typer.Exit(1)
+
+
+class _NoPandas:
+    """Arrow loads pandas, where it is installed, to see whether a value is one of its: half a second for nothing."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        """See importlib.abc.MetaPathFinder."""
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _diagnosed(
+    files: list[str], settings: Settings, allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool
+) -> tuple[Diagnosis, CaptureStats | None]:
+    from pipeline.capture.cli import show_progress  # noqa: PLC0415
+    from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
+    from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
+    from pipeline.embedded.inputs import read_inputs  # noqa: PLC0415
+
+    errors = Console(stderr=True)
+    with show_progress(errors, ", ".join(files)) as show:
+        landed = read_inputs(
+            files,
+            allow_truncated=allow_truncated,
+            tls_keylog=tls_keylog,
+            tls_embedded_keys=tls_embedded_keys,
+            work=settings.work,
+            on_progress=show,
+        )
+    for warning in warnings(landed.stats) if landed.stats is not None else ():
+        errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
+    if not landed.frames.num_rows:
+        raise UserError(
+            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
+            "connections began?"
+        )
+    return diagnose_landed(landed, settings.stream), landed.stats
+
+
+def _read(found: Diagnosis, stats: CaptureStats | None) -> str:
+    """What was looked at, in a line."""
+    looked = found.looked
+    packets = f"{stats.packets:,} packets, " if stats is not None else ""
+    lost = f"{looked.bytes_lost:,} bytes lost" if looked.bytes_lost else "nothing lost"
+    span = ""
+    if looked.first_us is not None and looked.last_us is not None:
+        seconds = (looked.last_us - looked.first_us) / 1_000_000
+        span = f", {_clock(looked.first_us)} to {_clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
+    waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
+    return f"Read {packets}{looked.connections:,} connections, {looked.exchanges:,} exchanges{waiting}{span}, {lost}."
+
+
+def _healthy(found: Diagnosis) -> str:
+    from pipeline.analysis.rules.run import RULES  # noqa: PLC0415
+
+    looked = found.looked
+    return (
+        f"Looked at {looked.groups:,} groups, {looked.partitions:,} partitions, {looked.clients:,} clients and "
+        f"{looked.servers:,} servers by {len(RULES)} rules."
+    )
+
+
+def _clock(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:
+    from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
+
+    with _folder(lake) as root:
+        write_lake(root, found.tables)
+        if open_page:  # a process of its own, with pandas
+            subprocess.run([sys.executable, "-c", _WIRELAKE, "dashboard", "--lake", str(root)], check=False)
+
+
+@contextmanager
+def _folder(lake: Path | None) -> Iterator[Path]:
+    """Where the lake is to be; without a name one that is gone afterwards."""
+    if lake is not None:
+        yield lake
+        return
+    with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
+        yield Path(folder) / "lake"

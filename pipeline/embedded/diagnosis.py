@@ -1,0 +1,113 @@
+"""From landed rows to tables and findings, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from decoder import Codec
+from pipeline.analysis.derive import Derived, derive, findings_of
+from pipeline.analysis.fit import fit, table_of
+from pipeline.analysis.frames.decode import decode_batch
+from pipeline.analysis.rules.run import with_earlier
+from pipeline.analysis.tables import Tables
+from pipeline.embedded.inputs import Landed
+from pipeline.settings import StreamSettings
+from pipeline.tables import FINDINGS, FRAMES, Table
+
+KERNEL_AFTER = 10_000
+"""Frames from which on loading the compiled kernel, which takes seconds, pays for itself."""
+
+_DECODED_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How much was looked at, so that silence means something.
+
+    Attributes:
+        first_us, last_us: of the first and the last frame, µs since the epoch; None without any.
+    """
+
+    connections: int
+    exchanges: int
+    pending: int
+    groups: int
+    partitions: int
+    clients: int
+    servers: int
+    bytes_lost: int
+    first_us: int | None
+    last_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong, and all that it was judged by."""
+
+    derived: Derived
+    findings: pa.Table
+    looked: Looked
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """All tables, by their full name."""
+        return {**self.derived.tables, FINDINGS.full_name: self.findings}
+
+
+def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
+    """Decode, derive and judge."""
+    derived = derive(_decoded(landed.frames), landed.gaps, settings)
+    found = findings_of(derived, settings.findings)
+    pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
+    rows = with_earlier(found.findings, [], pause_us, found.clusters)
+    timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows)
+    return Diagnosis(derived, table_of(timed, FINDINGS), _looked(derived))
+
+
+def _decoded(landed: pa.Table) -> pa.Table:
+    codec, by_kernel = Codec(), landed.num_rows >= KERNEL_AFTER
+    batches = [
+        one
+        for batch in landed.combine_chunks().to_batches(_DECODED_AT_ONCE)
+        for one in decode_batch(codec, batch, by_kernel=by_kernel)
+    ]
+    rows = pa.Table.from_batches(batches) if batches else landed
+    dates = rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    return fit(rows.append_column("date", dates), FRAMES)
+
+
+def _looked(derived: Derived) -> Looked:
+    names = {name.replace(".", "_"): rows for name, rows in derived.tables.items()}
+    tables = Tables({**names, "pending": derived.pending})
+    try:
+        (row,) = tables.rows("""
+            SELECT
+                (SELECT count(DISTINCT connection_id) FROM bronze_frames) AS connections,
+                (SELECT count(*) FROM silver_exchanges) AS exchanges,
+                (SELECT count(*) FROM pending) AS pending,
+                (SELECT count(DISTINCT (cluster, group_id)) FROM silver_state_events WHERE group_id <> '') AS groups,
+                (SELECT count(DISTINCT (cluster, topic, partition)) FROM gold_offset_timeline) AS partitions,
+                (SELECT count(*) FROM gold_clients) AS clients,
+                (SELECT count(DISTINCT (server_ip, server_port)) FROM bronze_frames) AS servers,
+                (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
+                (SELECT min(epoch_us(ts)) FROM bronze_frames) AS first_us,
+                (SELECT max(epoch_us(ts)) FROM bronze_frames) AS last_us
+        """)
+    finally:
+        tables.close()
+    return Looked(**row._asdict())
+
+
+def finding_rows(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The findings as ``wirelake findings --json`` has them."""
+    rows: list[dict[str, Any]] = diagnosis.findings.to_pylist()
+    return rows
+
+
+def table_named(diagnosis: Diagnosis, table: Table) -> pa.Table | None:
+    """One of the tables; None if it is about the job, not the traffic."""
+    return diagnosis.tables.get(table.full_name)

@@ -1,0 +1,123 @@
+"""What may be judged? Captures, as ``capture read`` takes them, or a landing zone; both become landed rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.analysis.fit import fit
+from pipeline.analysis.tables import Tables
+from pipeline.arrow import arrow_type
+from pipeline.capture.runs.reading import read_capture
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.errors import UserError
+from pipeline.tables import FRAMES, GAPS, LANDING_COLUMNS
+
+_LANDED = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in LANDING_COLUMNS])
+_GAPS = "gaps"
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Rows as the agent lands them, each once.
+
+    Attributes:
+        frames: columns of the landing zone.
+        gaps: columns of ``bronze.gaps``.
+        stats: what the capture held; None of a landing zone, which does not tell.
+    """
+
+    frames: pa.Table
+    gaps: pa.Table
+    stats: CaptureStats | None
+
+
+def read_inputs(
+    paths: Iterable[str],
+    *,
+    allow_truncated: bool = False,
+    tls_keylog: str | None = None,
+    tls_embedded_keys: bool = False,
+    work: WorkLimits | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+) -> Landed:
+    """Read captures as ``wirelake capture read`` does, or a landing zone that it wrote.
+
+    What is read of a capture lies, redacted by the payload policy ``lengths``, in a private temporary folder meanwhile.
+
+    Args:
+        paths: captures, directories of them, ``-`` for standard input; or one landing zone.
+        allow_truncated, tls_keylog, tls_embedded_keys, work, on_progress: see pipeline.capture.runs.reading.
+
+    Raises:
+        CaptureError: a capture cannot be read.
+        UserError: a landing file cannot be read.
+    """
+    wanted = list(paths)
+    if len(wanted) == 1 and is_landing_zone(wanted[0]):
+        return Landed(*_landed_rows(Path(wanted[0])), None)
+    with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
+        stats = read_capture(
+            wanted,
+            folder,
+            allow_truncated=allow_truncated,
+            tls_keylog=tls_keylog,
+            tls_embedded_keys=tls_embedded_keys,
+            work=work,
+            on_progress=on_progress,
+        )
+        frames, gaps = _landed_rows(Path(folder))
+    return Landed(frames, gaps, stats)
+
+
+def is_landing_zone(path: str) -> bool:
+    """Whether a folder is one that ``capture`` wrote to."""
+    folder = Path(path)
+    return folder.is_dir() and any(one.is_dir() for one in folder.glob("date=????-??-??"))
+
+
+def _landed_rows(zone: Path) -> tuple[pa.Table, pa.Table]:
+    frames = _read(sorted(zone.glob("date=????-??-??/[!.]*.parquet")), _LANDED)
+    gaps = _read(sorted((zone / _GAPS).rglob("[!.]*.parquet")), None)
+    return (
+        _once(frames, FRAMES.key, ("ts", "payload_policy")),
+        _once(fit(_dated(gaps), GAPS), GAPS.key, ("ts",)),
+    )
+
+
+def _read(files: list[Path], schema: pa.Schema | None) -> pa.Table:
+    found = []
+    for file in files:
+        try:
+            rows = pq.ParquetFile(file).read()
+        except (pa.ArrowException, OSError) as error:
+            raise UserError(f"{file} cannot be read: {error}. Read the capture again, or take the file away") from error
+        found.append(rows if schema is None else rows.select(schema.names).cast(schema))
+    if found:
+        return pa.concat_tables(found, promote_options="default")
+    return schema.empty_table() if schema is not None else pa.table({})
+
+
+def _dated(rows: pa.Table) -> pa.Table:
+    if not rows.num_rows:
+        return rows
+    return rows.append_column("date", rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False))
+
+
+def _once(rows: pa.Table, key: tuple[str, ...], order: tuple[str, ...]) -> pa.Table:
+    """Each row once: the same capture may have been read twice."""
+    tables = Tables({"rows": rows})
+    try:
+        (counted,) = tables.rows(f"SELECT count(*) AS rows, count(DISTINCT ({', '.join(key)})) AS keys FROM rows")
+        if counted.rows == counted.keys:
+            return rows
+        first = f"row_number() OVER (PARTITION BY {', '.join(key)} ORDER BY {', '.join(order)}) = 1"
+        return tables.table(f"SELECT * FROM rows QUALIFY {first}").cast(rows.schema)
+    finally:
+        tables.close()
