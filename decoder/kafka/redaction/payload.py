@@ -24,6 +24,8 @@ Range = tuple[int, int]
 CODEC, CONTROL = 0x07, 0x20
 MARKER_KEY_BYTES, MARKER_REST_BYTES = 4, 8
 """Of the record that ends a transaction: its key, and what follows that (length, 6 bytes, no headers)."""
+CRC_END = 21
+"""Of a v2 batch: where the bytes begin that its checksum covers."""
 _UINT32 = struct.Struct(">I")
 
 
@@ -43,7 +45,8 @@ def rewrite_records(
     no header tells. ``hash`` does the same but puts hashes in the place of keys, values and header values, and the
     checksum that then is right in the place of the old one; of compressed records it hashes the whole, for their
     fields cannot be replaced without another size. Where the bytes are not what their checksum says it is like
-    ``lengths``. A checksum that it does not compute anew becomes zero: with it, a short value could be tried out.
+    ``lengths``. Of a v2 batch that fails its checksum only what precedes the bytes that it covers stays. A checksum
+    that it does not compute anew becomes zero: with it, a short value could be tried out.
     ``none`` leaves nothing. Markers in control batches, which no client writes, stay except under ``none``.
 
     Args:
@@ -109,6 +112,10 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
         return [(start, end)]
     if batch.status == "corrupt" or not is_header or _is_too_large(data, batch):  # the magic shows why
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
+    if (
+        batch.magic == 2 and batch.status == "ok" and not is_valid
+    ):  # nothing vouches for the numbers behind the checksum
+        return [(min(start + CRC_END, end), end)]
     if batch.magic == 2 and end - start >= V2_HEADER:
         is_control = data[start + 22] & CONTROL
         return _control_payload(data, batch) if is_control and is_valid else [(start + V2_HEADER, end)]

@@ -222,7 +222,22 @@ class TestRecords:
         cleaned = redact(dirty)
         assert cleaned.flags & FrameFlags.CRC_CHECKED
         assert cleaned.flags & FrameFlags.CRC_MISMATCH
-        assert decode(cleaned).record_batches == decode(dirty).record_batches
+        (before,), (after,) = decode(dirty).record_batches, decode(cleaned).record_batches
+        if policy == "lengths" and good is V2:  # nothing vouches for the numbers that the checksum covers
+            kept = (
+                "status",
+                "baseOffset",
+                "batchLength",
+                "sizeInBytes",
+                "partitionLeaderEpoch",
+                "magic",
+                "crc",
+                "crcValid",
+            )
+            assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+            assert (after["producerId"], after["recordsCount"], after["baseTimestamp"]) == (0, 0, 0)
+        else:
+            assert after == before
 
     @pytest.mark.parametrize("kind", [0, 1])
     def test_control_batches_stay(self, kind):
