@@ -14,6 +14,9 @@ DERIVED_DAYS = 180
 """Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
 OPS_DAYS = 90
 
+WRITTEN_BY_DIAGNOSE = "_written_by_diagnose"
+"""A file in lakes that ``diagnose`` wrote. No job goes on with such a lake: it would not know what is in it."""
+
 
 def quoted(text: str) -> str:
     """A Spark SQL string literal."""

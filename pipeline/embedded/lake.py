@@ -12,10 +12,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 
 from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
-from pipeline.tables import TABLES, Table
-
-MARK = "_written_by_diagnose"
-"""A file in lakes that ``diagnose`` wrote. A job must not go on with such a lake: it would not know what is in it."""
+from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 
 def refuse_lake(root: Path) -> None:
@@ -30,7 +27,7 @@ def refuse_lake(root: Path) -> None:
         raise UserError(f"{root} is a file: name a folder for the lake")
     if (root / "_checkpoints").exists():
         raise UserError(f"{root} is the lake of `wirelake stream`, which alone writes to it: name another folder")
-    if not (root / MARK).exists() and any(root.iterdir()):
+    if not (root / WRITTEN_BY_DIAGNOSE).exists() and any(root.iterdir()):
         raise UserError(f"{root} is not empty, and no lake of `wirelake diagnose`: name another folder")
 
 
@@ -51,7 +48,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         try:
             for table in TABLES.values():
                 _write(fresh, table, tables.get(table.full_name))
-            (fresh / MARK).touch()
+            (fresh / WRITTEN_BY_DIAGNOSE).touch()
             _put_in_place(fresh, root)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.tables import FRAMES, TABLES, Column, Table, quoted
+from pipeline.tables import FRAMES, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
@@ -119,6 +119,11 @@ def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | Non
         LakeError: the lake cannot be written to.
     """
     if lake.is_local:
+        if (Path(lake.root) / WRITTEN_BY_DIAGNOSE).exists():
+            raise LakeError(
+                f"{lake.root} was written by `wirelake diagnose --lake`, all at once: no job can go on with it. "
+                "Name another folder"
+            )
         _check_writable(Path(lake.root))
     wanted = TABLES.values() if tables is None else tables
     side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))

@@ -1,0 +1,162 @@
+"""``wirelake diagnose`` as users run it: what it prints, with which exit code, and which tables it leaves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner, Result
+
+from pipeline.capture.runs.reading import read_capture
+from pipeline.cli import app
+from pipeline.dashboard.sql import query
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.errors import UserError
+from pipeline.settings import StreamSettings
+from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
+from pipeline.tables import OFFSET_TIMELINE, TABLES
+from tests.paths import CAPTURES, ROOT
+from tests.pipeline.analysis.rules.incidents import RECORDINGS, Recording, recordings
+
+STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["diagnose", *map(str, arguments)])
+
+
+def refusal(*arguments: str | Path) -> str:
+    """What is said of a wrong use: an error that the program tells in a sentence, with exit code 2."""
+    done = run(*arguments)
+    assert isinstance(done.exception, UserError), done.output
+    return str(done.exception)
+
+
+def as_json(done: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("recording", recordings(RECORDINGS), ids=lambda one: one.name)
+def test_each_recorded_incident_is_found_and_nothing_else(recording: Recording) -> None:
+    found = as_json(run(recording.pcap, "--json"))
+    assert {(row["rule"], row["subject"]) for row in found} == recording.expected
+
+
+def test_it_says_what_is_wrong_and_what_was_read() -> None:
+    done = run(STUCK)
+    assert done.exit_code == 1
+    first, *_ = done.stdout.splitlines()
+    assert first.startswith("Read 5,463 packets, 16 connections, 1,330 exchanges (1 still without an answer), 2026-")
+    assert first.endswith("UTC (33 s), nothing lost.")
+    assert done.stdout.index("CRITICAL stuck_commit") < done.stdout.index("WARNING")
+
+
+def test_silence_says_what_was_looked_at() -> None:
+    done = run(HEALTHY)
+    assert done.exit_code == 0
+    assert "Nothing found that looks wrong." in done.stdout
+    assert "Looked at 3 groups, 7 partitions" in done.stdout
+
+
+def test_the_lake_is_read_by_other_commands_and_replaced(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for capture in (HEALTHY, STUCK):
+        printed = as_json(run(capture, "--json", "--lake", lake))
+    told = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--json"])
+    assert as_json(told) == printed
+    assert query(str(lake), "SELECT count(*) AS n FROM gold.offset_timeline").to_pylist() == [{"n": 1955}]
+    assert {path.name for path in tmp_path.iterdir()} == {"lake"}
+    for table in TABLES.values():
+        held = DeltaTable(str(lake / table.path))
+        assert held.metadata().description == table.comment
+        assert [field.name for field in held.schema().fields] == list(table.column_names)
+
+
+def test_each_way_in_gives_the_same(tmp_path: Path) -> None:
+    packed = tmp_path / "incident.pcap.gz"
+    packed.write_bytes(gzip.compress(STUCK.read_bytes()))
+    read_capture([STUCK], tmp_path / "landing")
+    expected = as_json(run(STUCK, "--json"))
+    for given in (packed, tmp_path / "landing"):
+        assert as_json(run(given, "--json")) == expected
+    piped = subprocess.run(
+        [sys.executable, "-c", "from pipeline.cli import main; main()", "diagnose", "-", "--json"],
+        stdin=STUCK.open("rb"), capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert (piped.returncode, [json.loads(line) for line in piped.stdout.splitlines()]) == (1, expected)
+
+
+def test_a_capture_read_twice_counts_once(tmp_path: Path) -> None:
+    read_capture([HEALTHY], tmp_path / "landing")
+    (file,) = (tmp_path / "landing").glob("date=*/*.parquet")
+    file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
+    landed, whole = read_inputs([str(tmp_path / "landing")]), read_inputs([str(HEALTHY)])
+    assert landed.frames.num_rows == whole.frames.num_rows
+
+
+def test_the_kernel_and_the_plain_reader_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    landed = read_inputs([str(CAPTURES / "mongodb" / "troubled_mongodb.pcap")])
+    plain = diagnose(landed, StreamSettings())
+    monkeypatch.setattr("pipeline.embedded.diagnosis.KERNEL_AFTER", 0)
+    by_kernel = diagnose(landed, StreamSettings())
+    for name, rows in plain.tables.items():
+        ours, theirs = (sorted(some.to_pylist(), key=repr) for some in (by_kernel.tables[name], rows))
+        assert ours == theirs, name
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "does not exist"), (b"", "is empty"), (b"GET / HTTP/1.1\r\n", "is not a capture")],
+    ids=["no file", "an empty file", "a foreign file"],
+)
+def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path: Path, content: bytes | None, told: str) -> None:
+    path = tmp_path / "some.pcap"
+    if content is not None:
+        path.write_bytes(content)
+    assert told in refusal(path)
+
+
+def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(STUCK.read_bytes()[:-10])
+    assert "--allow-truncated" in refusal(path)
+    assert run(path, "--allow-truncated").exit_code == 1
+
+
+def test_a_capture_without_messages_is_no_good_news(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.pcap"
+    path.write_bytes(STUCK.read_bytes()[:24])
+    assert "no Kafka or MongoDB message found" in refusal(path)
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+    job, full = tmp_path / "job", tmp_path / "full"
+    (job / "_checkpoints").mkdir(parents=True)
+    full.mkdir()
+    (full / "letter.txt").write_text("dear")
+    assert "the lake of `wirelake stream`" in refusal(HEALTHY, "--lake", job)
+    assert "is not empty" in refusal(HEALTHY, "--lake", full)
+    assert "is a file" in refusal(HEALTHY, "--lake", full / "letter.txt")
+    assert [path.name for path in full.iterdir()] == ["letter.txt"]
+
+
+def test_nothing_half_written_is_left(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="schema"):
+        write_lake(tmp_path / "lake", {OFFSET_TIMELINE.full_name: pa.table({"foreign": [1]})})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_does_not_go_on_with_it(tmp_path: Path) -> None:
+    assert run(HEALTHY, "--lake", tmp_path / "lake").exit_code == 0
+    nothing: Any = None
+    with pytest.raises(LakeError, match="written by `wirelake diagnose"):
+        create_tables(nothing, Lake.at(tmp_path / "lake"))
