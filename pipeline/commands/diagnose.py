@@ -139,12 +139,12 @@ def _read(found: Diagnosis, stats: CaptureStats | None) -> str:
 
 
 def _healthy(found: Diagnosis) -> str:
-    from pipeline.analysis.rules.run import RULES  # noqa: PLC0415
+    from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415
 
     looked = found.looked
     return (
         f"Looked at {looked.groups:,} groups, {looked.partitions:,} partitions, {looked.clients:,} clients and "
-        f"{looked.servers:,} servers by {len(RULES)} rules."
+        f"{looked.servers:,} servers by {len(all_rules())} rules."
     )
 
 

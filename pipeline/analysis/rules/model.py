@@ -6,12 +6,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.tables import Tables
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.episodes import Episode
+    from pipeline.analysis.rules.kafka.traffic import Traffic
 
 State = Literal["open", "closed"]
 SEVERITIES = ("critical", "warning", "info")
@@ -33,6 +37,9 @@ class Sources:
         still_open_us: see FindingSettings.still_open_seconds.
         ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
+        episodes: by rule, what its symptoms were cut into (pipeline.analysis.rules.episodes).
+        traffic: who uses which api.
+        newest: by cluster and api key the newest version that a broker of it offers.
     """
 
     tables: Tables
@@ -41,6 +48,9 @@ class Sources:
     ends: Mapping[str, int] = field(default_factory=dict)
     server_ends: Mapping[str, int] = field(default_factory=dict)
     made_anew: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
+    episodes: Mapping[str, Sequence[Episode]] = field(default_factory=dict)
+    traffic: Sequence[Traffic] = ()
+    newest: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
         """Whether what was seen ``times`` times from ``first_us`` to ``last_us`` still held at the end of the data.

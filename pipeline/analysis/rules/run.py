@@ -8,49 +8,19 @@ something to doubt. Symptoms of MongoDB commands are cut into episodes together 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules import counted
-from pipeline.analysis.rules.capture import loss
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
-from pipeline.analysis.rules.kafka import (
-    clients,
-    competing_committers,
-    lagging,
-    lso_stalled,
-    producers,
-    stuck_commit,
-    written,
-)
-from pipeline.analysis.rules.kafka.traffic import Traffic, collect_traffic, newest_versions
+from pipeline.analysis.rules.kafka.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
+from pipeline.analysis.rules.rule import families
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
-
-ON_TABLES: Final[tuple[Callable[[Sources, FindingSettings], list[Finding]], ...]] = (
-    stuck_commit.find, competing_committers.find, lso_stalled.find, lagging.find, written.find, loss.find,
-)  # fmt: skip
-"""Rules that ask tables themselves."""
-
-RULES: Final = tuple(
-    sorted(
-        {
-            stuck_commit.NAME,
-            competing_committers.NAME,
-            lso_stalled.NAME,
-            lso_stalled.STARVED,
-            loss.NAME,
-            commands.LEAK,
-        }
-        | {*lagging.NAMES, *written.NAMES, *counted.NAMES, *clients.NAMES, *producers.NAMES}
-    )
-)
-"""The names of all rules; each has its page in ``docs/rules``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +39,32 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
         facts: clusters and topic names.
         settings: thresholds.
     """
+    sources = _sources(tables, facts, settings)
+    found = chain.from_iterable(family.find(sources, settings) for family in families())
+    return Found(_once(found), frozenset(sources.ends))
+
+
+def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources:
     symptoms = [*exchange_symptoms(tables, settings), *commands.command_symptoms(tables, settings)]
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
     for episode in collect_episodes(symptoms, facts, settings):
         episodes[episode.rule].append(episode)
-    traffic, newest = collect_traffic(tables, facts), newest_versions(tables, facts)
-    sources = _sources(tables, facts, traffic, settings)
-    found = list(chain.from_iterable(find(sources, settings) for find in ON_TABLES))
-    found += counted.find(episodes, sources, settings)
-    found += clients.find(episodes, traffic, newest, sources, settings)
-    found += producers.find(episodes, sources, settings)
-    found += commands.find(sources, settings)
-    return Found(_once(found), frozenset(sources.ends))
-
-
-def _sources(tables: Tables, facts: Facts, traffic: Iterable[Traffic], settings: FindingSettings) -> Sources:
+    traffic = collect_traffic(tables, facts)
     ends, server_ends = commands.ends(tables), dict[str, int]()
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
         server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
-    return Sources(tables, facts, int(settings.still_open_seconds * 1_000_000), ends, server_ends, made_anew(facts))
+    return Sources(
+        tables,
+        facts,
+        int(settings.still_open_seconds * 1_000_000),
+        ends,
+        server_ends,
+        made_anew(facts),
+        episodes,
+        traffic,
+        newest_versions(tables, facts),
+    )
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

@@ -15,10 +15,10 @@ from tests.wheel import build_wheel, demand_installed, run_python, run_uv
 _DATA = """
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.rules import rule_page
-from pipeline.analysis.rules.run import RULES
+from pipeline.analysis.rules.rule import all_rules
 from decoder import Codec
 Codec()
-print(len(views()), sum(bool(rule_page(rule)) for rule in RULES))
+print(len(views()), sum(bool(rule_page(rule.name)) for rule in all_rules()))
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.settings import FindingSettings
 
@@ -14,6 +15,17 @@ ADVICE = (
 )
 
 
+RULE = Rule(
+    "capture_loss",
+    "capture",
+    ("warning",),
+    "The capture lost bytes, so that some of what the tables say is incomplete.",
+    (),
+    reads=("gaps", "exchanges"),
+)
+
+
+@finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each agent and server; exchanges tell to which server a connection went."""
     rows = sources.tables.rows(f"""

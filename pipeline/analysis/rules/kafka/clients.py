@@ -18,42 +18,68 @@ from pipeline.analysis.rules.kafka.symptoms import (
 )
 from pipeline.analysis.rules.kafka.traffic import Traffic, fetches_during
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.settings import FindingSettings
 
-NAMES = (
-    "rebalance_storm",
-    "fetch_session_churn",
-    "latency_outlier",
-    "unsupported_version",
-    "kip896_incompatible_client",
-    "topic_recreated",
+Episodes = Mapping[str, Sequence[Episode]]
+
+
+RULES = (
+    Rule(
+        "rebalance_storm",
+        "kafka",
+        ("warning",),
+        "A group rebalances again and again.",
+        ("storm_generations", "storm_interval_seconds"),
+    ),
+    Rule(
+        "fetch_session_churn",
+        "kafka",
+        ("warning",),
+        "A client opens a new fetch session for most of its fetches.",
+        ("churn_sessions", "churn_share"),
+    ),
+    Rule(
+        "latency_outlier",
+        "kafka",
+        ("warning",),
+        "A broker took far longer than usual to answer requests that do not wait by design.",
+        ("slow_seconds", "slow_answers", "slow_ratio"),
+    ),
+    Rule(
+        "unsupported_version",
+        "kafka",
+        ("critical",),
+        "A broker did not take a request because of its version.",
+        ("unsupported_version_times", "still_open_seconds"),
+    ),
+    Rule(
+        "kip896_incompatible_client",
+        "kafka",
+        ("warning",),
+        "A client uses protocol versions that Kafka 4 has removed.",
+        (),
+    ),
+    Rule(
+        "topic_recreated",
+        "kafka",
+        ("warning",),
+        "A topic of the same name has another topic id: its offsets begin anew.",
+        (),
+    ),
 )
 
-Episodes = Mapping[str, list[Episode]]
 
-
-def find(
-    episodes: Episodes,
-    traffic: Sequence[Traffic],
-    newest: Mapping[str, Mapping[int, int]],
-    sources: Sources,
-    settings: FindingSettings,
-) -> list[Finding]:
-    """Apply the rules.
-
-    Args:
-        episodes: by rule.
-        traffic: who uses which api.
-        newest: by cluster and api key the newest version that a broker of it offers.
-        sources: fetches, topic ids, and for the state of a finding.
-        settings: thresholds.
-    """
+@finds(*RULES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    episodes, traffic = sources.episodes, sources.traffic
     return [
         *_rebalance_storm(episodes, sources, settings),
         *_fetch_session_churn(episodes, sources, settings),
         *_latency_outlier(episodes, traffic, sources, settings),
         *_unsupported_version(episodes, traffic, sources, settings),
-        *_incompatible(traffic, newest, sources, settings),
+        *_incompatible(traffic, sources.newest, sources, settings),
         *_topic_recreated(episodes, sources, settings),
     ]
 

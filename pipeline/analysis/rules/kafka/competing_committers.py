@@ -16,6 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.rules.model import Finding, Sources, Who, clock
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.settings import FindingSettings
 
@@ -58,6 +59,17 @@ class _Committers:
         return found
 
 
+RULE = Rule(
+    "competing_committers",
+    "kafka",
+    ("warning",),
+    "Several committers commit offsets of one partition for one group by turns.",
+    ("competing_returns",),
+    reads=("events",),
+)
+
+
+@finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []

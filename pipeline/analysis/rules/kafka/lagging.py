@@ -16,6 +16,7 @@ from typing import Any
 from pipeline.analysis.rules.kafka import burrow, progress
 from pipeline.analysis.rules.kafka.progress import SPAN_US, Fall, Point, Trouble, judge_lives
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.settings import FindingSettings
 
@@ -57,6 +58,59 @@ class _Found:
         return self.trouble.rule == progress.STOPPED and self.is_open and bool(self.trouble.evidence)
 
 
+RULES = (
+    Rule(
+        "lag_growing",
+        "kafka",
+        ("warning",),
+        "A group works and commits, but more is written than it takes.",
+        ("lag_growing_records", "lag_growing_work_seconds", "lag_growing_seconds"),
+        reads=("timeline",),
+    ),
+    Rule(
+        "stopped",
+        "kafka",
+        ("critical", "warning"),
+        "A group no longer commits a topic at all, while records come to wait.",
+        ("behind_records", "stopped_seconds"),
+        reads=("timeline", "exchanges"),
+    ),
+    Rule(
+        "stalled",
+        "kafka",
+        ("critical",),
+        "A group commits one and the same offset of a partition, while records wait behind it.",
+        ("behind_records", "stalled_commits", "stalled_seconds"),
+        reads=("timeline",),
+    ),
+    Rule(
+        "rewound",
+        "kafka",
+        ("warning",),
+        "A group went back to an earlier offset and reads again from there.",
+        ("behind_records",),
+        reads=("timeline",),
+    ),
+    Rule(
+        "commit_regressed",
+        "kafka",
+        ("warning",),
+        "The broker accepted a commit that is older than the one before it.",
+        (),
+        reads=("timeline",),
+    ),
+    Rule(
+        "partition_dropped_from_commits",
+        "kafka",
+        ("critical",),
+        "A group goes on committing a topic, but not one of its partitions, which has records to read.",
+        ("behind_records", "dropped_commits", "dropped_seconds"),
+        reads=("timeline",),
+    ),
+)
+
+
+@finds(*RULES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     found = []
@@ -285,5 +339,3 @@ _RULES = {
         _dropped,
     ),
 }
-
-NAMES = tuple(_RULES)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from pipeline.analysis.rules.kafka.traffic import nearest_rank
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.settings import FindingSettings
 
@@ -48,6 +49,27 @@ class Producer:
     address: str | None
 
 
+RULES = (
+    Rule(
+        "lso_stalled",
+        "kafka",
+        ("critical", "warning"),
+        "A transaction stays open and holds the last stable offset, so that read_committed consumers get nothing.",
+        ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio"),
+        reads=("events", "batches", "states", "transactions"),
+    ),
+    Rule(
+        "read_committed_starved",
+        "kafka",
+        ("critical", "warning"),
+        "A read_committed consumer stands at the last stable offset while records are written.",
+        ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches"),
+        reads=("events", "timeline"),
+    ),
+)
+
+
+@finds(*RULES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     candidates = _stalls(sources.tables, settings)

@@ -9,28 +9,42 @@ from itertools import chain
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.shared import BATCH_SIZES
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
 
-NAMES = ("fenced_producer", "sequence_gap", "oversized_or_tiny_batches")
-
-Episodes = Mapping[str, list[Episode]]
+Episodes = Mapping[str, Sequence[Episode]]
 
 
-def find(episodes: Episodes, sources: Sources, settings: FindingSettings) -> list[Finding]:
-    """Apply the rules.
+RULES = (
+    Rule(
+        "fenced_producer",
+        "kafka",
+        ("critical",),
+        "A producer was fenced off its transactional id.",
+        (),
+    ),
+    Rule(
+        "sequence_gap",
+        "kafka",
+        ("critical", "warning"),
+        "An idempotent producer's batch does not follow the last one that the broker has.",
+        ("sequence_gap_times",),
+        reads=("exchanges", "batches"),
+    ),
+)
 
-    Args:
-        episodes: by rule.
-        sources: record batches, and for the state of a finding.
-        settings: thresholds.
-    """
+
+@finds(*RULES, BATCH_SIZES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
     return [
-        *_fenced_producer(episodes, sources),
-        *_sequence_gap(episodes, sources, settings),
-        *_oversized(episodes, sources),
+        *_fenced_producer(sources.episodes, sources),
+        *_sequence_gap(sources.episodes, sources, settings),
+        *_oversized(sources.episodes, sources),
     ]
 
 

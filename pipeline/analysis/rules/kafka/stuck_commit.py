@@ -16,6 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.rules.model import Finding, Sources, Who, clock
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.settings import FindingSettings
 
@@ -91,6 +92,17 @@ def _order(committed: tuple[int, Who]) -> tuple[object, ...]:
     return offset, who.client_id or "", who.member_id or "", who.address or ""
 
 
+RULE = Rule(
+    "stuck_commit",
+    "kafka",
+    ("critical",),
+    "Somebody keeps committing an old offset of a partition that others have long left behind.",
+    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching"),
+    reads=("events", "timeline"),
+)
+
+
+@finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []

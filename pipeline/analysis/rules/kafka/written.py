@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from pipeline.analysis.rules.kafka.shared import BATCH_SIZES, CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.settings import FindingSettings
 
-NAMES = ("crc_mismatch", "old_message_format", "oversized_or_tiny_batches")
 _WINDOW_US = 10_000_000
 _V2 = 2
 
 
+OLD_FORMAT = Rule(
+    "old_message_format",
+    "kafka",
+    ("info",),
+    "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
+    (),
+    reads=("batches",),
+)
+
+
+@finds(CRC_MISMATCH, OLD_FORMAT, BATCH_SIZES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     rows = _windows(sources.tables, settings)

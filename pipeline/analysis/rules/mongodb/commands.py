@@ -13,6 +13,7 @@ from typing import Final
 
 from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
 
@@ -163,6 +164,17 @@ _OPEN: Final = f"""
 """
 
 
+CURSOR_LEAK = Rule(
+    "mongo_cursor_leak",
+    "mongodb",
+    ("warning",),
+    "An application opens cursors, and neither reads them to their end nor closes them.",
+    ("mongo_open_cursors", "mongo_cursor_idle_seconds"),
+    reads=("commands", "gaps"),
+)
+
+
+@finds(CURSOR_LEAK)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """The findings about cursors."""
     for one in left_open(sources.tables, sources.ends, settings):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 
-from pipeline.analysis.rules.run import RULES
+from pipeline.analysis.rules.model import SEVERITIES
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.settings import FindingSettings
 from tests.paths import ROOT
+from tests.pipeline.analysis.sources import NAMED
 
+RULES = {rule.name: rule for rule in all_rules()}
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md")}
 _EVERYWHERE = {"max_evidence", "episode_pause_seconds", "still_open_seconds", "lookback"}
 """Thresholds of no one rule."""
+_LESS_SEVERE_IN_DOUBT = {"stopped", "lso_stalled"}
+"""Their pages tell in their text when they are a warning only."""
 
 
 def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
@@ -22,6 +29,8 @@ def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
 def test_a_page_says_what_it_means_rests_on_advises_and_leaves_alone(rule: str) -> None:
     page = PAGES[rule]
     assert page.startswith(f"# {rule}\n\n**Severity** ")
+    severities = re.findall(r"critical|warning|info", page.splitlines()[2])
+    assert set(severities) | ({"warning"} if rule in _LESS_SEVERE_IN_DOUBT else set()) == set(RULES[rule].severities)
     for part in ("What it means.", "What it rests on.", "What to do.", "When it does not fire."):
         assert f"**{part}** " in page
     links = [link.partition(")")[0] for link in page.split("](")[1:]]
@@ -35,3 +44,22 @@ def test_every_threshold_is_on_a_page_and_in_the_sample_settings() -> None:
     assert FindingSettings(**sample).model_dump() == defaults
     told = {name for name in defaults for page in PAGES.values() if f"`{name}`" in page}
     assert set(defaults) - told == _EVERYWHERE
+
+
+def test_rules_and_pages_name_the_same_thresholds() -> None:
+    for name, rule in RULES.items():
+        told = {threshold for threshold in FindingSettings.model_fields if f"`{threshold}`" in PAGES[name]}
+        assert told - _EVERYWHERE == set(rule.thresholds) - _EVERYWHERE, name
+
+
+def test_the_readme_lists_them() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").split("| about | rules |")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(RULES)
+
+
+def test_a_rule_says_of_what_it_speaks_and_what_it_reads() -> None:
+    for name, rule in RULES.items():
+        assert rule.meaning.endswith("."), name
+        assert set(rule.severities) <= set(SEVERITIES), name
+        assert set(rule.reads) <= set(NAMED), name
+        assert (rule.protocol == "mongodb") == name.startswith("mongo_"), name

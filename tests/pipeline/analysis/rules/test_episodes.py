@@ -109,15 +109,15 @@ BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5
 @pytest.fixture(scope="module")
 def found() -> dict[tuple[str, str], Finding]:
     """All findings by rule and subject."""
-    made = sources(exchanges=FETCHES, batches=BATCHES)
     episodes: dict[str, list[Episode]] = {}
     for episode in collect_episodes(SYMPTOMS, Facts(), SETTINGS):
         one_cluster = replace(episode, cluster="b:1")
         episodes.setdefault(episode.rule, []).append(one_cluster)
+    made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC)
     findings = [
-        *counted.find(episodes, made, SETTINGS),
-        *clients.find(episodes, TRAFFIC, {}, made, SETTINGS),
-        *producers.find(episodes, made, SETTINGS),
+        *counted.find(made, SETTINGS),
+        *clients.find(made, SETTINGS),
+        *producers.find(made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}
 

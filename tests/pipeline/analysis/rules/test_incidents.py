@@ -19,7 +19,7 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.burrow import BurrowState
 from pipeline.analysis.rules.kafka.lagging import burrow_state, group_points, points_of
 from pipeline.analysis.rules.kafka.progress import Point, judge
-from pipeline.analysis.rules.run import RULES
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
@@ -32,6 +32,7 @@ from tests.pipeline.lakes import DATA
 pytestmark = pytest.mark.spark
 
 RECORDED = recordings()
+RULES = [rule.name for rule in all_rules()]
 _BURROW_BAD = (BurrowState.WARN, BurrowState.STOP, BurrowState.STALL, BurrowState.REWIND)
 _STEP_US = 1_000_000
 

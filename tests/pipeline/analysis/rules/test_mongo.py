@@ -29,7 +29,7 @@ EPISODE = Episode(
 
 
 def found(episode: Episode) -> list[str]:
-    return [f.summary for f in counted.find({episode.rule: [episode]}, sources(), SETTINGS)]
+    return [f.summary for f in counted.find(replace(sources(), episodes={episode.rule: [episode]}), SETTINGS)]
 
 
 def test_words_of_a_counted_rule():
@@ -128,8 +128,9 @@ def rules() -> dict[str, set[str]]:
     episodes: dict[str, list[Episode]] = {}
     for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
+    made = replace(made, episodes=episodes)
     fired: dict[str, set[str]] = {name: set() for name in PLAYS}
-    for finding in [*counted.find(episodes, made, SETTINGS), *commands.find(made, SETTINGS)]:
+    for finding in [*counted.find(made, SETTINGS), *commands.find(made, SETTINGS)]:
         fired[finding.cluster].add(finding.rule)
     return fired
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.rules.run import RULES
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.web.rules import rule_page
 from pipeline.dashboard.web.words import clock, code, duration, many, plain, prose, seen, size
 from tests.pipeline.dashboard.conftest import at
@@ -67,7 +67,7 @@ def test_of_our_own_text_only_code_is_read() -> None:
     assert prose("end **it** with `a --b *`.") == r"end \*\*it\*\* with `a --b *`\."
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [rule.name for rule in all_rules()])
 def test_each_rule_has_its_page(rule: str) -> None:
     page = rule_page(rule)
     assert page is not None

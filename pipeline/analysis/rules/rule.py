@@ -1,0 +1,80 @@
+"""What is a rule? What it is called, what it means, what it goes by; and the function that finds.
+
+A module under ``rules`` describes its rules and registers the function that applies them, by :func:`finds`. Rules that
+share one pass over the data share a function. Nothing else has to know of a module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.settings import FindingSettings
+
+Find = Callable[[Sources, FindingSettings], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
+        protocol: of what it speaks.
+        severities: those that its findings may have, the most severe first.
+        meaning: what is wrong then, in a line.
+        thresholds: the settings (pipeline.settings.FindingSettings) that decide when it fires.
+        reads: the tables that it looks at (see Sources.tables).
+    """
+
+    name: str
+    protocol: Literal["kafka", "mongodb", "capture"]
+    severities: tuple[str, ...]
+    meaning: str
+    thresholds: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ("exchanges",)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rules that share a pass over the data."""
+
+    rules: tuple[Rule, ...]
+    find: Find
+
+
+_REGISTERED: dict[str, Family] = {}
+
+
+def finds(*rules: Rule) -> Callable[[Find], Find]:
+    """Register a function as the one that applies some rules."""
+
+    def register(find: Find) -> Find:
+        _REGISTERED[f"{find.__module__}.{find.__name__}"] = Family(rules, find)
+        return find
+
+    return register
+
+
+@lru_cache(maxsize=1)
+def families() -> tuple[Family, ...]:
+    """All families of rules by their modules' names; those that count symptoms of any protocol come last.
+
+    What two of them find of one subject is told by the first: it has looked more closely.
+    """
+    package = importlib.import_module("pipeline.analysis.rules")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    in_order = sorted(_REGISTERED.items(), key=lambda item: (-item[0].count("."), item[0]))
+    return tuple(family for _, family in in_order)
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """All rules by name."""
+    found = {rule.name: rule for family in families() for rule in family.rules}
+    return tuple(found[name] for name in sorted(found))
