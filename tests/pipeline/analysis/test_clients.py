@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.streaming.gold.clients import Client
+from pipeline.analysis.clients import Client
 
 
 @pytest.mark.parametrize(
