@@ -171,7 +171,10 @@ def _clean(frame: Frame, message: Message, spans: list[FieldSpan], field_hash: F
             is_secret = bool(topics.get(span.path[:2], set()) & SECRET_TOPICS)
             policy = "lengths" if is_secret and frame.payload_policy != "none" else frame.payload_policy
             batches = _beside(message.body, span)["recordBatches"] if span.value else []
-            flags |= rewrite_records(data, frame.frame, span.content_start, span.end, batches, policy, field_hash)
+            is_anothers = bool(frame.flags & MAY_BE_ANOTHERS)
+            flags |= rewrite_records(
+                data, frame.frame, span.content_start, span.end, batches, policy, field_hash, is_anothers=is_anothers
+            )
         elif frame.payload_policy != "full":
             flags |= _blank(data, _meaningless(frame.frame, span, fate), FrameFlags.PAYLOAD_REMOVED)
     if frame.payload_policy == "full":  # where other records stay, a peer could have written what looks like an extent

@@ -37,6 +37,8 @@ def rewrite_records(
     batches: list[dict[str, Any]],
     policy: PayloadPolicy,
     field_hash: FieldHash | None = None,
+    *,
+    is_anothers: bool = False,
 ) -> int:
     """Apply a policy to one records field, in place.
 
@@ -56,6 +58,7 @@ def rewrite_records(
         batches: what ``summarise`` says of the field as it was.
         policy: see decoder.model.PayloadPolicy.
         field_hash: needed by ``hash``.
+        is_anothers: see :func:`payload_of`.
 
     Returns:
         What was found and done, as bits of FrameFlags.
@@ -70,7 +73,7 @@ def rewrite_records(
     for place, batch in zip(batch_spans(original, start, end), batches, strict=True):
         is_valid = batch.get("crcValid") is True
         is_header = is_in_step or is_valid
-        payload = payload_of(original, place, is_valid=is_valid, is_header=is_header)
+        payload = payload_of(original, place, is_valid=is_valid, is_header=is_header, is_anothers=is_anothers)
         is_changed = any(end > start for start, end in payload)
         _overwrite(data, payload)
         if policy == "hash" and field_hash is not None and (is_changed or not is_valid):
@@ -98,7 +101,9 @@ def _overwrite(data: bytearray, ranges: list[Range]) -> None:
         data[start:end] = bytes(end - start)
 
 
-def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool) -> list[Range]:
+def payload_of(
+    data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool, is_anothers: bool = False
+) -> list[Range]:
     """The byte ranges of a batch that hold records (v2), or keys and values (v0, v1).
 
     Args:
@@ -106,11 +111,13 @@ def payload_of(data: bytes, batch: BatchSpan, *, is_valid: bool, is_header: bool
         batch: where it lies.
         is_valid: its checksum matches.
         is_header: it begins with a batch header as far as we know.
+        is_anothers: bytes were lost before the frame: what is cut off in it may never have been a batch.
     """
     start, end = batch.start, batch.end
     if batch.magic is None:
         return [(start, end)]
-    if batch.status == "corrupt" or not is_header or _is_too_large(data, batch):  # the magic shows why
+    is_doubtful = batch.status == "partial" and is_anothers
+    if batch.status == "corrupt" or not is_header or is_doubtful or _is_too_large(data, batch):  # the magic shows why
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if (
         batch.magic == 2 and batch.status == "ok" and not is_valid

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from itertools import islice
 
+from decoder.errors import DecodeError, ErrorCode
 from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from decoder.mongodb.codec.documents import (
@@ -111,7 +112,7 @@ class Masker:
             if element.start < done_until:
                 continue
             del known[element.depth :]
-            key = self._original[element.key_start : element.key_end]
+            key = self._key(element)
             rule = _rule(known[-1], key)
             if is_command and number == 0:
                 rule = NAME if key in COMMANDS_ON_A_COLLECTION else NUMBER
@@ -149,9 +150,16 @@ class Masker:
         """Overwrite all values of a document that is a credential, but the text of those to be kept."""
         self.has_secrets = True
         for element in walk(self._original, start, end, self._budget):
-            key = self._original[element.key_start : element.key_end]
+            key = self._key(element)
             if element.depth == 1 and not (key in keep and element.kind == STRING and self._is_meant(element)):
                 self._erase_value(element)
+
+    def _key(self, element: Element) -> bytes:
+        """The name of an element. One that is no text is none: it may be a value that a wrong length made a name."""
+        key = self._original[element.key_start : element.key_end]
+        if not key.isascii() and not is_text(key):
+            raise DecodeError(ErrorCode.INVALID_UTF8, element.key_start, "a name that is not UTF-8")
+        return key
 
     def _is_secret(self, name: Name, element: Element, within: tuple[int, int], *, is_reply: bool) -> bool:
         """Whether a value is one by its name and by what stands beside it in its document (at ``within``)."""

@@ -60,6 +60,14 @@ def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(size, stay
     assert KEY not in left
 
 
+@pytest.mark.parametrize(("flags", "stays"), [(0, True), (int(FrameFlags.AFTER_GAP), False)])
+def test_after_a_loss_nothing_vouches_for_the_header_of_a_batch_that_is_cut_off(flags, stays):
+    cut = V2[:57] + b"\x01\x02\x03\x04" + b"more"
+    left = redact(produced(cut, flags=flags)).frame
+    assert (V2[27:57] in left) == stays
+    assert V2[:17][16:] in left
+
+
 class TestNone:
     @pytest.mark.parametrize("make", [produced, fetched])
     def test_only_the_size_is_left(self, make):

@@ -439,6 +439,7 @@ UNFRAMED: dict[str, tuple[Direction, bytes]] = {
         "request",
         sections(body_section(raw(b"\x08no\0\2")), sequence(TEXT), sequence("documents", {"text": TEXT})),
     ),
+    "a key that is no text": ("request", command(raw(element(0x10, bytes(4), b"a" + b"\x80" * 3 + SECRET)))),
     "a name that swallows what follows": (
         "request",
         command(raw(element(2, text(b"orders\0\2text\0" + text(SECRET)[:-1]), b"find"))),
