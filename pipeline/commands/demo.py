@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.commands.diagnose import WIRELAKE
 from pipeline.commands.findings import read_findings, show_findings
 from pipeline.commands.lake import Say, spark_session, steps
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
-from pipeline.terminal import Console
+from pipeline.terminal import Console, printable_lines
 
 SAMPLES = (
     "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",
 )  # fmt: skip
+_DIAGNOSED = "stuck_commit"
 _CAPTURES = Path(__file__).parents[2] / "tests" / "captures"
 _SHOWN_ROWS = 24
 _SLOW_MS = 1000
@@ -60,32 +65,48 @@ def demo(
     console = Console()
     settings = load_settings(None)
     settings.spark.setdefault("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
-    console.print(Rule("1. capture: packets to frames", align="left"))
+    _demand(captures)
+    console.print(Rule("1. diagnose: one capture, without Java", align="left"))
+    _diagnose(captures / f"{_DIAGNOSED}.pcap", console)
+    console.print(Rule("2. capture: packets to frames", align="left"))
     _read_samples(captures, landing, console)
-    console.print(Rule("2. stream: frames to tables, and quality checks", align="left"))
+    console.print(Rule("3. stream: frames to tables, and quality checks", align="left"))
     with spark_session("wirelake demo", settings) as spark, steps() as say:
         failed = _stream_and_check(spark, str(landing), str(lake), settings, say, console)
     rows = read_findings(lake)
-    console.print(Rule("3. findings: what is wrong", align="left"))
+    console.print(Rule("4. findings: what is wrong", align="left"))
     show_findings(rows, console)
     stuck = next((row for row in rows if row["rule"] == "stuck_commit"), None)
     if stuck is not None:
-        console.print(Rule(f"4. the offset timeline of {stuck['subject']}", align="left"))
+        console.print(Rule(f"5. the offset timeline of {stuck['subject']}", align="left"))
         _show_timeline(lake, stuck, console)
-    console.print(Rule("5. MongoDB: which application runs which commands", align="left"))
+    console.print(Rule("6. MongoDB: which application runs which commands", align="left"))
     _show_commands(lake, console)
     _say_what_next(lake, console)
     if failed:
         raise typer.Exit(1)
 
 
-def _read_samples(captures: Path, landing: Path, console: Console) -> None:
+def _demand(captures: Path) -> None:
     missing = [name for name in SAMPLES if not (captures / f"{name}.pcap").exists()]
     if missing:
         raise UserError(
             f"{captures} lacks the sample {missing[0]}.pcap: run the demo from a checkout, or name their folder by "
             "--captures"
         )
+
+
+def _diagnose(capture: Path, console: Console) -> None:
+    """What a user types first, in a process of its own, with the time that it takes."""
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", WIRELAKE, "diagnose", str(capture)], capture_output=True, check=False)
+    taken = time.monotonic() - begun
+    console.print(Text(f"$ wirelake diagnose {capture.name}", "bold"))
+    console.print(Text(printable_lines(done.stdout.decode())), soft_wrap=True)
+    console.print(Text(f"in {taken:.1f} s", "dim"))
+
+
+def _read_samples(captures: Path, landing: Path, console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("sample", "packets", "connections", "requests", "responses", "gaps"):
         table.add_column(title, justify="left" if title == "sample" else "right")

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 
-_WIRELAKE = "from pipeline.cli import main; main()"
+WIRELAKE = "from pipeline.cli import main; main()"
+"""The program, for a process of its own: `python -c`."""
 
 
 def diagnose(
@@ -158,7 +159,7 @@ def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:
     with _folder(lake) as root:
         write_lake(root, found.tables)
         if open_page:  # a process of its own, with pandas
-            subprocess.run([sys.executable, "-c", _WIRELAKE, "dashboard", "--lake", str(root)], check=False)
+            subprocess.run([sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)], check=False)
 
 
 @contextmanager

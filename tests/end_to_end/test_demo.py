@@ -18,6 +18,13 @@ def test_the_demo_ends_well(demo: Demo) -> None:
     assert demo.exit_code == 0, demo.output
 
 
+def test_the_demo_begins_with_what_a_user_types_first(demo: Demo) -> None:
+    first, _, rest = demo.output.partition("2. capture: packets to frames")
+    assert "Read 5,463 packets, 16 connections, 1,330 exchanges" in first
+    assert "CRITICAL stuck_commit  billing/payments-2" in first
+    assert "4. findings: what is wrong" in rest
+
+
 def test_the_demo_names_the_stuck_partition_and_both_committers(demo: Demo) -> None:
     log = truth("stuck_commit")
     partition = f"{log['outcome']['group']}/{log['outcome']['topic']}-{log['outcome']['stuck_partition']}"
