@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +15,7 @@ from pipeline.analysis.rules.run import with_earlier
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
-from pipeline.tables import FINDINGS, FRAMES, Table
+from pipeline.tables import FINDINGS, FRAMES
 
 KERNEL_AFTER = 10_000
 """Frames from which on loading the compiled kernel, which takes seconds, pays for itself."""
@@ -100,14 +99,3 @@ def _looked(derived: Derived) -> Looked:
     finally:
         tables.close()
     return Looked(**row._asdict())
-
-
-def finding_rows(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """The findings as ``wirelake findings --json`` has them."""
-    rows: list[dict[str, Any]] = diagnosis.findings.to_pylist()
-    return rows
-
-
-def table_named(diagnosis: Diagnosis, table: Table) -> pa.Table | None:
-    """One of the tables; None if it is about the job, not the traffic."""
-    return diagnosis.tables.get(table.full_name)
