@@ -72,8 +72,8 @@ def explain_message(data: bytes, flags: int = 0) -> list[Part]:
 def _header(opened: Opened) -> Iterator[Part]:
     names = ("messageLength", "requestID", "responseTo", "opCode")
     for index, (name, value) in enumerate(zip(names, opened.header, strict=True)):
-        told = f"{value} ({OPCODES[value]})" if name == "opCode" and value in OPCODES else value
-        yield Part(4 * index, 4 * index + 4, 0, name, "int32", str(told))
+        shown = f"{value} ({OPCODES[value]})" if name == "opCode" and value in OPCODES else value
+        yield Part(4 * index, 4 * index + 4, 0, name, "int32", str(shown))
     if opened.compression is not None:
         one = opened.compression
         yield Part(16, 20, 0, "originalOpcode", "int32", f"{one.opcode} ({OPCODES.get(one.opcode, 'unknown')})")

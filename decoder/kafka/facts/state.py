@@ -1,4 +1,4 @@
-"""What does one exchange say of groups, transactions, fetch sessions and clients? A pure function of its bodies.
+"""What does one exchange state about groups, transactions, fetch sessions and clients? A pure function of its bodies.
 
 Offsets are the business of :mod:`decoder.kafka.facts.offsets`; here is what lasts from one exchange to the next: who is
 a member and owns what (JoinGroup, SyncGroup; KIP-848), what a transaction holds (KIP-98, KIP-890), which fetch session
@@ -87,7 +87,7 @@ def state_events(
     request_embedded: list[Json] | None = None,
     response_embedded: list[Json] | None = None,
 ) -> list[StateEvent]:
-    """What an exchange says of the state behind it, in the order of its bodies.
+    """What an exchange shows of the state behind it, in the order of its bodies.
 
     Args:
         api_key, api_version: of the request.
@@ -122,7 +122,7 @@ def _join_group(bodies: Bodies) -> Iterator[StateEvent]:
 def _sync_group(bodies: Bodies) -> Iterator[StateEvent]:
     """The leader's request holds everybody's assignment, each answer that of its member."""
     request = bodies.request
-    said = StateEvent(
+    statement = StateEvent(
         "assignment",
         group_id=request.get("groupId"),
         generation=request.get("generationId"),
@@ -130,19 +130,19 @@ def _sync_group(bodies: Bodies) -> Iterator[StateEvent]:
         error_code=bodies.error_code,
     )
     own = request.get("memberId")
-    told: set[str] = set()
+    reported: set[str] = set()
     if bodies.error_code == 0:  # refused or unanswered, nobody was assigned anything
         for message in bodies.request_embedded:
             member = _member_at(request, message.get("path", ""))
             if member is not None and _is_readable(message):
-                told.add(member)
-                yield from _assigned(replace(said, member_id=member), message)
+                reported.add(member)
+                yield from _assigned(replace(statement, member_id=member), message)
         for message in bodies.response_embedded:
-            if own not in told and _is_readable(message):
-                told.add(own or "")
-                yield from _assigned(replace(said, member_id=own), message)
-    if own not in told:
-        yield replace(said, kind="group", member_id=own)
+            if own not in reported and _is_readable(message):
+                reported.add(own or "")
+                yield from _assigned(replace(statement, member_id=own), message)
+    if own not in reported:
+        yield replace(statement, kind="group", member_id=own)
 
 
 def _member_at(request: Json, path: str) -> str | None:
@@ -158,16 +158,16 @@ def _is_readable(message: Json) -> bool:
     return message.get("name") == "ConsumerProtocolAssignment" and message.get("status") == "ok"
 
 
-def _assigned(said: StateEvent, message: Json) -> Iterator[StateEvent]:
+def _assigned(statement: StateEvent, message: Json) -> Iterator[StateEvent]:
     partitions = [
         (topic.get("topic"), partition)
         for topic in items(message.get("body"), "assignedPartitions")
         for partition in topic.get("partitions") or []
     ]
     for topic, partition in partitions:
-        yield replace(said, topic=topic, partition=partition)
+        yield replace(statement, topic=topic, partition=partition)
     if not partitions:
-        yield said
+        yield statement
 
 
 def _heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
@@ -186,7 +186,7 @@ def _consumer_group_heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
     """KIP-848: an answer holds the member's whole assignment when it changed; epochs -1 and -2 leave the group."""
     request, answer = bodies.request, bodies.response or {}
     epoch = request.get("memberEpoch")
-    said = StateEvent(
+    statement = StateEvent(
         "heartbeat",
         group_id=request.get("groupId"),
         member_id=answer.get("memberId") or request.get("memberId"),
@@ -196,11 +196,11 @@ def _consumer_group_heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
     )
     assignment = answer.get("assignment") if bodies.error_code == 0 else None
     if epoch is not None and epoch < 0:
-        yield replace(said, kind="leave", generation=None)
+        yield replace(statement, kind="leave", generation=None)
     elif assignment is None:
-        yield said
+        yield statement
     else:
-        given = replace(said, kind="assignment")
+        given = replace(statement, kind="assignment")
         partitions = [
             (topic.get("topicId"), partition)
             for topic in items(assignment, "topicPartitions")

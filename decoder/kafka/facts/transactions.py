@@ -1,6 +1,6 @@
 """What became of the transactions of one transactional id? Follows them through their requests and markers.
 
-The old protocol (KIP-98) runs many transactions under one epoch, told apart by their ends; the new one (KIP-890) gives
+The old protocol (KIP-98) runs many transactions under one epoch, separated by their ends; the new one (KIP-890) gives
 each an epoch of its own, and its partitions may be added by brokers. Both come out of one rule: what is added after an
 end, or under a higher epoch, belongs to the next transaction.
 """
@@ -195,8 +195,8 @@ class _Story:
             known = current.offsets.get(event.partition)
             if known is None and event.offset is not None:
                 self._note_writer(current, event.partition, event.offset)
-            told = [offset for offset in (known, event.offset) if offset is not None]
-            current.offsets[event.partition] = max(told, default=None)
+            candidates = [offset for offset in (known, event.offset) if offset is not None]
+            current.offsets[event.partition] = max(candidates, default=None)
         current.records += event.records or 0
 
     def _note_writer(self, current: Transaction, partition: str, offset: int) -> None:
