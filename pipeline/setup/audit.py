@@ -66,8 +66,8 @@ def licence_faults(bom: dict[str, Any]) -> list[str]:
         if not str(component.get("purl", "")).startswith("pkg:pypi/"):
             continue
         name = component["name"]
-        told = set(_licences(component)) or {_READ_BY_HAND.get(name, "not told by its metadata")}
-        if refused := sorted(told - _PERMITTED):
+        licences = set(_licences(component)) or {_READ_BY_HAND.get(name, "not told by its metadata")}
+        if refused := sorted(licences - _PERMITTED):
             faults.append(f"{name} {component['version']}: {', '.join(refused)}")
     return faults
 
@@ -129,20 +129,20 @@ def audit(bom: dict[str, Any], lock: str, server: str = OSV) -> tuple[bool, list
     faults = licence_faults(bom)
     packages = sum(str(component.get("purl", "")).startswith("pkg:pypi/") for component in bom["components"])
     jars = sum(component["bom-ref"].startswith("jar:") for component in bom["components"])
-    told = [f"licences: {packages} Python packages, {len(faults)} not permitted or not known", *faults]
-    told.append(f"jars: {jars} of Spark and Delta, listed with their SHA-256; Spark's LICENSE lists their licences")
+    report = [f"licences: {packages} Python packages, {len(faults)} not permitted or not known", *faults]
+    report.append(f"jars: {jars} of Spark and Delta, listed with their SHA-256; Spark's LICENSE lists their licences")
     purls, unknown = versions(bom, lock)
     try:
         known = advisories(purls, server)
     except UnreachableError as error:
-        told.append(f"advisories: NOT LOOKED UP, none of {len(purls)} versions: {error}")
-        told.append("with a network, type `make audit` again, or give the bill of materials to a scanner of your own")
-        return not faults, told
-    told.append(f"advisories: {len(purls)} versions looked up at {server}, {len(known)} of them have some")
-    told += [f"{purl}: {', '.join(ids)}" for purl, ids in known.items()]
+        report.append(f"advisories: NOT LOOKED UP, none of {len(purls)} versions: {error}")
+        report.append("with a network, type `make audit` again, or give the bill of materials to a scanner of your own")
+        return not faults, report
+    report.append(f"advisories: {len(purls)} versions looked up at {server}, {len(known)} of them have some")
+    report += [f"{purl}: {', '.join(ids)}" for purl, ids in known.items()]
     if unknown:
-        told.append(f"not looked up, {len(unknown)} jars that do not name their origin: {', '.join(unknown)}")
-    return not faults and not known, told
+        report.append(f"not looked up, {len(unknown)} jars that do not name their origin: {', '.join(unknown)}")
+    return not faults and not known, report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--server", default=OSV, help="another server that answers as OSV does")
     chosen = parser.parse_args(arguments)
     bom = json.loads(chosen.bom.read_text(encoding="utf-8"))
-    is_good, told = audit(bom, _LOCK.read_text(encoding="utf-8"), chosen.server)
-    sys.stdout.write("\n".join(told) + "\n")
+    is_good, report = audit(bom, _LOCK.read_text(encoding="utf-8"), chosen.server)
+    sys.stdout.write("\n".join(report) + "\n")
     return 0 if is_good else 1
 
 

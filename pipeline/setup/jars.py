@@ -105,17 +105,19 @@ def _fetch(jar: Jar, jars_dir: Path, work: Path) -> Path:
     commands = [_ivy_command(jar, ivy, work / "ivy", work) for ivy in sorted(jars_dir.glob("ivy-*.jar"))]
     if shutil.which("mvn"):
         commands.append(_maven_command(jar, work))
-    said = "neither Ivy nor Maven is there"
+    output = "neither Ivy nor Maven is there"
     for command in commands:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            said = str(error)
+            output = str(error)
             continue
         if (work / jar.file_name).is_file():
             return work / jar.file_name
-        said = (done.stdout + done.stderr).strip()[-1500:]
-    raise JarError(f"cannot download {jar.coordinates}; check the network, or put it into {jars_dir} by hand.\n{said}")
+        output = (done.stdout + done.stderr).strip()[-1500:]
+    raise JarError(
+        f"cannot download {jar.coordinates}; check the network, or put it into {jars_dir} by hand.\n{output}"
+    )
 
 
 def install_jars(directory: Path | None = None, jars: Sequence[Jar] = DELTA_JARS) -> list[Jar]:

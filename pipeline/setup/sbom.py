@@ -115,8 +115,8 @@ def _coordinates(jar: Path) -> tuple[str, str, str] | None:
     with zipfile.ZipFile(jar) as packed:
         for name in filter(_POM.fullmatch, packed.namelist()):
             lines = packed.read(name).decode("utf-8", "replace").splitlines()
-            told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
-            group, artifact, version = (told.get(key, "") for key in ("groupId", "artifactId", "version"))
+            properties = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+            group, artifact, version = (properties.get(key, "") for key in ("groupId", "artifactId", "version"))
             if jar.name == f"{artifact}-{version}.jar":
                 return group, artifact, version
     return None
