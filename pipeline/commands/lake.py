@@ -87,7 +87,7 @@ def maintain(
 ) -> None:
     """Bring small files together, drop rows that are older than their table keeps, remove files that nobody needs.
 
-    How long a table keeps its rows stands in pipeline/tables.py, and in the settings under `maintain:`. Ages count
+    How long a table keeps its rows stands in pipeline/tables, and in the settings under `maintain:`. Ages count
     from the newest frame. Where a stream runs on the lake, it does this between two of its batches.
 
     --erase deletes whole exchanges in whose frames the value stands, from all tables and their old files. Names:

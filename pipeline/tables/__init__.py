@@ -1,0 +1,113 @@
+"""The one registry of tables: schema, comments, keys, partitioning and constraints of everything in the lake.
+
+DDL, the landing files' schema, quality checks and documentation derive from it. Types are Spark SQL type names;
+this package imports neither Spark nor Arrow. Times are UTC; offsets are positions in the Kafka log.
+"""
+
+from __future__ import annotations
+
+from pipeline.tables.bronze import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_COLUMNS
+from pipeline.tables.gold import (
+    API_LATENCY,
+    CLIENTS,
+    FINDINGS,
+    LOG_STATE,
+    MONGO_MINUTES,
+    OFFSET_STATE,
+    OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
+)
+from pipeline.tables.model import (
+    DERIVED_DAYS,
+    FRAMES_DAYS,
+    OPS_DAYS,
+    WRITTEN_BY_DIAGNOSE,
+    Column,
+    Table,
+    optional,
+    quoted,
+    required,
+)
+from pipeline.tables.ops import LANDING_FILES, QUALITY_RESULTS, STREAM_PROGRESS
+from pipeline.tables.silver import COPIES, EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables.silver_state import (
+    ASSIGNMENTS,
+    BROKERS,
+    FETCH_SESSIONS,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    TOPICS,
+    TRANSACTIONS,
+)
+
+__all__ = [
+    "API_LATENCY",
+    "ASSIGNMENTS",
+    "BROKERS",
+    "CLIENTS",
+    "COPIES",
+    "DERIVED_DAYS",
+    "EXCHANGES",
+    "FETCH_SESSIONS",
+    "FINDINGS",
+    "FRAMES",
+    "FRAMES_DAYS",
+    "GAPS",
+    "GAP_LANDING_COLUMNS",
+    "LANDING_COLUMNS",
+    "LANDING_FILES",
+    "LOG_STATE",
+    "MONGO_COMMANDS",
+    "MONGO_HANDSHAKES",
+    "MONGO_MINUTES",
+    "OFFSETS_BEFORE",
+    "OFFSET_EVENTS",
+    "OFFSET_STATE",
+    "OFFSET_TIMELINE",
+    "OPEN_EXCHANGES",
+    "OPS_DAYS",
+    "QUALITY_RESULTS",
+    "RECORD_BATCHES",
+    "STATE_EVENTS",
+    "STREAM_PROGRESS",
+    "TABLES",
+    "TOPICS",
+    "TRANSACTIONS",
+    "WRITTEN_BY_DIAGNOSE",
+    "Column",
+    "Table",
+    "optional",
+    "quoted",
+    "required",
+]
+
+TABLES: dict[str, Table] = {
+    t.full_name: t
+    for t in (
+        FRAMES,
+        GAPS,
+        EXCHANGES,
+        OPEN_EXCHANGES,
+        COPIES,
+        OFFSET_EVENTS,
+        RECORD_BATCHES,
+        STATE_EVENTS,
+        ASSIGNMENTS,
+        TRANSACTIONS,
+        FETCH_SESSIONS,
+        TOPICS,
+        BROKERS,
+        MONGO_HANDSHAKES,
+        MONGO_COMMANDS,
+        OFFSET_TIMELINE,
+        OFFSETS_BEFORE,
+        API_LATENCY,
+        MONGO_MINUTES,
+        CLIENTS,
+        FINDINGS,
+        STREAM_PROGRESS,
+        LANDING_FILES,
+        QUALITY_RESULTS,
+    )
+}
+"""By full name, in the order in which they follow from each other."""

@@ -1,0 +1,112 @@
+"""What lands, and bronze: frames and losses."""
+
+from __future__ import annotations
+
+from pipeline.tables.model import DERIVED_DAYS, FRAMES_DAYS, Table, optional, required
+
+LANDING_COLUMNS = (
+    required("agent_id", "string", "Name of the capture agent"),
+    required(
+        "connection_id", "string", "The TCP connection; the same capture read twice by one agent gives the same id"
+    ),
+    optional("exchange_id", "string", "The request and its response carry the same id"),
+    required("seq", "bigint", "Ordinal of the frame in its direction of the connection, from 0"),
+    required("direction", "string", "request (client to server) or response"),
+    required("ts", "timestamp", "Capture time of the first byte, UTC, microseconds"),
+    required("ts_end", "timestamp", "Capture time of the last byte, UTC, microseconds"),
+    required("client_ip", "string", "Address of the side that sends requests"),
+    required("client_port", "int", "Its TCP port"),
+    required("server_ip", "string", "Address of the side that answers"),
+    required("server_port", "int", "Its TCP port"),
+    required("protocol", "string", "kafka or mongodb"),
+    optional("api_key", "int", "Kafka api key (of the request, also on its response) or MongoDB opcode"),
+    optional("api_version", "int", "Kafka api version of the request, also on its response"),
+    optional("correlation_id", "bigint", "Kafka correlation id or MongoDB requestID"),
+    optional("reply_to", "bigint", "MongoDB responseTo"),
+    required("size", "int", "Bytes of the frame on the wire, without Kafka's length prefix"),
+    required("frame", "binary", "The frame's bytes under the payload policy, without Kafka's length prefix"),
+    required(
+        "flags",
+        "int",
+        "Bits: 1 truncated, 2 redacted, 4 after a gap, 8 record checksums verified, 16 a checksum did "
+        "not match, 32 payload removed, 64 no response expected, 128 unanswered at close, 256 orphan response, "
+        "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content, "
+        "4096 record batch headers removed too, 8192 a body that did not decode removed, 16384 the reply to a command "
+        "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
+        "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture told a "
+        "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span",
+    ),
+    required("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
+    required(
+        "payload_policy",
+        "string",
+        "What of keys, values and header values was allowed to land: lengths (none of it), hash (a keyed hash), "
+        "none (not even the batch headers) or full",
+    ),
+)
+
+DATE = required("date", "date", "UTC day of ts")
+RAW_FRAME = LANDING_COLUMNS[[c.name for c in LANDING_COLUMNS].index("frame")]
+
+FRAMES = Table(
+    "bronze",
+    "frames",
+    "Every captured frame, decoded or with the reason why not",
+    (
+        DATE,
+        *(c for c in LANDING_COLUMNS if c.name != "frame"),
+        optional("api_name", "string", "Name of the Kafka api, e.g. OffsetCommit"),
+        optional("client_id", "string", "client_id of a request's header"),
+        optional("header", "string", "JSON of the header, as Kafka's own converters write it"),
+        optional("body", "string", "JSON of the body, as Kafka's own converters write it"),
+        optional("record_batches", "string", "JSON array: a summary of each record batch in the frame"),
+        optional(
+            "embedded", "string", "JSON array: the messages inside bytes fields: group metadata, assignments, envelopes"
+        ),
+        required(
+            "decode_status",
+            "string",
+            "ok, partial, unknown_api, unknown_version, orphan_response, malformed, truncated or redacted",
+        ),
+        optional("error_code", "string", "Why decoding stopped; a stable name"),
+        optional("error_offset", "int", "Byte of the frame at which it stopped, from 0"),
+        required("codec_version", "string", "Version of the codec that decoded this row"),
+        RAW_FRAME,
+    ),
+    key=("connection_id", "direction", "seq"),
+    partition_by=("date",),
+    checks={
+        "direction_known": "direction IN ('request', 'response')",
+        "error_has_code": "decode_status = 'ok' OR error_code IS NOT NULL",
+    },
+    keep_days=FRAMES_DAYS,
+    cluster_by=("connection_id",),
+)
+
+GAPS = Table(
+    "bronze",
+    "gaps",
+    "Bytes that the capture lost, and how the stream was found again",
+    (
+        DATE,
+        required("agent_id", "string", "Name of the capture agent"),
+        required("connection_id", "string", "The TCP connection"),
+        required("seq", "bigint", "Ordinal in its direction of the first frame after the loss"),
+        required("direction", "string", "request or response"),
+        required("ts", "timestamp", "When the loss was noticed"),
+        required(
+            "bytes_lost", "bigint", "Bytes of the stream that are in no frame: missing, or skipped because of that"
+        ),
+        required(
+            "method",
+            "string",
+            "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much",
+        ),
+        required("confidence", "double", "0 to 1"),
+    ),
+    key=("connection_id", "direction", "seq"),
+    partition_by=("date",),
+    keep_days=DERIVED_DAYS,
+)
+
+GAP_LANDING_COLUMNS = tuple(c for c in GAPS.columns if c.name != "date")

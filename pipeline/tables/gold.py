@@ -1,0 +1,200 @@
+"""Gold: what people ask for."""
+
+from __future__ import annotations
+
+from pipeline.tables.bronze import DATE
+from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
+
+LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
+"""Columns of the timeline that hold what was last known of a partition."""
+OFFSET_STATE = (*LOG_STATE, "committed_offset", "pending_offset", "fetch_position")
+"""The same with what was last known of a group and of a client."""
+
+OFFSET_TIMELINE = Table(
+    "gold",
+    "offset_timeline",
+    "A partition, and each group that reads it, over time: one row per event, carried forward",
+    (
+        DATE,
+        required("cluster", "string", "Kafka cluster"),
+        required("topic", "string", "Topic name, or its id while the name is not known"),
+        required("partition", "int", "Partition index"),
+        required("group_id", "string", "Consumer group; empty for what holds without a group"),
+        required("ts", "timestamp", "Time of the event"),
+        required("ordinal", "int", "Orders the events of one partition, group and ts"),
+        required("exchange_id", "string", "The exchange that this row comes from"),
+        required(
+            "kind", "string", "kind of the offset event; txn_applied, txn_discarded at the end of its transaction"
+        ),
+        optional("client_id", "string", "Who"),
+        optional("member_id", "string", "Member of the group"),
+        optional("generation", "int", "Generation of the commit"),
+        optional("error_name", "string", "Error of this event; NONE if it succeeded"),
+        optional("event_offset", "bigint", "The offset that this event names"),
+        optional("event_next_offset", "bigint", "produced, fetched: one past the last record of this event"),
+        optional("log_start_offset", "bigint", "Last known"),
+        optional("last_stable_offset", "bigint", "Last known"),
+        optional("high_watermark", "bigint", "Last known (also from produced offsets)"),
+        optional("produced_offset", "bigint", "Last known end of acknowledged produce (exclusive)"),
+        optional("fetch_position", "bigint", "Last known offset that this client fetched up to (exclusive)"),
+        optional("committed_offset", "bigint", "Last accepted commit of the group"),
+        optional("lag", "bigint", "high_watermark - committed_offset, never below 0; null while either is unknown"),
+        optional("lag_read_committed", "bigint", "last_stable_offset - committed_offset, never below 0"),
+        optional(
+            "lag_seconds", "double", "Age of the oldest uncommitted record, from produced events; null if not known"
+        ),
+        optional("pending_offset", "bigint", "Offset of the group inside a transaction that has not ended; else null"),
+        optional(
+            "incarnation",
+            "int",
+            "Which topic of this name, as in silver.topics: one made anew begins with nothing known",
+        ),
+    ),
+    key=("cluster", "topic", "partition", "group_id", "ts", "ordinal"),
+    partition_by=("date",),
+    checks={
+        "lag_not_negative": "lag IS NULL OR lag >= 0",
+        "lag_read_committed_not_negative": "lag_read_committed IS NULL OR lag_read_committed >= 0",
+    },
+    keep_days=DERIVED_DAYS,
+    cluster_by=("topic", "partition", "group_id"),
+)
+
+OFFSETS_BEFORE = Table(
+    "gold",
+    "offsets_before",
+    "What was known of each partition, group and client when an hour began, so that no earlier one is read again",
+    (
+        required("date", "date", "UTC day of hour"),
+        optional(
+            "hour", "timestamp", "The hour at whose beginning this held: the last one with news, or of the day before"
+        ),
+        required("cluster", "string", "Kafka cluster"),
+        required("topic", "string", "Topic name, or its id while the name is not known"),
+        required("incarnation", "int", "Which topic of this name"),
+        required("partition", "int", "Partition index"),
+        required("group_id", "string", "Consumer group; empty for what holds without a group"),
+        optional("client_id", "string", "Who"),
+        required("ts", "timestamp", "Time of the last event of this client in this group"),
+        required("exchange_id", "string", "The exchange that it comes from"),
+        required("kind", "string", "kind of that event"),
+        *(c for c in OFFSET_TIMELINE.columns if c.name in OFFSET_STATE),
+    ),
+    key=("hour", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
+    keep_days=DERIVED_DAYS,
+    aged_by="ts",
+)
+
+API_LATENCY = Table(
+    "gold",
+    "api_latency",
+    "How a Kafka api was answered, minute by minute",
+    (
+        DATE,
+        required("minute", "timestamp", "Begin of the minute, UTC, by the exchange's ts"),
+        required("server", "string", "ip:port of the broker"),
+        optional("api_key", "int", "Kafka api key; null if not known"),
+        optional("api_name", "string", "Name of the api"),
+        optional("api_version", "int", "Version of the request"),
+        optional("client_id", "string", "client_id of the requests"),
+        required("exchanges", "bigint", "Exchanges"),
+        required("errors", "bigint", "Those with an error code other than 0 anywhere in the answer"),
+        required("unanswered", "bigint", "Those without the answer that was due"),
+        required("request_bytes", "bigint", "Bytes of the request frames"),
+        required("response_bytes", "bigint", "Bytes of the response frames"),
+        optional("p50_us", "bigint", "Latency in microseconds, 50th percentile by nearest rank; null without answers"),
+        optional("p95_us", "bigint", "95th percentile"),
+        optional("p99_us", "bigint", "99th percentile"),
+        optional("max_us", "bigint", "Longest"),
+    ),
+    key=("minute", "server", "api_key", "api_name", "api_version", "client_id"),
+    partition_by=("date",),
+    checks={"counts_in_order": "errors <= exchanges AND unanswered <= exchanges"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("minute",),
+)
+
+MONGO_MINUTES = Table(
+    "gold",
+    "mongo_commands",
+    "How a MongoDB command was answered, minute by minute",
+    (
+        DATE,
+        required("minute", "timestamp", "Begin of the minute, UTC, by the command's ts"),
+        required("server", "string", "ip:port of the server"),
+        optional("command", "string", "Name of the command; null if not known"),
+        optional("namespace", "string", "database.collection, or the database alone"),
+        optional("application", "string", "appName of the connections; null if not known"),
+        required("commands", "bigint", "Commands; each further reply of an exhausting cursor counts, too"),
+        required("errors", "bigint", "Those that failed, or of which a write or the write concern failed"),
+        required("unanswered", "bigint", "Those without the reply that was due"),
+        required("documents_in", "bigint", "Documents to insert, statements to update or delete"),
+        required("documents_out", "bigint", "Documents in replies"),
+        required("request_bytes", "bigint", "Bytes of the requests"),
+        required("response_bytes", "bigint", "Bytes of the replies"),
+        optional("p50_us", "bigint", "Latency in microseconds, 50th percentile by nearest rank; null without replies"),
+        optional("p95_us", "bigint", "95th percentile"),
+        optional("p99_us", "bigint", "99th percentile"),
+        optional("max_us", "bigint", "Longest"),
+    ),
+    key=("minute", "server", "command", "namespace", "application"),
+    partition_by=("date",),
+    checks={"counts_in_order": "errors <= commands AND unanswered <= commands"},
+    keep_days=DERIVED_DAYS,
+    cluster_by=("minute",),
+)
+
+CLIENTS = Table(
+    "gold",
+    "clients",
+    "Client inventory: which software speaks which versions, and does Kafka 4 still understand it (KIP-896)?",
+    (
+        required("cluster", "string", "Kafka cluster id, or server ip:port while it is not known; of MongoDB ip:port"),
+        required(
+            "client_id", "string", "client_id, of MongoDB the application (appName); empty if the client sends none"
+        ),
+        required("client_ip", "string", "Address of its host"),
+        required(
+            "software",
+            "array<string>",
+            "Name and version of the library, as ApiVersions v3+ (KIP-511) or MongoDB's handshake say them",
+        ),
+        required("api_versions", "array<string>", "api name and version of all its requests, e.g. Fetch v12"),
+        required("oldest_versions", "array<string>", "The lowest version of each api that it used"),
+        required(
+            "breaks_on_kafka_4", "boolean", "Whether it used a request version that Kafka 4 has removed (KIP-896)"
+        ),
+        required("removed_versions", "array<string>", "Those versions"),
+        required("first_ts", "timestamp", "First seen"),
+        required("last_ts", "timestamp", "Last seen"),
+        optional("protocol", "string", "kafka or mongodb"),
+    ),
+    key=("cluster", "client_id", "client_ip"),
+    checks={"reason_given": "breaks_on_kafka_4 = (size(removed_versions) > 0)"},
+)
+
+FINDINGS = Table(
+    "gold",
+    "findings",
+    "A diagnosis with its evidence",
+    (
+        required("finding_id", "string", "Stable: hash of rule and subject"),
+        required("rule", "string", "Name of the rule"),
+        required("severity", "string", "info, warning or critical"),
+        required("subject", "string", "What it is about, e.g. group/topic-partition"),
+        optional("state", "string", "open if it still held at the end of the data, else closed"),
+        required("cluster", "string", "Kafka cluster"),
+        optional("topic", "string", "Topic"),
+        optional("partition", "int", "Partition"),
+        optional("group_id", "string", "Consumer group"),
+        required("first_ts", "timestamp", "First evidence"),
+        required("last_ts", "timestamp", "Last evidence"),
+        required("summary", "string", "What happened, in plain words"),
+        required("evidence", "array<string>", "exchange ids"),
+        required("details", "string", "JSON: the figures behind the summary"),
+        required("advice", "string", "What to do"),
+    ),
+    key=("finding_id",),
+    keep_days=DERIVED_DAYS,
+    aged_by="last_ts",
+)

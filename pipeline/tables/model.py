@@ -1,0 +1,92 @@
+"""What is a table, and a column of it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FRAMES_DAYS = 30
+"""Raw frames are most of the lake; what follows from them stays longer."""
+DERIVED_DAYS = 180
+"""Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
+OPS_DAYS = 90
+
+WRITTEN_BY_DIAGNOSE = "_written_by_diagnose"
+"""A file in lakes that ``diagnose`` wrote. No job goes on with such a lake: it would not know what is in it."""
+
+
+def quoted(text: str) -> str:
+    """A Spark SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: Spark SQL type, what it means, and whether null is allowed."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table at ``<lake>/<schema>/<name>``.
+
+    Attributes:
+        key: columns that identify a row; no two rows share them; null counts as a value.
+        partition_by: columns of the directory layout.
+        checks: CHECK constraints by name, as SQL over the row.
+        keep_days: days after which `wirelake maintain` drops a row, unless the settings say otherwise; None: never.
+        aged_by: the date or timestamp that tells a row's age.
+        cluster_by: what `wirelake maintain` orders the rows of a day by, so that readers skip files.
+    """
+
+    schema: str
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    checks: dict[str, str] = field(default_factory=dict)
+    keep_days: int | None = None
+    aged_by: str = "date"
+    cluster_by: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """``schema.name``."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Path below the lake's root."""
+        return f"{self.schema}/{self.name}"
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def sought_by(self) -> tuple[str, ...]:
+        """Columns of which a file's least and largest value are kept, by which readers skip it; never texts of JSON."""
+        times = ("ts", "minute", "first_ts", "last_ts", self.aged_by)
+        wanted = dict.fromkeys((*self.key, *self.cluster_by, *times))
+        return tuple(name for name in wanted if name in self.column_names and name not in self.partition_by)
+
+    def ddl(self) -> str:
+        """The schema as a Spark DDL string, with comments."""
+        return ", ".join(
+            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'} COMMENT {quoted(c.comment)}" for c in self.columns
+        )
+
+
+def optional(name: str, type_: str, comment: str) -> Column:
+    """A column that may be null."""
+    return Column(name, type_, comment)
+
+
+def required(name: str, type_: str, comment: str) -> Column:
+    """A column that is never null."""
+    return Column(name, type_, comment, nullable=False)

@@ -1,0 +1,66 @@
+"""How the pipeline itself is doing."""
+
+from __future__ import annotations
+
+from pipeline.tables.model import OPS_DAYS, Table, optional, required
+
+STREAM_PROGRESS = Table(
+    "ops",
+    "stream_progress",
+    "What each batch of the streaming job did",
+    (
+        required("query", "string", "Name of the query"),
+        required("batch_id", "bigint", "Batch id of its checkpoint"),
+        required("checkpoint", "string", "Id of the checkpoint"),
+        required("rows_in", "bigint", "Rows read"),
+        required("rows_out", "bigint", "Rows written to the main table"),
+        required("finished_at", "timestamp", "Wall clock at the end of the batch"),
+    ),
+    key=("query", "checkpoint", "batch_id"),
+    keep_days=OPS_DAYS,
+    aged_by="finished_at",
+)
+
+LANDING_FILES = Table(
+    "ops",
+    "landing_files",
+    "Which file of the landing zone was read in which batch, and which was not",
+    (
+        required("query", "string", "Name of the query that read it: frames or gaps"),
+        required("file", "string", "URI of the file"),
+        required("rows", "bigint", "Rows that were read of it"),
+        required("bytes", "bigint", "Size of the file; of a lost one as its manifest says"),
+        required("modified_at", "timestamp", "Its modification time; of a lost one the time of its first row"),
+        required("batch_id", "bigint", "Batch id of the query's checkpoint; -1: found missing outside of batches"),
+        required("checkpoint", "string", "Id of the checkpoint; empty: found missing outside of batches"),
+        optional(
+            "status",
+            "string",
+            "read; or why not: lost (deleted before), damaged (not what its manifest says), unreadable (no landing "
+            "file), unlisted (without a manifest, where the settings demand one); null: read, by an older release",
+        ),
+        optional("reason", "string", "Why it was not read, in words"),
+    ),
+    key=("query", "checkpoint", "batch_id", "file"),
+)
+
+QUALITY_RESULTS = Table(
+    "ops",
+    "quality_results",
+    "One row per expectation and run of `wirelake check`",
+    (
+        required("run_id", "string", "Id of the run"),
+        required("run_time", "timestamp", "When it ran"),
+        required("table_name", "string", "Table that was checked"),
+        required("name", "string", "Name of the expectation"),
+        optional("column_name", "string", "Column, if it is about one"),
+        required("severity", "string", "critical or warning"),
+        required("success", "boolean", "Whether it held"),
+        optional("rows_checked", "bigint", "Rows looked at"),
+        optional("rows_failed", "bigint", "Rows that violate it"),
+        optional("message", "string", "What was expected and seen; never a sample value"),
+    ),
+    key=("run_id", "table_name", "name", "column_name"),
+    keep_days=OPS_DAYS,
+    aged_by="run_time",
+)
