@@ -38,17 +38,25 @@ def copies(exchanges: pa.Table) -> pa.Table:
     return fit(found, COPIES)
 
 
+def counted_sql(rows: str, others: str) -> str:
+    """Those rows of a table (with ``exchange_id`` and ``ts``) that are of no copy, as SQL.
+
+    An exchange is a connection's, and its number.
+    """
+    return f"""
+        SELECT * FROM {rows} WHERE NOT EXISTS (
+            SELECT 1 FROM {others} AS others WHERE others.connection_id = split_part({rows}.exchange_id, '-', 1)
+                AND epoch_us(others.hour) = {hour_sql(f"epoch_us({rows}.ts)")}
+        )
+    """
+
+
 def counted(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """The rows (with ``exchange_id`` and ``ts``) that are of no copy; an exchange is a connection's, and its number."""
+    """The rows (with ``exchange_id`` and ``ts``) that are of no copy."""
     if not others.num_rows:
         return rows
     tables = Tables({"rows": rows, "others": others})
     try:
-        return tables.table(f"""
-            SELECT * FROM rows WHERE NOT EXISTS (
-                SELECT 1 FROM others WHERE others.connection_id = split_part(rows.exchange_id, '-', 1)
-                    AND epoch_us(others.hour) = {hour_sql("epoch_us(rows.ts)")}
-            )
-        """).cast(rows.schema)
+        return tables.table(counted_sql("rows", "others")).cast(rows.schema)
     finally:
         tables.close()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
@@ -25,12 +27,21 @@ ADDRESS = {
 }
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
 
+_ROWS_AT_ONCE = 20_000
+
 Row = Any
 """A named tuple with the columns of a query. Times are µs since the epoch: a query never returns a timestamp."""
 
 
 _IDLE: list[duckdb.DuckDBPyConnection] = []
 """Connections that nobody uses, each to an empty database of its own."""
+
+
+@atexit.register
+def _close_idle() -> None:
+    """Before the interpreter ends: DuckDB complains of what it finds afterwards."""
+    while _IDLE:
+        _IDLE.pop().close()
 
 
 class Tables:
@@ -40,15 +51,15 @@ class Tables:
     for one: without, rows come in any.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table | ds.Dataset]) -> None:
         self._connection = _IDLE.pop() if _IDLE else duckdb.connect(":memory:", config=_SETTINGS)
         self._names: list[str] = []
         self._views: list[str] = []
         for name, table in tables.items():
             self.add(name, table)
 
-    def add(self, name: str, table: pa.Table) -> None:
-        """Name a further table, or replace one."""
+    def add(self, name: str, table: pa.Table | ds.Dataset) -> None:
+        """Name a further table, or replace one. Of a dataset is read what a query asks for, when it does."""
         self._connection.register(name, table)
         self._names.append(name)
 
@@ -62,6 +73,13 @@ class Tables:
         found = self._connection.execute(sql, parameters or None)
         kind = _row_type(tuple(column[0] for column in found.description))
         return [kind._make(row) for row in found.fetchall()]
+
+    def each(self, sql: str, **parameters: object) -> Iterator[Row]:
+        """The same one after the other, for results that need not be in memory. Ask nothing else before it ends."""
+        found = self._connection.execute(sql, parameters or None)
+        kind = _row_type(tuple(column[0] for column in found.description))
+        while some := found.fetchmany(_ROWS_AT_ONCE):
+            yield from map(kind._make, some)
 
     def table(self, sql: str, **parameters: object) -> pa.Table:
         """The same as an Arrow table."""

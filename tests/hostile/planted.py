@@ -36,7 +36,7 @@ _PIECES = (24, 16, 12, 8)
 
 _NAMES = frozenset({
     "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",
-    "db",
+    "db", "codeName", "setName", "me", "primary", "msg", "level", "mode", "to", "hosts", "compression", "errorLabels",
 })  # fmt: skip
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
 _ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])

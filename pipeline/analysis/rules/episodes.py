@@ -113,7 +113,7 @@ def exchange_symptoms(tables: Tables, settings: FindingSettings) -> Iterator[Sho
         settings: the latency that is a symptom.
     """
     slow_us = int(settings.slow_seconds * 1_000_000)
-    for row in tables.rows(_MAY_TELL, slow_us=slow_us):
+    for row in tables.each(_MAY_TELL, slow_us=slow_us):
         for one in symptoms(_exchange(row), slow_us):
             yield Shown(
                 row.server, row.client_id, row.client_ip, row.us, row.exchange_id, one.rule, one.subject, one.what,

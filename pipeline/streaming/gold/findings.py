@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.copies import counted_sql
+from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all, with_earlier
 from pipeline.analysis.tables import Tables
+from pipeline.dashboard.delta import open_dataset
 from pipeline.settings import FindingSettings
 from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.seen_once import read_once
 from pipeline.streaming.storage.sinks import day_of, overwrite_if_changed, since
 from pipeline.tables import (
+    COPIES,
     EXCHANGES,
     FINDINGS,
     GAPS,
@@ -26,11 +31,7 @@ from pipeline.tables import (
     RECORD_BATCHES,
     STATE_EVENTS,
     TRANSACTIONS,
-    Table,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ROW_SCHEMA = (
     "finding_id string, rule string, severity string, subject string, state string, cluster string, topic string, "
@@ -71,29 +72,53 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
     return len(kept)
 
 
+_ALL = {
+    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "commands": MONGO_COMMANDS, "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS,
+}  # fmt: skip
+"""By the names that rules know them by (see pipeline.analysis.rules.model.Sources)."""
+_OF_EXCHANGES = ("exchanges", "events", "batches", "states", "commands")
+"""Of a connection that two agents saw, one copy counts."""
+_NAMED = ("events", "batches")
+
+
 def _find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_us: int) -> Found:
-    """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on."""
+    """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
-    def rows(table: Table) -> DataFrame:
-        return read_table(spark, lake, table).where(since(since_us))
-
-    def of_exchanges(table: Table) -> DataFrame:
-        return read_once(spark, lake, table, day_of(since_us)).where(since(since_us))
-
-    named = {"topic": F.coalesce("topic", "topic_id")}
-    frames = {
-        "exchanges": of_exchanges(EXCHANGES),
-        "events": of_exchanges(OFFSET_EVENTS).withColumns(named),
-        "batches": of_exchanges(RECORD_BATCHES).withColumns(named),
-        "states": of_exchanges(STATE_EVENTS),
-        "timeline": rows(OFFSET_TIMELINE),
-        "transactions": read_table(spark, lake, TRANSACTIONS).where(F.col("date") >= F.lit(day_of(since_us))),
-        "gaps": rows(GAPS),
-        "commands": of_exchanges(MONGO_COMMANDS),
-    }
-    collected: list[pa.Table] = side_by_side(*(frame.toArrow for frame in frames.values()))
-    tables = Tables(dict(zip(frames, collected, strict=True)))
+    A lake on this machine is read file by file as rules ask, without Spark: a day of traffic need not fit into memory.
+    """
+    held = _files(lake, since_us) if lake.is_local else _rows(spark, lake, since_us)
+    tables = Tables({f"all_{name}": rows for name, rows in held.items()})
     try:
+        for name in _ALL:
+            rows = f"all_{name}"
+            chosen = counted_sql(rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {rows}"
+            tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
         return find_all(tables, load_facts(spark, lake), settings)
     finally:
         tables.close()
+
+
+_TOPIC = "coalesce(topic, topic_id) AS topic"
+
+
+def _files(lake: Lake, since_us: int) -> dict[str, Any]:
+    """The tables as datasets."""
+    day = pc.field("date") >= pa.scalar(day_of(since_us))
+    late = pc.field("ts") >= pa.scalar(since_us, pa.timestamp("us", "UTC"))
+    found = {}
+    for name, table in (*_ALL.items(), ("copies", COPIES)):
+        held = open_dataset(lake.root, table)
+        has_time = "ts" in table.column_names
+        found[name] = schema_of(table).empty_table() if held is None else held.filter(day & late if has_time else day)
+    return found
+
+
+def _rows(spark: SparkSession, lake: Lake, since_us: int) -> dict[str, Any]:
+    """The tables as Spark reads them, all at once."""
+    frames = {}
+    for name, table in (*_ALL.items(), ("copies", COPIES)):
+        rows = read_table(spark, lake, table).where(F.col("date") >= F.lit(day_of(since_us)))
+        frames[name] = rows.where(since(since_us)) if "ts" in table.column_names else rows
+    collected: list[pa.Table] = side_by_side(*(frame.toArrow for frame in frames.values()))
+    return dict(zip(frames, collected, strict=True))

@@ -73,7 +73,7 @@ RULE = Rule(
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
-    for place, commits in groupby(sources.tables.rows(_COMMITS), key=_of_partition):
+    for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
         committers = _Committers.of(commits)
         if len(committers.returns) >= settings.competing_returns:
             found.append(_finding(place, committers, sources, settings))

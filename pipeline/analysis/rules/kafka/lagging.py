@@ -7,7 +7,7 @@ One query cuts ``gold.offset_timeline`` into short spans of time and hands each 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -147,12 +147,12 @@ def _doubted(finding: Finding, silence: _Found, heard: Mapping[str, int]) -> Fin
     return replace(finding, severity="warning", summary=finding.summary + doubt)
 
 
-def group_points(tables: Tables) -> list[Row]:
+def group_points(tables: Tables) -> Iterator[Row]:
     """The points of every group that commits: cluster, topic, group, partition, and the values of a Point.
 
     Those of one group stand together, in order of time; of what came at once commits come first.
     """
-    return tables.rows(_POINTS)
+    return tables.each(_POINTS)
 
 
 _POINTS = f"""

@@ -106,7 +106,7 @@ RULE = Rule(
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
-    for place, rows in groupby(sources.tables.rows(_POSITIONS), key=_of_partition):
+    for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         enough = [one for one in _repeats(rows) if _is_enough(one, settings)]
         if enough:
             latest = max(enough, key=lambda one: (max(us for us, _ in one.commits), len(one.commits), -one.committed))
