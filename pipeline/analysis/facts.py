@@ -58,10 +58,12 @@ class Facts:
 
     def cluster_at(self, server: str, ts_us: int) -> str:
         """The cluster of ``server`` at a time; the server itself while it is not known."""
-        for start, end, cluster in self._spans().get(server, ()):
-            if start <= ts_us < end:
-                return cluster
-        return server
+        return _cluster_in(self._spans().get(server, ()), server, ts_us)
+
+    def clusters_at(self, places: Iterable[tuple[str, int]]) -> list[str]:
+        """The same of many servers and times (µs since the epoch)."""
+        spans = self._spans()
+        return [_cluster_in(spans.get(server, ()), server, ts_us) for server, ts_us in places]
 
     def _spans(self) -> dict[str, list[tuple[int, int, str]]]:
         """Per server: from, until (exclusive), cluster. An address may pass from one cluster to another, and back."""
@@ -139,6 +141,10 @@ class Facts:
         """Names of topic ids that ``before`` did not know or named otherwise."""
         old = before.names()
         return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+
+
+def _cluster_in(spans: Iterable[tuple[int, int, str]], server: str, ts_us: int) -> str:
+    return next((cluster for start, end, cluster in spans if start <= ts_us < end), server)
 
 
 _LONG_AGO = 0

@@ -81,7 +81,7 @@ class KafkaStatements:
 
 def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
     servers, times = rows.column("server").to_pylist(), rows.column("ts_us").to_pylist()
-    clusters = [facts.cluster_at(server, us) for server, us in zip(servers, times, strict=True)]
+    clusters = facts.clusters_at(zip(servers, times, strict=True))
     added = {
         "cluster": arrow_array(clusters, pa.string()),
         "ts": rows.column("ts_us").cast(pa.timestamp("us", "UTC")),
