@@ -9,6 +9,7 @@ from typing import Any
 
 from decoder import limits
 from decoder.codec import Codec
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.quick_look import may_be
 from decoder.kafka.codec.reading import ENOUGH_BYTES, Reading, read_request
 from decoder.kafka.stream.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
@@ -52,7 +53,7 @@ MAX_TOKENS = 8
 """Of a client that authenticates without a handshake; GSSAPI takes three."""
 
 _GSSAPI = b"\x60"
-_API_VERSIONS = 18
+_API_VERSIONS, _SASL_HANDSHAKE = int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)
 _PREFIX = struct.Struct(">i")
 _READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
 _NOT_READABLE = re.compile(rb"[^ -~]")
@@ -290,7 +291,7 @@ def _may_follow(data: bytes, at: int, first: RequestPeek) -> bool:
         return False
     peek = peek_request(data, at + 4)
     is_of_same_client = peek is not None and peek.is_odd and peek.client_id == first.client_id
-    return peek is None or peek.possible or is_of_same_client or first.api_key == 17
+    return peek is None or peek.possible or is_of_same_client or first.api_key == _SASL_HANDSHAKE
 
 
 def _is_chain_of_one_client(data: bytes) -> bool:

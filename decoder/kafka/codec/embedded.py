@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorCode
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.bodies import BodyReader, FieldSpan, Trace
 from decoder.kafka.codec.messages import decode_frame
 from decoder.kafka.codec.program import Programs
 from decoder.model import Direction, FrameFlags, Message
 from decoder.reader import Cursor
 
-JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, ENVELOPE = 11, 14, 15, 58
-
-EMBEDDING_APIS = frozenset({JOIN_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, ENVELOPE})
+EMBEDDING_APIS = frozenset(map(int, (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.ENVELOPE)))
 """Api keys whose requests or responses can carry another message: all others have ``Message.embedded == []``."""
 
 SUBSCRIPTION, ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
@@ -110,17 +109,17 @@ def _fields(
     api_key: int | None, direction: Direction, body: Json
 ) -> Iterator[tuple[tuple[str | int, ...], str | None, str | None, str | None]]:
     """Path, base64, schema and protocol type of each field."""
-    if api_key == ENVELOPE:
+    if api_key == ApiKey.ENVELOPE:
         name = f"{direction}Data"
         yield (name,), body.get(name), None, None
-    elif api_key == JOIN_GROUP:
+    elif api_key == ApiKey.JOIN_GROUP:
         array = "protocols" if direction == "request" else "members"
         yield from _in_array(body, array, "metadata", SUBSCRIPTION, ())
-    elif api_key == SYNC_GROUP and direction == "request":
+    elif api_key == ApiKey.SYNC_GROUP and direction == "request":
         yield from _in_array(body, "assignments", "assignment", ASSIGNMENT, ())
-    elif api_key == SYNC_GROUP:
+    elif api_key == ApiKey.SYNC_GROUP:
         yield ("assignment",), body.get("assignment"), ASSIGNMENT, body.get("protocolType")
-    elif api_key == DESCRIBE_GROUPS:
+    elif api_key == ApiKey.DESCRIBE_GROUPS:
         for index, group in enumerate(body.get("groups") or () if direction == "response" else ()):
             above = ("groups", index)
             for metadata, assignment in zip(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorCode
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.bodies import BodyReader, Trace
 from decoder.kafka.codec.program import Entry, Programs
 from decoder.kafka.schema.table import request_header_version, response_header_version
@@ -14,14 +15,12 @@ from decoder.model import Direction, FrameFlags, Message, Status
 from decoder.reader import Cursor
 from decoder.work import CALL_UNITS, METER
 
-API_VERSIONS = 18
-
 BATCHES_AT = {
-    ("request", 0): ("topicData", "partitionData", "index"),
-    ("response", 1): ("responses", "partitions", "partitionIndex"),
-    ("response", 78): ("responses", "partitions", "partitionIndex"),
+    ("request", int(ApiKey.PRODUCE)): ("topicData", "partitionData", "index"),
+    ("response", int(ApiKey.FETCH)): ("responses", "partitions", "partitionIndex"),
+    ("response", int(ApiKey.SHARE_FETCH)): ("responses", "partitions", "partitionIndex"),
 }
-"""Where record batches stand: Produce requests, Fetch and ShareFetch responses."""
+"""Where record batches stand."""
 
 RECORDS_REMOVED = (FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED).value
 """Frames with one of these flags hold no batch headers: of messages with credentials only a snapshot carries records,
@@ -230,13 +229,13 @@ def _with_trailing_bytes(frame: _Frame, entry: Entry) -> Message:
 
 def _read_api_versions_fallback(frame: _Frame, start: int) -> bool:
     """A broker that does not know the version asked for answers ApiVersions in v0 (KIP-511). True if that fits."""
-    if frame.api_key != API_VERSIONS or frame.direction != "response":
+    if frame.api_key != ApiKey.API_VERSIONS or frame.direction != "response":
         return False
     cursor = Cursor(frame.cursor.data, start)
     body: dict[str, Any] = {}
     try:
         reader = BodyReader(frame.programs, cursor, frame.trace, strict=frame.strict)
-        reader.read(frame.programs.responses[API_VERSIONS, 0].start, body)
+        reader.read(frame.programs.responses[ApiKey.API_VERSIONS, 0].start, body)
     except DecodeError:
         return False
     if cursor.remaining:

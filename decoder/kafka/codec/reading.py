@@ -8,6 +8,7 @@ from typing import Any
 
 from decoder.codec import Codec
 from decoder.errors import ErrorCode
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.bodies import LENGTH, FieldSpan
 from decoder.kafka.records.batches import MAGIC_AT, batch_spans
 
@@ -15,7 +16,6 @@ ENOUGH_BYTES = 512
 """The beginning of a request that reads well for so long is one. Numbers and lengths of other protocols contradict a
 schema within a few fields."""
 
-_PRODUCE = 0
 _ACKS = frozenset((-1, 0, 1))
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -57,7 +57,7 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
     elif message.error_code != ErrorCode.BUFFER_UNDERFLOW:
         return Reading.NO
     is_enough = (message.error_offset or 0) >= ENOUGH_BYTES
-    if not is_enough and message.api_key == _PRODUCE and message.body.get("acks") in _ACKS:
+    if not is_enough and message.api_key == ApiKey.PRODUCE and message.body.get("acks") in _ACKS:
         # the largest requests are of these, and few of their values tell
         is_enough = _names_a_topic(message.body) or bool(fields and _is_batch(frame, *fields[-1]))
     return Reading.BEGUN if is_enough else Reading.POSSIBLE

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import NO_ERROR
 from decoder.kafka.facts.offsets import (
-    FETCH,
-    PRODUCE,
     At,
     Json,
     fetch_responses,
@@ -21,10 +21,11 @@ from decoder.kafka.facts.offsets import (
 )
 from decoder.reader import as_int64
 
-METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 60, 75
+_OF_TOPICS = frozenset(map(int, (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)))
+_OF_CLUSTERS = frozenset(map(int, (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER)))
 
-BATCH_APIS = (PRODUCE, FETCH)
-FACT_APIS = (METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS)
+BATCH_APIS = tuple(map(int, (ApiKey.PRODUCE, ApiKey.FETCH)))
+FACT_APIS = tuple(sorted(_OF_TOPICS | _OF_CLUSTERS))
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """A topic without an id."""
@@ -72,30 +73,30 @@ class TopicFact:
 
 def record_batch_rows(api_key: int, request: Json | None, response: Json | None) -> list[BatchRow]:
     """The record batches of a Produce request (with real offsets, if the response tells them) or a Fetch response."""
-    if api_key == PRODUCE:
+    if api_key == ApiKey.PRODUCE:
         bases = {at: known(p.get("baseOffset")) for at, p in produce_responses(response or {})}
         return [
             row
             for at, part in produce_requests(request or {})
             for row in _batch_rows(at, "produce", part, bases.get(at))
         ]
-    if api_key == FETCH:
+    if api_key == ApiKey.FETCH:
         return [row for at, part in fetch_responses(response or {}) for row in _batch_rows(at, "fetch", part, None)]
     return []
 
 
 def topic_ids(api_key: int, response: Json | None) -> list[TopicFact]:
     """Topic ids with their names, as Metadata (v10+), CreateTopics (v7+) and DescribeTopicPartitions answer them."""
-    if api_key not in (METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS):
+    if api_key not in _OF_TOPICS:
         return []
     topics = items(response, "topics")
-    named = ((t.get("topicId"), t.get("name")) for t in topics if t.get("errorCode", 0) == 0)
+    named = ((t.get("topicId"), t.get("name")) for t in topics if t.get("errorCode", NO_ERROR) == NO_ERROR)
     return [TopicFact(topic_id, name) for topic_id, name in named if name and topic_id and topic_id != ZERO_UUID]
 
 
 def cluster_id(api_key: int, response: Json | None) -> str | None:
     """The cluster's id, as Metadata (v2+) and DescribeCluster answer it."""
-    if api_key not in (METADATA, DESCRIBE_CLUSTER) or not response:
+    if api_key not in _OF_CLUSTERS or not response:
         return None
     return response.get("clusterId") or None
 

@@ -10,15 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from decoder.kafka.errors import error_name
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.model import OffsetEvent
 from decoder.reader import as_int64
 
 Json = dict[str, Any]
-
-PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT = 0, 1, 2, 8, 9, 28
-
-OFFSET_APIS = (PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT)
 
 ISOLATION = {0: "read_uncommitted", 1: "read_committed"}
 
@@ -70,8 +67,8 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
         batches = items(part, "recordBatches")
         last = batches[-1] if batches else {}
         answer = answers.get(at)  # None: acks=0, or the response was not seen
-        code = None if answer is None else answer.get("errorCode", 0)
-        offset = known(answer.get("baseOffset")) if answer is not None and code == 0 else None
+        code = None if answer is None else answer.get("errorCode", NO_ERROR)
+        offset = known(answer.get("baseOffset")) if answer is not None and code == NO_ERROR else None
         span = _sum(map(offset_span, batches))
         yield OffsetEvent(
             *at,
@@ -99,7 +96,7 @@ def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[Off
     # A follower's fetch says nothing of a consumer.
     isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
     asked = dict(fetch_requests(request))
-    failed = (response or {}).get("errorCode", 0)
+    failed = (response or {}).get("errorCode", NO_ERROR)
     answered = set()
     for at, part in fetch_responses(response or {}):
         answered.add(at)
@@ -143,7 +140,7 @@ def session_of(request: Json, response: Json | None) -> FetchSession:
 
 
 def _fetched(at: At, part: Json, asked: Json | None, isolation: str | None) -> OffsetEvent:
-    code = part.get("errorCode", 0)
+    code = part.get("errorCode", NO_ERROR)
     found = items(part, "recordBatches")
     batches = [b for b in found if b.get("lastOffset") is not None]
     whole = [b for b in batches if b.get("status", "ok") == "ok"]
@@ -172,13 +169,13 @@ def _list_offsets(version: int, request: Json, response: Json | None) -> Iterato
     replica = request.get("replicaId", -1)
     isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
     for at, part in _partitions(response or {}, "topics", "name", "partitions", "partitionIndex"):
-        code = part.get("errorCode", 0)
+        code = part.get("errorCode", NO_ERROR)
         old = part.get("oldStyleOffsets") or [None]  # v0: the newest first
         yield OffsetEvent(
             *at,
             kind="listed",
             ordinal=0,
-            offset=known(part.get("offset", old[0])) if code == 0 else None,
+            offset=known(part.get("offset", old[0])) if code == NO_ERROR else None,
             leader_epoch=known(part.get("leaderEpoch")),
             isolation_level=isolation,
             error_code=code,
@@ -243,19 +240,21 @@ def _offset_fetch(version: int, request: Json, response: Json | None) -> Iterato
                 group_id=group_id,
                 member_id=question.get("memberId"),
                 generation=known(question.get("memberEpoch")),
-                error_code=part.get("errorCode", 0) or answer.get("errorCode", 0),
+                error_code=part.get("errorCode", NO_ERROR) or answer.get("errorCode", NO_ERROR),
                 metadata=part.get("metadata"),
             )
 
 
 _EXTRACTORS: dict[int, Callable[[int, Json, Json | None], Iterator[OffsetEvent]]] = {
-    PRODUCE: _produce,
-    FETCH: _fetch,
-    LIST_OFFSETS: _list_offsets,
-    OFFSET_COMMIT: _offset_commit,
-    OFFSET_FETCH: _offset_fetch,
-    TXN_OFFSET_COMMIT: _txn_offset_commit,
+    int(ApiKey.PRODUCE): _produce,
+    int(ApiKey.FETCH): _fetch,
+    int(ApiKey.LIST_OFFSETS): _list_offsets,
+    int(ApiKey.OFFSET_COMMIT): _offset_commit,
+    int(ApiKey.OFFSET_FETCH): _offset_fetch,
+    int(ApiKey.TXN_OFFSET_COMMIT): _txn_offset_commit,
 }
+
+OFFSET_APIS = tuple(_EXTRACTORS)
 
 
 # --- walking the bodies -------------------------------------------------------------------------------------------

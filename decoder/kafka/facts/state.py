@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from decoder.kafka.errors import error_name
-from decoder.kafka.facts.offsets import FETCH, OFFSET_COMMIT, OFFSET_FETCH, Json, items, known, session_of
-
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, API_VERSIONS = 11, 12, 13, 14, 18
-INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, WRITE_TXN_MARKERS = 22, 24, 25, 26, 27
-CONSUMER_GROUP_HEARTBEAT = 68
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import NO_ERROR, error_name
+from decoder.kafka.facts.offsets import Json, items, known, session_of
 
 GROUP_KINDS = ("join", "assignment", "heartbeat", "leave", "group")
 TRANSACTION_KINDS = ("txn_init", "txn_add_partition", "txn_add_group", "txn_end", "txn_marker")
@@ -76,7 +73,7 @@ class Bodies(NamedTuple):
     @property
     def error_code(self) -> int | None:
         """The answer's own error code; None without an answer."""
-        return None if self.response is None else self.response.get("errorCode", 0)
+        return None if self.response is None else self.response.get("errorCode", NO_ERROR)
 
 
 def state_events(
@@ -131,7 +128,7 @@ def _sync_group(bodies: Bodies) -> Iterator[StateEvent]:
     )
     own = request.get("memberId")
     reported: set[str] = set()
-    if bodies.error_code == 0:  # refused or unanswered, nobody was assigned anything
+    if bodies.error_code == NO_ERROR:  # refused or unanswered, nobody was assigned anything
         for message in bodies.request_embedded:
             member = _member_at(request, message.get("path", ""))
             if member is not None and _is_readable(message):
@@ -194,7 +191,7 @@ def _consumer_group_heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
         group_protocol="consumer",
         error_code=bodies.error_code,
     )
-    assignment = answer.get("assignment") if bodies.error_code == 0 else None
+    assignment = answer.get("assignment") if bodies.error_code == NO_ERROR else None
     if epoch is not None and epoch < 0:
         yield replace(statement, kind="leave", generation=None)
     elif assignment is None:
@@ -218,8 +215,8 @@ def _leave_group(bodies: Bodies) -> Iterator[StateEvent]:
     answers = items(bodies.response, "members")
     for index, member in enumerate(members):
         code = bodies.error_code
-        if code == 0 and index < len(answers):
-            code = answers[index].get("errorCode", 0)
+        if code == NO_ERROR and index < len(answers):
+            code = answers[index].get("errorCode", NO_ERROR)
         yield StateEvent(
             "leave",
             group_id=request.get("groupId"),
@@ -261,7 +258,7 @@ def _add_partitions_to_txn(bodies: Bodies) -> Iterator[StateEvent]:
     if bodies.version <= 3:
         asked = [{**old, "topics": request.get("v3AndBelowTopics")}]
     verdicts = {
-        (txn, topic.get("name"), part.get("partitionIndex")): part.get("partitionErrorCode", 0)
+        (txn, topic.get("name"), part.get("partitionIndex")): part.get("partitionErrorCode", NO_ERROR)
         for txn, topics in _results(bodies, answer)
         for topic in topics
         for part in items(topic, "resultsByPartition")
@@ -314,7 +311,7 @@ def _end_txn(bodies: Bodies) -> Iterator[StateEvent]:
 
 def _write_txn_markers(bodies: Bodies) -> Iterator[StateEvent]:
     verdicts = {
-        (marker.get("producerId"), topic.get("name"), part.get("partitionIndex")): part.get("errorCode", 0)
+        (marker.get("producerId"), topic.get("name"), part.get("partitionIndex")): part.get("errorCode", NO_ERROR)
         for marker in items(bodies.response, "markers")
         for topic in items(marker, "topics")
         for part in items(topic, "partitions")
@@ -355,20 +352,20 @@ def _api_versions(bodies: Bodies) -> Iterator[StateEvent]:
 
 
 _EXTRACTORS: dict[int, Callable[[Bodies], Iterable[StateEvent]]] = {
-    FETCH: _fetch,
-    OFFSET_COMMIT: _offset_commit,
-    OFFSET_FETCH: _offset_fetch,
-    JOIN_GROUP: _join_group,
-    HEARTBEAT: _heartbeat,
-    LEAVE_GROUP: _leave_group,
-    SYNC_GROUP: _sync_group,
-    API_VERSIONS: _api_versions,
-    INIT_PRODUCER_ID: _init_producer_id,
-    ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
-    ADD_OFFSETS_TO_TXN: _add_offsets_to_txn,
-    END_TXN: _end_txn,
-    WRITE_TXN_MARKERS: _write_txn_markers,
-    CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    int(ApiKey.FETCH): _fetch,
+    int(ApiKey.OFFSET_COMMIT): _offset_commit,
+    int(ApiKey.OFFSET_FETCH): _offset_fetch,
+    int(ApiKey.JOIN_GROUP): _join_group,
+    int(ApiKey.HEARTBEAT): _heartbeat,
+    int(ApiKey.LEAVE_GROUP): _leave_group,
+    int(ApiKey.SYNC_GROUP): _sync_group,
+    int(ApiKey.API_VERSIONS): _api_versions,
+    int(ApiKey.INIT_PRODUCER_ID): _init_producer_id,
+    int(ApiKey.ADD_PARTITIONS_TO_TXN): _add_partitions_to_txn,
+    int(ApiKey.ADD_OFFSETS_TO_TXN): _add_offsets_to_txn,
+    int(ApiKey.END_TXN): _end_txn,
+    int(ApiKey.WRITE_TXN_MARKERS): _write_txn_markers,
+    int(ApiKey.CONSUMER_GROUP_HEARTBEAT): _consumer_group_heartbeat,
 }
 
 STATE_APIS = tuple(_EXTRACTORS)

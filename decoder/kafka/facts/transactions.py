@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from decoder.kafka.errors import NO_ERROR
+
 FINAL = ("committed", "aborted")
 """States that nothing changes any more."""
 
@@ -42,7 +44,7 @@ class TxnEvent(NamedTuple):
     committed: bool | None = None
     offset: int | None = None
     records: int | None = None
-    error_code: int | None = 0
+    error_code: int | None = NO_ERROR
     client: str | None = None
     client_id: str | None = None
     connection_id: str | None = None
@@ -125,13 +127,13 @@ class _Story:
         if event.kind == "loss":
             self._lose(event)
         elif event.kind in ("marker", "control"):
-            if event.error_code in (0, None) and event.committed is not None:
+            if event.error_code in (NO_ERROR, None) and event.committed is not None:
                 self._mark(event)
         elif event.kind == "end" and event.error_code is None:
             current = self._current(event)
             if current is not None and current.outcome is None:
                 current.lost = True
-        elif event.error_code == 0:  # what is refused, or not answered, changes nothing
+        elif event.error_code == NO_ERROR:  # what is refused, or not answered, changes nothing
             self._accept(event)
 
     def _current(self, event: TxnEvent) -> Transaction | None:

@@ -20,6 +20,7 @@ import numba as nb
 import numpy as np
 
 from decoder import limits
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.program import WIDTH, Op
 from decoder.kafka.kernel import texts as t
 from decoder.kafka.kernel.batches import put_batches
@@ -59,7 +60,7 @@ name, empty, of elements that are no structs."""
 ROOM = 256
 """Bytes of text that a field may need, its name and a fixed-size value, with what put_text writes too much."""
 
-_API_VERSIONS = 18
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 # Instruction codes as plain integers: numba knows no IntEnum.
 _END, _BOOL, _INT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _FLOAT64, _UUID = (int(Op(n)) for n in range(10))

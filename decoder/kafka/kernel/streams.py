@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 from decoder import limits
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.stream.peek import MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES
 from decoder.kernel.cache import compiled
 from decoder.kernel.text import BYTES_IN, FAIL, PAIR, signed, varint
@@ -26,7 +27,7 @@ _INTS = nb.int64[::1]
 _PAIRS = nb.int64[:, ::1]
 _MARKS = nb.uint8[::1]
 _PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
-_PRODUCE, _SASL_HANDSHAKE = 0, 17
+_PRODUCE, _SASL_HANDSHAKE = int(ApiKey.PRODUCE), int(ApiKey.SASL_HANDSHAKE)
 _FIRST_FLEXIBLE_PRODUCE, _FIRST_TRANSACTIONAL_PRODUCE = 9, 3
 _MIN_FRAME, _MAX_FRAME = limits.MIN_FRAME_BYTES, limits.MAX_FRAME_BYTES
 _MAX_CLIENT_ID, _MIN_REQUEST = MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.schema import table
 from decoder.kafka.schema.table import StructLayout
 from decoder.model import Direction
@@ -67,71 +68,107 @@ class Review:
         return is_there and (path == self.end or path.endswith("/" + self.end))
 
 
-_CREATE_TOPICS, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _INCREMENTAL = 19, 32, 33, 44
-_STREAMS_HEARTBEAT, _STREAMS_DESCRIBE = 88, 89
+_CONFIGS_SET = (ApiKey.CREATE_TOPICS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
+_STREAMS = (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE)
 _SECRET, _STAYS = Fate.SECRET, Fate.STAYS
 
 REVIEWED = (
     # what is overwritten
     Review(
         "configs/value", _SECRET, "any config may be a password or a JAAS line, and the broker alone knows which",
-        (_CREATE_TOPICS, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _INCREMENTAL),
+        (*_CONFIGS_SET, ApiKey.DESCRIBE_CONFIGS),
     ),
-    Review("synonyms/value", _SECRET, "a config, too", (_DESCRIBE_CONFIGS,), "response"),
-    Review("topicConfigs/value", _SECRET, "a config, too", (_STREAMS_HEARTBEAT, _STREAMS_DESCRIBE)),
+    Review("synonyms/value", _SECRET, "a config, too", (ApiKey.DESCRIBE_CONFIGS,), "response"),
+    Review("topicConfigs/value", _SECRET, "a config, too", _STREAMS),
     Review(
         "errorMessage", _SECRET, "may quote the config that the broker refuses",
-        (_CREATE_TOPICS, _ALTER_CONFIGS, _INCREMENTAL), "response",
+        _CONFIGS_SET, "response",
     ),
     Review(
         "status/statusDetail", _SECRET, "may quote the config of an internal topic that the broker refuses",
-        (_STREAMS_HEARTBEAT,), "response",
+        (ApiKey.STREAMS_GROUP_HEARTBEAT,), "response",
     ),
-    Review("authBytes", _SECRET, "a SASL token", (36,)),
-    Review("hmac", _SECRET, "the secret of a delegation token", (38, 39, 40)),
-    Review("tokens/hmac", _SECRET, "the secret of a delegation token", (41,), "response"),
-    Review("upsertions/salt", _SECRET, "of a SCRAM password", (51,), "request"),
-    Review("upsertions/saltedPassword", _SECRET, "a SCRAM password", (51,), "request"),
-    Review("requestData", _SECRET, "another request, with whatever it carries", (58,), "request"),
-    Review("requestPrincipal", _SECRET, "a principal, serialised by a plugin", (58,), "request"),
-    Review("clientHostAddress", _SECRET, "behind a wrong length it may be that request", (58,), "request"),
-    Review("responseData", _SECRET, "another response, with whatever it carries", (58,), "response"),
-    Review("unalignedRecords", _SECRET, "a piece of the cluster's own log: SCRAM keys, tokens, configs", (59,)),
+    Review("authBytes", _SECRET, "a SASL token", (ApiKey.SASL_AUTHENTICATE,)),
+    Review(
+        "hmac", _SECRET, "the secret of a delegation token",
+        (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN),
+    ),
+    Review("tokens/hmac", _SECRET, "the secret of a delegation token", (ApiKey.DESCRIBE_DELEGATION_TOKEN,), "response"),
+    Review("upsertions/salt", _SECRET, "of a SCRAM password", (ApiKey.ALTER_USER_SCRAM_CREDENTIALS,), "request"),
+    Review("upsertions/saltedPassword", _SECRET, "a SCRAM password", (ApiKey.ALTER_USER_SCRAM_CREDENTIALS,), "request"),
+    Review("requestData", _SECRET, "another request, with whatever it carries", (ApiKey.ENVELOPE,), "request"),
+    Review("requestPrincipal", _SECRET, "a principal, serialised by a plugin", (ApiKey.ENVELOPE,), "request"),
+    Review("clientHostAddress", _SECRET, "behind a wrong length it may be that request", (ApiKey.ENVELOPE,), "request"),
+    Review("responseData", _SECRET, "another response, with whatever it carries", (ApiKey.ENVELOPE,), "response"),
+    Review(
+        "unalignedRecords", _SECRET, "a piece of the cluster's own log: SCRAM keys, tokens, configs",
+        (ApiKey.FETCH_SNAPSHOT,),
+    ),
     # what the payload policy is for
-    Review("partitionData/records", Fate.RECORDS, "Produce", (0,), "request"),
-    Review("partitions/records", Fate.RECORDS, "Fetch, ShareFetch", (1, 78), "response"),
+    Review("partitionData/records", Fate.RECORDS, "Produce", (ApiKey.PRODUCE,), "request"),
+    Review("partitions/records", Fate.RECORDS, "Fetch, ShareFetch", (ApiKey.FETCH, ApiKey.SHARE_FETCH), "response"),
     # bytes of applications
-    Review("protocols/metadata", Fate.MEMBER, "topics and owned partitions of a member", (11,), "request"),
-    Review("members/metadata", Fate.MEMBER, "topics and owned partitions of a member", (11,), "response"),
-    Review("assignments/assignment", Fate.MEMBER, "partitions of a member", (14,), "request"),
-    Review("assignment", Fate.MEMBER, "partitions of a member", (14,), "response"),
-    Review("members/memberMetadata", Fate.MEMBER, "topics of a member", (15,), "response"),
-    Review("members/memberAssignment", Fate.MEMBER, "partitions of a member", (15,), "response"),
-    Review("metrics", Fate.OPAQUE, "a client's measurements with its own labels, compressed", (72,), "request"),
+    Review(
+        "protocols/metadata", Fate.MEMBER, "topics and owned partitions of a member",
+        (ApiKey.JOIN_GROUP,), "request",
+    ),
+    Review(
+        "members/metadata", Fate.MEMBER, "topics and owned partitions of a member",
+        (ApiKey.JOIN_GROUP,), "response",
+    ),
+    Review("assignments/assignment", Fate.MEMBER, "partitions of a member", (ApiKey.SYNC_GROUP,), "request"),
+    Review("assignment", Fate.MEMBER, "partitions of a member", (ApiKey.SYNC_GROUP,), "response"),
+    Review("members/memberMetadata", Fate.MEMBER, "topics of a member", (ApiKey.DESCRIBE_GROUPS,), "response"),
+    Review("members/memberAssignment", Fate.MEMBER, "partitions of a member", (ApiKey.DESCRIBE_GROUPS,), "response"),
+    Review(
+        "metrics", Fate.OPAQUE, "a client's measurements with its own labels, compressed",
+        (ApiKey.PUSH_TELEMETRY,), "request",
+    ),
     # what stays though it smells
     Review("configs/name", _STAYS, "the name of a config"),
-    Review("configs/synonyms/name", _STAYS, "the name of a config", (_DESCRIBE_CONFIGS,), "response"),
-    Review("configs/documentation", _STAYS, "Kafka's own description of a config", (_DESCRIBE_CONFIGS,), "response"),
+    Review("configs/synonyms/name", _STAYS, "the name of a config", (ApiKey.DESCRIBE_CONFIGS,), "response"),
+    Review(
+        "configs/documentation", _STAYS, "Kafka's own description of a config",
+        (ApiKey.DESCRIBE_CONFIGS,), "response",
+    ),
     Review("errorMessage", _STAYS, "the broker's words for an error code"),
-    Review("batchIndexErrorMessage", _STAYS, "the broker's words for an error code", (0,), "response"),
-    Review("acknowledgeErrorMessage", _STAYS, "the broker's words for an error code", (78,), "response"),
-    Review("configurationKeys", _STAYS, "names of configs", (_DESCRIBE_CONFIGS,), "request"),
-    Review("topicConfigs/key", _STAYS, "the name of a config", (_STREAMS_HEARTBEAT, _STREAMS_DESCRIBE)),
-    Review("clientTags/key", _STAYS, "a label of a Streams client", (_STREAMS_HEARTBEAT, _STREAMS_DESCRIBE)),
-    Review("clientTags/value", _STAYS, "a label of a Streams client", (_STREAMS_HEARTBEAT, _STREAMS_DESCRIBE)),
-    Review("coordinatorKeys", _STAYS, "group and transactional ids", (10,), "request"),
-    Review("coordinators/key", _STAYS, "a group or transactional id", (10,), "response"),
-    Review("key", _STAYS, "a group or transactional id", (10,), "request"),
-    Review("ops/key", _STAYS, "the name of a quota", (49,), "request"),
-    Review("values/key", _STAYS, "the name of a quota", (48,), "response"),
-    Review("tokenId", _STAYS, "names a delegation token; worth nothing without its hmac", (38, 41), "response"),
-    Review("tokenRequesterPrincipalType", _STAYS, "a kind of principal", (38, 41), "response"),
-    Review("tokenRequesterPrincipalName", _STAYS, "a user's name", (38, 41), "response"),
-    Review("tokens/principalType", _STAYS, "a kind of principal", (41,), "response"),
-    Review("tokens/principalName", _STAYS, "a user's name", (41,), "response"),
-    Review("committedMetadata", _STAYS, "a consumer's note beside its offset, of Kafka's own an epoch", (8, 28)),
-    Review("metadata", _STAYS, "the same note", (9,), "response"),
-    Review("resourceName", _STAYS, "the name of a broker, topic, group or subscription", (74,), "response"),
+    Review("batchIndexErrorMessage", _STAYS, "the broker's words for an error code", (ApiKey.PRODUCE,), "response"),
+    Review(
+        "acknowledgeErrorMessage", _STAYS, "the broker's words for an error code",
+        (ApiKey.SHARE_FETCH,), "response",
+    ),
+    Review("configurationKeys", _STAYS, "names of configs", (ApiKey.DESCRIBE_CONFIGS,), "request"),
+    Review("topicConfigs/key", _STAYS, "the name of a config", _STREAMS),
+    Review("clientTags/key", _STAYS, "a label of a Streams client", _STREAMS),
+    Review("clientTags/value", _STAYS, "a label of a Streams client", _STREAMS),
+    Review("coordinatorKeys", _STAYS, "group and transactional ids", (ApiKey.FIND_COORDINATOR,), "request"),
+    Review("coordinators/key", _STAYS, "a group or transactional id", (ApiKey.FIND_COORDINATOR,), "response"),
+    Review("key", _STAYS, "a group or transactional id", (ApiKey.FIND_COORDINATOR,), "request"),
+    Review("ops/key", _STAYS, "the name of a quota", (ApiKey.ALTER_CLIENT_QUOTAS,), "request"),
+    Review("values/key", _STAYS, "the name of a quota", (ApiKey.DESCRIBE_CLIENT_QUOTAS,), "response"),
+    Review(
+        "tokenId", _STAYS, "names a delegation token; worth nothing without its hmac",
+        (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN), "response",
+    ),
+    Review(
+        "tokenRequesterPrincipalType", _STAYS, "a kind of principal",
+        (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN), "response",
+    ),
+    Review(
+        "tokenRequesterPrincipalName", _STAYS, "a user's name",
+        (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN), "response",
+    ),
+    Review("tokens/principalType", _STAYS, "a kind of principal", (ApiKey.DESCRIBE_DELEGATION_TOKEN,), "response"),
+    Review("tokens/principalName", _STAYS, "a user's name", (ApiKey.DESCRIBE_DELEGATION_TOKEN,), "response"),
+    Review(
+        "committedMetadata", _STAYS, "a consumer's note beside its offset, of Kafka's own an epoch",
+        (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT),
+    ),
+    Review("metadata", _STAYS, "the same note", (ApiKey.OFFSET_FETCH,), "response"),
+    Review(
+        "resourceName", _STAYS, "the name of a broker, topic, group or subscription",
+        (ApiKey.LIST_CONFIG_RESOURCES,), "response",
+    ),
 )  # fmt: skip
 """Decisions, the first that speaks of a field counts."""
 

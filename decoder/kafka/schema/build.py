@@ -1,10 +1,10 @@
-"""How do ``messages.json`` and ``releases.json`` come about? From the message schemas inside Kafka's own jars.
+"""How do ``messages.json``, ``releases.json`` and ``apis.py`` come about? From what is inside Kafka's own jars.
 
 Kafka 4.x dropped old protocol versions (KIP-896), 3.9 does not know the newest: for each api key and kind the table
 holds the newest definition for the versions that it knows, and the older one for the versions that only it knows.
 Facts only (names, types, versions, tags, nullability, defaults), no prose.
 
-Run by ``make schemas``; needs Maven to fetch the jars.
+Run by ``make schemas``; needs Maven to fetch the jars, and ``javap`` of a JDK for the names of errors.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from decoder.kafka.schema.table import layout
+from decoder.kafka.schema import enums
+from decoder.kafka.schema.table import api_names, layout
 
 SOURCES = ("4.4.0", "3.9.2")
 """Kafka releases, newest first; the first that knows a version defines it."""
@@ -127,9 +130,9 @@ def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     )
 
 
-@cache
-def _schemas_in(artifact: str, version: str) -> tuple[dict[str, Any], ...]:
-    """The schema files in a jar of the local Maven repository or Maven Central."""
+@contextmanager
+def _jar_of(artifact: str, version: str) -> Iterator[Path]:
+    """A jar of the local Maven repository or Maven Central, for as long as it is needed."""
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
@@ -137,13 +140,19 @@ def _schemas_in(artifact: str, version: str) -> tuple[dict[str, Any], ...]:
              f"-Dartifact=org.apache.kafka:{artifact}:{version}"],
             check=True,
         )  # fmt: skip
-        with zipfile.ZipFile(Path(folder) / f"{artifact}-{version}.jar") as jar:
-            names = sorted(jar.namelist())
-            return tuple(
-                read_schema(jar.read(name).decode())
-                for name in names
-                if name.startswith("common/message/") and name.endswith(".json")
-            )
+        yield Path(folder) / f"{artifact}-{version}.jar"
+
+
+@cache
+def _schemas_in(artifact: str, version: str) -> tuple[dict[str, Any], ...]:
+    """The schema files in a jar."""
+    with _jar_of(artifact, version) as path, zipfile.ZipFile(path) as jar:
+        names = sorted(jar.namelist())
+        return tuple(
+            read_schema(jar.read(name).decode())
+            for name in names
+            if name.startswith("common/message/") and name.endswith(".json")
+        )
 
 
 def fetch_schemas(version: str) -> list[dict[str, Any]]:
@@ -171,6 +180,20 @@ def fetch_requests(version: str) -> dict[str, tuple[int, int]]:
     return {str(key): (low, high) for key, (low, high) in sorted(ranges.items()) if low <= high}
 
 
+def fetch_errors(version: str) -> dict[int, str]:
+    """Error code to name (``org.apache.kafka.common.protocol.Errors``) of one Kafka release.
+
+    Raises:
+        subprocess.CalledProcessError: Maven could not get the jar, or there is no ``javap``.
+    """
+    with _jar_of(_JARS[0], version) as path:
+        listing = subprocess.run(
+            ["javap", "-c", "-p", "-cp", str(path), "org.apache.kafka.common.protocol.Errors"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+    return enums.read_errors(listing.stdout)
+
+
 def differences(releases: list[list[dict[str, Any]]]) -> list[str]:
     """Fields that two releases define differently for a version that both know (names of messages and versions)."""
     found = []
@@ -186,7 +209,7 @@ def differences(releases: list[list[dict[str, Any]]]) -> list[str]:
 
 
 def main() -> int:
-    """Write ``messages.json`` and ``releases.json``, and say what they hold."""
+    """Write ``messages.json``, ``releases.json`` and ``apis.py``, and say what they hold."""
     releases = [fetch_schemas(version) for version in SOURCES]
     messages = merge(releases)
     lines = [json.dumps({"source": "Apache Kafka", "sources": list(SOURCES)})]
@@ -203,6 +226,9 @@ def main() -> int:
     of_releases = [json.dumps({"release": version, "requests": fetch_requests(version)}) for version in RELEASES]
     RELEASES_TARGET.write_text("[\n" + ",\n".join(of_releases) + "\n]\n")
     sys.stdout.write(f"{RELEASES_TARGET.name}: what brokers of {', '.join(RELEASES)} answer\n")
+    errors = {code: name for version in reversed(SOURCES) for code, name in fetch_errors(version).items()}
+    enums.TARGET.write_text(enums.module(api_names(), errors, SOURCES))
+    sys.stdout.write(f"{enums.TARGET.name}: {len(keys)} api keys and {len(errors)} error codes by name\n")
     for difference in differences(releases):
         sys.stdout.write(f"releases differ (the newest is used): {difference}\n")
     return 0

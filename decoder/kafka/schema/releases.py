@@ -10,11 +10,14 @@ import json
 from functools import lru_cache
 from importlib import resources
 
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.schema.table import Range, within
 
-_AMONG_BROKERS = frozenset({4, 5, 6, 7, 27, 56})
-"""LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, WriteTxnMarkers, AlterPartition: brokers and
-controllers send them, who are of the new release themselves after an upgrade."""
+_AMONG_BROKERS = frozenset({
+    *(ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN),
+    *(ApiKey.WRITE_TXN_MARKERS, ApiKey.ALTER_PARTITION),
+})  # fmt: skip
+"""Brokers and controllers send them, who are of the new release themselves after an upgrade."""
 
 
 @lru_cache(maxsize=1)

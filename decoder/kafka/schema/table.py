@@ -9,6 +9,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from decoder.kafka.apis import ApiKey
+
 Range = tuple[int, int]
 """Versions, inclusive on both ends; (1, 0) is empty."""
 
@@ -170,13 +172,13 @@ def _integer(text: str) -> int:
 
 def request_header_version(api_key: int, api_version: int, flexible: bool) -> int:
     """Header version of a request (ApiMessageTypeGenerator: 2 if flexible, else 1; ControlledShutdown v0 has 0)."""
-    if api_key == 7 and api_version == 0:
+    if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
         return 0
     return 2 if flexible else 1
 
 
 def response_header_version(api_key: int, flexible: bool) -> int:
     """Header version of a response (1 if flexible, else 0; ApiVersions always 0, so that any client can read it)."""
-    if api_key == 18:
+    if api_key == ApiKey.API_VERSIONS:
         return 0
     return 1 if flexible else 0

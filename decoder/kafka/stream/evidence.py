@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from decoder.kafka.apis import ApiKey
 from decoder.model import Direction
 
 Reads = Callable[[bytes, Direction, int, int], bool | None]
@@ -12,9 +13,11 @@ Reads = Callable[[bytes, Direction, int, int], bool | None]
 further; None if nothing is known of them."""
 
 
-TELLING_APIS = (18, 3, 1, 0, 10, 9, 8, 11, 2)
-"""ApiVersions, Metadata, Fetch, Produce, FindCoordinator, OffsetFetch, OffsetCommit, JoinGroup, ListOffsets: apis whose
-responses say so much that hardly anything else decodes as them; likeliest first."""
+TELLING_APIS = tuple(map(int, (
+    *(ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR),
+    *(ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.LIST_OFFSETS),
+)))  # fmt: skip
+"""Apis whose responses say so much that hardly anything else decodes as them; likeliest first."""
 
 TELLING_BYTES = 24
 """A response smaller than this says too little, whatever its api."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.stream.evidence import Reads, reads_as_telling
 from decoder.kafka.stream.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
 from decoder.model import Direction, FrameFlags, RawFrame
@@ -44,9 +45,9 @@ MAX_CLIENT_IDS = 8
 MAX_OUTSTANDING_KEPT = 1000
 """The newest of them that :meth:`KafkaPairer.state` tells: a capture of one direction never sees a response."""
 
-_PRODUCE = 0
-_FIND_COORDINATOR = 10
-_SASL_HANDSHAKE = 17
+_PRODUCE = int(ApiKey.PRODUCE)
+_FIND_COORDINATOR = int(ApiKey.FIND_COORDINATOR)
+_SASL_HANDSHAKE = int(ApiKey.SASL_HANDSHAKE)
 _FIRST_FLEXIBLE_PRODUCE = 9
 _FIRST_TRANSACTIONAL_PRODUCE = 3
 _MAX_HEADER_TAGS = 64

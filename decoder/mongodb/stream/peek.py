@@ -17,10 +17,16 @@ from decoder.mongodb.codec.wire import (
     EXHAUST_ALLOWED,
     HEADER_BYTES,
     MORE_TO_COME,
+    OP_COMMAND,
+    OP_COMMANDREPLY,
     OP_COMPRESSED,
+    OP_DELETE,
+    OP_GET_MORE,
+    OP_INSERT,
     OP_MSG,
     OP_QUERY,
     OP_REPLY,
+    OP_UPDATE,
     OPCODES,
     QUERY_EXHAUST,
     REQUIRED_FLAGS,
@@ -46,7 +52,7 @@ _SIZE = struct.Struct("<i")
 _COMPRESSED = struct.Struct("<iiB")
 _REPLY = struct.Struct("<iqii")
 _TEXT = re.compile(rb"[^\x00-\x1f\x7f]+\x00")
-_NAME_AT = {2001: 4, 2002: 4, 2004: 4, 2005: 4, 2006: 4, 2010: 0}
+_NAME_AT = {OP_UPDATE: 4, OP_INSERT: 4, OP_QUERY: 4, OP_GET_MORE: 4, OP_DELETE: 4, OP_COMMAND: 0}
 """Where a name stands in the bodies of opcodes."""
 
 REQUEST_PATTERN = re.compile(
@@ -151,7 +157,7 @@ def _begins_well(opcode: int, body: bytes, size: int) -> bool:
         return 0 <= flags < 16 and start >= 0 and 0 <= count <= size and _is_document(body, _REPLY.size, size, count)
     name_at = _NAME_AT.get(opcode)
     if name_at is None:  # OP_KILL_CURSORS, OP_COMMANDREPLY
-        return _is_document(body, 0, size, 1) if opcode == 2011 else size >= 8
+        return _is_document(body, 0, size, 1) if opcode == OP_COMMANDREPLY else size >= 8
     name = body[name_at : name_at + _MAX_NAME_BYTES]
     return size > name_at and (_TEXT.match(name) is not None or (len(name) < _MAX_NAME_BYTES and 0 not in name))
 
