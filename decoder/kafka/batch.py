@@ -16,6 +16,7 @@ from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.codec.messages import BATCHES_AT
 from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.kernel import bodies as kernel
+from decoder.kafka.kernel.message import CLIENT, ELEMENT, PARTITION, STACK, TOPIC, TOPIC_ID, Tables
 from decoder.kafka.schema.table import request_header_version, response_header_version
 from decoder.kernel.text import end_to_end
 from decoder.model import Direction, Message
@@ -23,13 +24,13 @@ from decoder.model import Direction, Message
 NONE = -1
 """Instead of an api key or version: those of a response whose request was not seen."""
 _ROLES = {
-    "name": kernel.TOPIC,
-    "topic": kernel.TOPIC,
-    "topicId": kernel.TOPIC_ID,
-    "index": kernel.PARTITION,
-    "partitionIndex": kernel.PARTITION,
-    "clientId": kernel.CLIENT,
-    "": kernel.ELEMENT,
+    "name": TOPIC,
+    "topic": TOPIC,
+    "topicId": TOPIC_ID,
+    "index": PARTITION,
+    "partitionIndex": PARTITION,
+    "clientId": CLIENT,
+    "": ELEMENT,
 }
 
 
@@ -75,7 +76,7 @@ def read_batch(
     keys, versions = np.empty(count, np.int64), np.empty(count, np.int64)
     given = (is_response.view(np.uint8), api_keys, api_versions, flags)
     tables = kernel_tables()
-    stack, where = np.zeros(kernel.STACK, np.int64), np.zeros((4, 2), np.int64)
+    stack, where = np.zeros(STACK, np.int64), np.zeros((4, 2), np.int64)
     done = 0
     while done < count:
         done = kernel.read_frames(
@@ -108,7 +109,7 @@ def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[t
 
 
 @lru_cache(maxsize=1)
-def kernel_tables() -> kernel.Tables:
+def kernel_tables() -> Tables:
     """The programs as the kernel takes them."""
     programs = compile_programs()
     names, name_at = end_to_end(
@@ -132,7 +133,7 @@ def kernel_tables() -> kernel.Tables:
     for direction, key in BATCHES_AT:
         is_batch_api[int(direction == "response"), key] = 1
     code = np.array(programs.code, np.int32)
-    tables = kernel.Tables(code, names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api)
+    tables = Tables(code, names, name_at, roles, defaults, default_at, headers, bodies, is_batch_api)
     for table in tables:
         table.setflags(write=False)
     return tables

@@ -15,8 +15,8 @@ import numpy as np
 
 from decoder import limits
 from decoder.kafka.codec.program import WIDTH, Op
-from decoder.kafka.kernel import bodies as kernel
 from decoder.kafka.kernel.crc import crc32c
+from decoder.kafka.kernel.message import TABLES
 from decoder.kafka.records.batches import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 from decoder.kafka.redaction.payload import CODEC, CONTROL, MARKER_KEY_BYTES, MARKER_REST_BYTES
 from decoder.kernel.cache import compiled
@@ -232,7 +232,7 @@ def _overwrite(data, pos, end):
 
 
 @compiled(
-    nb.void, kernel.TABLES, BYTES_OUT, nb.int64[::1], nb.int64[::1], nb.uint8[::1], nb.int64[::1], nb.int64[::1],
+    nb.void, TABLES, BYTES_OUT, nb.int64[::1], nb.int64[::1], nb.uint8[::1], nb.int64[::1], nb.int64[::1],
     nb.boolean, _SPANS, nb.int64[::1],
 )  # fmt: skip
 def seal_frames(tables, data, begins, sizes, is_response, api_keys, api_versions, is_kept, spans, flags):
