@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoder.model import Direction, Frame, FrameFlags
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 
 CAPTURES = Path(__file__).parents[1] / "tests" / "captures"
 NOT_COMPARED = FrameFlags.TRUNCATED | FrameFlags.REDACTED | FrameFlags.SASL_TOKEN | FrameFlags.ORPHAN_RESPONSE

@@ -11,7 +11,7 @@ from typing import Any
 from decoder import Codec, Frame, Message
 from decoder.model import PayloadPolicy
 from pipeline.capture.packets.sources import capture_files
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.held import HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits

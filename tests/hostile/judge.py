@@ -14,7 +14,7 @@ from decoder.model import Direction, Frame, FrameFlags, Gap
 from decoder.mongodb.codec.messages import open_message
 from decoder.mongodb.codec.wire import HEADER_BYTES
 from pipeline.capture.packets.packet import Packet
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from tests.hostile.harm import Harmed
 from tests.hostile.streams import Stream, Way, bases, streams
 from tests.pipeline.capture.wire import pcap

@@ -11,7 +11,7 @@ from typing import Any
 
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
 from decoder.model import Direction, FrameFlags, PayloadPolicy
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from tests.decoder.kafka.batches import TRANSACTIONAL, batch, message, record, wrapper
 from tests.decoder.kafka.encode import find_layout, frame
 from tests.paths import CAPTURES

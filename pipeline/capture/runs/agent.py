@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.redact import carries_credentials, redact
 from decoder.work import METER
 from pipeline.capture.network.link import FIN, RST, SYN, Dissector, Segment
-from pipeline.capture.packets.packet import Aside, CaptureError, DamagedCaptureError, Packet
-from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.packets.packet import Aside, Packet
+from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.sessions.held import HeldRequests
 from pipeline.capture.sessions.protocols import protocols
@@ -40,19 +38,9 @@ from pipeline.capture.tcp.unread import joined, split, taken
 
 DEFAULT_AGENT_ID = "local"
 
-MAX_BUFFERED_BYTES = 512 * 1024 * 1024
-RELIEVED_BYTES = MAX_BUFFERED_BYTES * 3 // 4
-"""Bytes kept for all connections together (waiting behind holes, unfinished frames, not recognised yet), and to what
-they are brought down when that is too much: those that keep the most are cut short. Each connection has limits of its
-own, but a hundred thousand connections times these would still fill the memory."""
-
 REPLAY_US = 600_000_000
 """Capture time that is read again at most when an agent goes on in another process. A message that has been under way
 for longer is cut off, a gap."""
-
-STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
-"""The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
-must not take half a gigabyte; brokers and clients that talk to each other may."""
 
 ENDS = SYN | FIN | RST
 """Of a connection that is not read these are: it is over, or another one has its ports."""
@@ -60,70 +48,7 @@ ENDS = SYN | FIN | RST
 UNREAD = "too_much_work"
 """Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
 
-LOOK_AT_STRANGERS_EVERY = 8192
-"""Packets between two looks at what they keep, which goes through all connections."""
-
-_PROGRESS_EVERY = 4096
 _ORPHAN, _SILENT = int(FrameFlags.ORPHAN_RESPONSE), int(FrameFlags.NO_RESPONSE_EXPECTED)
-
-
-def frames_of(
-    *pieces: str | Path,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    field_hash: FieldHash | None = None,
-    allow_truncated: bool = False,
-    tls_keylog: str | Path | None = None,
-    tls_embedded_keys: bool = False,
-    idle_us: int = IDLE_US,
-    work: WorkLimits | None = None,
-    stats: CaptureStats | None = None,
-    on_progress: Callable[[CaptureStats], None] | None = None,
-) -> Iterator[Frame | Gap]:
-    """The frames of one capture, redacted, and its losses.
-
-    A request comes just before its response, or when it has waited for too long. The capture stands for itself:
-    connections do not go on in the next one.
-
-    Args:
-        pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
-            capture, in their order (see pipeline.capture.packets.sources.captures).
-        agent_id: name of the agent; part of the connection ids.
-        payload_policy: what of record keys and values stays in the frames.
-        field_hash: what the policy ``hash`` hashes with.
-        allow_truncated: read a file that is cut off or damaged up to that place.
-        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
-        tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
-        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
-        work: what reading connections may cost.
-        stats: counts what is seen.
-        on_progress: called every few thousand packets.
-
-    Raises:
-        CaptureError: a file cannot be read, or not be decrypted.
-        DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
-    """
-    with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
-        stats = stats if stats is not None else CaptureStats()
-        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us, work=work)
-        for path in map(str, pieces):
-            try:
-                for packet in read_packets(path, on_aside=agent.note):
-                    yield from agent.take(packet)
-                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
-                        on_progress(agent.stats)
-            except DamagedCaptureError:
-                if not allow_truncated:
-                    raise
-        yield from agent.finish()
-        agent.check_link_types(str(pieces[0]))
-
-
-def decryption_of(
-    pieces: Sequence[str | Path], tls_keylog: str | Path | None, *, use_embedded: bool
-) -> AbstractContextManager[Decryption | None]:
-    """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
-    return Decryption(str(pieces[0]), tls_keylog, use_embedded=use_embedded) if len(pieces) == 1 else nullcontext()
 
 
 class Agent:
@@ -154,15 +79,13 @@ class Agent:
         self._clock = Clock(stats)
         self._tracker = Tracker(idle_us, stats.notices, self._clock)
         self._sessions: dict[Connection, Session] = {}
-        self._buffered: dict[Connection, int] = {}  # by the sessions
-        self._buffered_bytes = 0
         self._held = HeldRequests()
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
+        self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
-        self._unseen = 0  # bytes of connections that were not looked at
-        self._unseen_since = 0  # capture time (µs) from which on strangers were not read
+        self._unseen = self._unseen_since = 0  # bytes of connections that were not looked at, and from when on (µs)
         self._answers = 0  # responses whose request was seen, so far
         self._paying_answers = 0  # of these, but what may carry credentials: that is rare, and dear to read
 
@@ -187,7 +110,7 @@ class Agent:
         if segment is not None:
             yield from self._take_segment(segment, packet.ts_us, packet.original_length)
             is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
-            yield from self._counted(self._relieve_if_needed(self._kept(), is_time=is_time))
+            yield from self._counted(self._relieve_if_needed(self._memory.kept, is_time=is_time))
             if is_time and not self._budgets.is_dry:
                 yield from self._counted(self._unseen_strangers())
         else:
@@ -304,7 +227,7 @@ class Agent:
         if session is not None:
             for refused in session.refuse(ts):
                 found += self._counted(self._pass_on(refused))
-            self._account(connection, session.buffered)
+            self._memory.account(connection, session.buffered)
         return found
 
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
@@ -392,17 +315,6 @@ class Agent:
         self.stats.skipped.update(self._dissector.skipped)
         self._dissector.skipped.clear()
 
-    def check_link_types(self, path: str) -> None:
-        """Raises CaptureError if not one packet was of a link type that is supported. Call it at the end."""
-        unknown = {reason: n for reason, n in self.stats.skipped.items() if reason.startswith("link_type_")}
-        if self.stats.packets and sum(unknown.values()) == self.stats.packets:
-            numbers = ", ".join(sorted(reason.removeprefix("link_type_") for reason in unknown))
-            raise CaptureError(
-                path,
-                f"link type {numbers} is not supported (Ethernet, Linux cooked, BSD loopback and raw IP are); "
-                "capture on another interface, e.g. tcpdump -i any",
-            )
-
     def _counted(self, items: Iterator[Frame | Gap]) -> Iterator[Frame | Gap]:
         for item in items:
             self.stats.count(item)
@@ -422,7 +334,7 @@ class Agent:
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):
                 yield from self._pass_on(item)
-            self._account(event.connection, session.buffered)
+            self._memory.account(event.connection, session.buffered)
             return
         del self._sessions[event.connection]
         is_refused = self._budgets.was_skipped(event.connection) or (not is_read and session.buffered)
@@ -431,7 +343,7 @@ class Agent:
         session.note_skipped(self._budgets.take_skipped(event.connection), event.ts)
         for item in session.close(event.ts):
             yield from self._pass_on(item)
-        self._account(event.connection, 0)
+        self._memory.account(event.connection, 0)
         self._budgets.forget(event.connection)
         self._count_connection(session)
         for exchange_id in session.unanswered():
@@ -440,34 +352,17 @@ class Agent:
                 flags = request.flags | FrameFlags.UNANSWERED if event.kind is Kind.CLOSED else request.flags
                 yield replace(request, flags=int(flags))
 
-    def _account(self, connection: Connection, buffered: int) -> None:
-        self._buffered_bytes += buffered - self._buffered.pop(connection, 0)
-        if buffered:
-            self._buffered[connection] = buffered
-
-    def _kept(self) -> int:
-        """Bytes kept for all connections."""
-        return self._tracker.buffered + self._buffered_bytes
-
     def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
         """Cut connections short if all together keep too much; ``is_time``: or if strangers do."""
-        if kept > MAX_BUFFERED_BYTES:
-            yield from self._relieve(self._by_connection(), kept - RELIEVED_BYTES)
-        elif is_time and kept > STRANGERS_BUFFERED_BYTES:
-            strangers = {c: size for c, size in self._by_connection().items() if not self._budgets.is_known(c)}
-            too_much = sum(strangers.values()) - STRANGERS_BUFFERED_BYTES * 3 // 4
-            if too_much > STRANGERS_BUFFERED_BYTES // 4:
-                yield from self._relieve(strangers, too_much)
-
-    def _by_connection(self) -> dict[Connection, int]:
-        """Bytes kept for each."""
-        return {c: c.buffered + self._buffered.get(c, 0) for c in self._tracker.connections() if not c.is_over()}
+        excess = self._memory.excess(kept, is_time=is_time)
+        if excess is not None:
+            yield from self._relieve(*excess)
 
     def _relieve(self, kept: dict[Connection, int], too_much: int) -> Iterator[Frame | Gap]:
         """Cut short those of some connections that keep the most."""
-        target = self._kept() - too_much
+        target = self._memory.kept - too_much
         for connection in sorted(kept, key=kept.__getitem__, reverse=True):
-            if self._kept() <= target:
+            if self._memory.kept <= target:
                 return
             self.stats.notices["memory_relieved"] += 1
             for event in self._plain(self._tracker.relieve(connection, self._ts)):
@@ -476,7 +371,7 @@ class Agent:
             if session is not None:
                 for item in session.relieve(self._ts):
                     yield from self._pass_on(item)
-                self._account(connection, session.buffered)
+                self._memory.account(connection, session.buffered)
 
     def _pass_on(self, item: Frame | Gap) -> Iterator[Frame | Gap]:
         """Redact a frame; hold back requests until their response."""

@@ -22,7 +22,8 @@ from pipeline.capture.fast_path.lanes import Harvest, Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
 from pipeline.capture.network.link import FIN, RST, Segment
 from pipeline.capture.packets.packet import Packet
-from pipeline.capture.runs.agent import MAX_BUFFERED_BYTES, UNREAD, Agent
+from pipeline.capture.runs.agent import UNREAD, Agent
+from pipeline.capture.runs.memory import MAX_BUFFERED_BYTES
 from pipeline.capture.sessions.session import REFUSED
 from pipeline.capture.tcp.budgets import FRAGMENT_UNITS, PACKET_UNITS
 from pipeline.capture.tcp.connection import Connection
@@ -216,13 +217,13 @@ class BlockAgent(Agent):
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:
         """Cut connections short, those in lanes as well, if all together keep too much."""
-        kept = self._kept() + self._lanes.buffered
+        kept = self._memory.kept + self._lanes.buffered
         if kept > MAX_BUFFERED_BYTES:
             self._lanes.leave_all()
             for connection in self._tracker.connections():
                 session = self._sessions.get(connection)
-                self._account(connection, session.buffered if session is not None else 0)
-            kept = self._kept()
+                self._memory.account(connection, session.buffered if session is not None else 0)
+            kept = self._memory.kept
         yield from self._relieve_if_needed(kept, is_time=True)
 
     def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:

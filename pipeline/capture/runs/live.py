@@ -30,6 +30,7 @@ from pipeline.capture.packets.pipe import Pipe, Prefixed, Stop
 from pipeline.capture.packets.sources import read_stream
 from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
+from pipeline.capture.runs.one_capture import check_link_types
 from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
@@ -172,7 +173,7 @@ def capture_live(
             raise CaptureError(
                 tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(without_reports(said))}"
             )
-        run.agent.check_link_types(tap.interface)
+        check_link_types(run.stats, tap.interface)
         return run.stats
 
 

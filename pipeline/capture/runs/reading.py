@@ -13,7 +13,8 @@ from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.packets.sources import STDIN, Extent, capture_files, captures, extent, read_packets
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, decryption_of
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.runs.one_capture import check_link_types, decryption_of
 from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
@@ -144,7 +145,7 @@ def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) 
             if number < len(pieces):
                 run.publish()
         run.finish()
-        run.agent.check_link_types(pieces[0])
+        check_link_types(run.stats, pieces[0])
         return run.stats
 
 
@@ -183,5 +184,5 @@ def _read_standard_input(
             if not (allow_truncated or stop.asked()):
                 on_error(CaptureError(STDIN, f"{error.problem} at byte {error.offset:,}; what precedes it has landed"))
         run.finish()
-        run.agent.check_link_types(STDIN)
+        check_link_types(run.stats, STDIN)
         return run.stats

@@ -13,7 +13,7 @@ from decoder import Codec, Frame
 from decoder.field_hash import FieldHash
 from decoder.model import FrameFlags, PayloadPolicy
 from decoder.mongodb.facts import CommandFacts, Half, command_facts
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 
 CODEC = Codec()
 UNKNOWN = "noSuchCommand"

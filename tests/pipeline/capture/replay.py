@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from decoder.model import Frame
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from tests.paths import ROOT
 from tests.pipeline.capture.wire import prefixed
 

@@ -18,7 +18,7 @@ from decoder.kafka.facts.exchanges import record_batch_rows
 from decoder.kafka.facts.offsets import offset_events
 from decoder.kafka.records.message_sets import EXTENT
 from decoder.redact import redact
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from tests.decoder.kafka.batches import GZIP, LOG_APPEND_TIME, batch, damaged, message, record, wrapper
 from tests.decoder.kafka.compressed import CODECS, xerial
 from tests.decoder.kafka.encode import response

@@ -20,7 +20,7 @@ from decoder.resync import Search
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Dissector
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.held import HOLD_US
 from pipeline.capture.sessions.recognition import RECOGNISE_BYTES, Recognition
 from pipeline.capture.stats import CaptureStats

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, PayloadPolicy
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.cli import app
 from tests.canaries import (
     canary,

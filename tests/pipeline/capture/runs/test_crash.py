@@ -24,7 +24,7 @@ FORKS = '''
 import os, signal, sys, time
 from pathlib import Path
 from pipeline.capture.landing import files as landing_files
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.runs.reading import read_capture
 
 capture, root, kind, rows, points = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])

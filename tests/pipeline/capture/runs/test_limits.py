@@ -8,8 +8,8 @@ import pytest
 
 from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.network.link import SYN, Segment
-from pipeline.capture.runs import agent
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs import memory
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp import tracker as tcp
 from pipeline.capture.tcp.reassembly import MAX_PENDING_BYTES, RECENT_BYTES
@@ -86,8 +86,8 @@ def test_what_is_buffered_is_counted_and_freed():
 @pytest.mark.parametrize("what", ["unfinished frames", "holes", "not recognised", "searches"])
 def test_all_connections_together_are_bounded(tmp_path, monkeypatch, what):
     """What is given up is cut off or a gap, not wrong; the account of bytes holds."""
-    monkeypatch.setattr(agent, "MAX_BUFFERED_BYTES", 200_000)
-    monkeypatch.setattr(agent, "RELIEVED_BYTES", 100_000)
+    monkeypatch.setattr(memory, "MAX_BUFFERED_BYTES", 200_000)
+    monkeypatch.setattr(memory, "RELIEVED_BYTES", 100_000)
     big = request(2, key=3, version=1, body=struct.pack(">ih", 1, 30_000) + b"t" * 30_000)
     flows = []
     for number in range(10):

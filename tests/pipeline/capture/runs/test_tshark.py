@@ -12,7 +12,7 @@ import pytest
 
 from decoder.model import Frame, FrameFlags
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from tests.hostile.harm import HARMLESS, HARMS, SHAPES
 from tests.hostile.loss import RECORDED
 from tests.pipeline.capture.wire import pcap

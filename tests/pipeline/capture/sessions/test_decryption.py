@@ -19,7 +19,7 @@ from decoder.model import Frame, FrameFlags
 from pipeline.capture.network.link import RST, SYN, Dissector
 from pipeline.capture.packets.packet import CaptureError, Packet
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.cli import app
 from tests.pipeline.capture.landing.test_landing import everything
 from tests.pipeline.capture.runs.test_agent import SMALL, read

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decoder.model import Frame, FrameFlags, Gap
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.protocols import protocols
 from pipeline.cli import app
 from tests.canaries import seen_in, seen_in_files

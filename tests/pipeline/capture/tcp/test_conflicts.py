@@ -8,7 +8,7 @@ import pytest
 
 from decoder.model import Frame, FrameFlags
 from pipeline.capture.network.link import ACK
-from pipeline.capture.runs.agent import frames_of
+from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.reassembly import RECENT_BYTES
 from pipeline.capture.tcp.tracker import Kind

@@ -1,0 +1,94 @@
+"""The frames of one capture, from its first packet to its last; and what its reading needs beside the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from decoder.field_hash import FieldHash
+from decoder.model import Frame, Gap, PayloadPolicy
+from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
+from pipeline.capture.sessions.decryption import Decryption
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.tracker import IDLE_US
+
+_PROGRESS_EVERY = 4096
+
+
+def frames_of(
+    *pieces: str | Path,
+    agent_id: str = DEFAULT_AGENT_ID,
+    payload_policy: PayloadPolicy = "lengths",
+    field_hash: FieldHash | None = None,
+    allow_truncated: bool = False,
+    tls_keylog: str | Path | None = None,
+    tls_embedded_keys: bool = False,
+    idle_us: int = IDLE_US,
+    work: WorkLimits | None = None,
+    stats: CaptureStats | None = None,
+    on_progress: Callable[[CaptureStats], None] | None = None,
+) -> Iterator[Frame | Gap]:
+    """The frames of one capture, redacted, and its losses.
+
+    A request comes just before its response, or when it has waited for too long. The capture stands for itself:
+    connections do not go on in the next one.
+
+    Args:
+        pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
+            capture, in their order (see pipeline.capture.packets.sources.captures).
+        agent_id: name of the agent; part of the connection ids.
+        payload_policy: what of record keys and values stays in the frames.
+        field_hash: what the policy ``hash`` hashes with.
+        allow_truncated: read a file that is cut off or damaged up to that place.
+        tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
+        tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
+        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
+        work: what reading connections may cost.
+        stats: counts what is seen.
+        on_progress: called every few thousand packets.
+
+    Raises:
+        CaptureError: a file cannot be read, or not be decrypted.
+        DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
+    """
+    with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
+        stats = stats if stats is not None else CaptureStats()
+        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us, work=work)
+        for path in map(str, pieces):
+            try:
+                for packet in read_packets(path, on_aside=agent.note):
+                    yield from agent.take(packet)
+                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
+                        on_progress(agent.stats)
+            except DamagedCaptureError:
+                if not allow_truncated:
+                    raise
+        yield from agent.finish()
+        check_link_types(agent.stats, str(pieces[0]))
+
+
+def decryption_of(
+    pieces: Sequence[str | Path], tls_keylog: str | Path | None, *, use_embedded: bool
+) -> AbstractContextManager[Decryption | None]:
+    """What decrypts a capture: that of one file alone, since tshark reads it beside us."""
+    return Decryption(str(pieces[0]), tls_keylog, use_embedded=use_embedded) if len(pieces) == 1 else nullcontext()
+
+
+def check_link_types(stats: CaptureStats, path: str) -> None:
+    """Call it at the end of a capture.
+
+    Raises:
+        CaptureError: not one packet was of a link type that is supported.
+    """
+    unknown = {reason: n for reason, n in stats.skipped.items() if reason.startswith("link_type_")}
+    if stats.packets and sum(unknown.values()) == stats.packets:
+        numbers = ", ".join(sorted(reason.removeprefix("link_type_") for reason in unknown))
+        raise CaptureError(
+            path,
+            f"link type {numbers} is not supported (Ethernet, Linux cooked, BSD loopback and raw IP are); "
+            "capture on another interface, e.g. tcpdump -i any",
+        )
