@@ -1,7 +1,7 @@
 """How do raw frames become decoded rows? By a broadcast codec in Python workers; one bad frame costs one row.
 
-Batches travel as Arrow (``mapInArrow``): the landed columns pass through untouched, where pandas would make Python
-objects of all of them, and times keep their microseconds beyond the year 2262.
+Batches go through ``mapInPandas`` as columns of Arrow's, which pass through untouched (see
+:mod:`pipeline.streaming.spark.arrow_backed`), or through ``mapInArrow``, as the settings say. The rows are the same.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
-from pipeline.settings import StreamSettings
+from pipeline.settings import DecodeThrough, StreamSettings
+from pipeline.streaming.spark.arrow_backed import map_in_pandas
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_USUAL = StreamSettings()
+
 
 def decode_frames(
-    landed: DataFrame, codec: Codec | None = None, *, kernel_after: int = StreamSettings().kernel_after_frames
+    landed: DataFrame,
+    codec: Codec | None = None,
+    *,
+    kernel_after: int = _USUAL.kernel_after_frames,
+    decode_through: DecodeThrough = _USUAL.decode_through,
 ) -> DataFrame:
     """Decode landed rows into rows of ``bronze.frames``; a pure function of each row.
 
@@ -31,11 +38,13 @@ def decode_frames(
         landed: the landing zone's columns (others are dropped).
         codec: to use instead of a new one.
         kernel_after: see StreamSettings.kernel_after_frames.
+        decode_through: see StreamSettings.decode_through.
     """
     spark = landed.sparkSession
     rows = landed.select(*(column.name for column in LANDING_COLUMNS))
     output = struct_type([*LANDING_COLUMNS, *DECODED_COLUMNS])
-    decoded = rows.mapInArrow(_decoder(spark, codec or Codec(), kernel_after), output)
+    decoder = _decoder(spark, codec or Codec(), kernel_after)
+    decoded = rows.mapInArrow(decoder, output) if decode_through == "arrow" else map_in_pandas(rows, decoder, output)
     return decoded.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
 
 

@@ -62,7 +62,10 @@ def write_frames(
         return Counted(0, 0)
     rows, extent, new = fresh
     if new:
-        append(decode_frames(rows, codec, kernel_after=settings.kernel_after_frames), lake, FRAMES, batch)
+        decoded = decode_frames(
+            rows, codec, kernel_after=settings.kernel_after_frames, decode_through=settings.decode_through
+        )
+        append(decoded, lake, FRAMES, batch)
     return Counted(extent.rows, new)
 
 

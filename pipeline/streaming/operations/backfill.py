@@ -72,7 +72,7 @@ def backfill_days(
     if recode:
         progress(f"decoding the frames of {first} to {last} again")
         raw = read_table(spark, lake, FRAMES).where(days)
-        decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
+        decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames, decode_through=settings.decode_through)
         replace_dates(decoded, lake, FRAMES, first, last)
     progress("pairing requests and responses")
     _exchanges(spark, lake, first, last, settings)
