@@ -20,7 +20,8 @@ from decoder.kafka.kernel import seal as seal_kernel
 from decoder.kafka.kernel import streams as stream_kernel
 from decoder.kafka.kernel.streams import FRAME, Frames, new_frames
 from decoder.kafka.redaction.frames import RECORDS, is_plain
-from decoder.kafka.stream.pairing import MAX_OUTSTANDING, KafkaPairer, Seen, Waiting
+from decoder.kafka.stream.pairing import MAX_OUTSTANDING, KafkaPairer
+from decoder.kafka.stream.waiting import Seen, Waiting
 from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -15,6 +15,7 @@ import numpy as np
 
 from decoder import limits
 from decoder.kafka.apis import ApiKey
+from decoder.kafka.stream.acks import FIRST_FLEXIBLE_PRODUCE, FIRST_TRANSACTIONAL_PRODUCE
 from decoder.kafka.stream.peek import MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES
 from decoder.kernel.cache import compiled
 from decoder.kernel.text import BYTES_IN, FAIL, PAIR, signed, varint
@@ -28,7 +29,6 @@ _PAIRS = nb.int64[:, ::1]
 _MARKS = nb.uint8[::1]
 _PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
 _PRODUCE, _SASL_HANDSHAKE = int(ApiKey.PRODUCE), int(ApiKey.SASL_HANDSHAKE)
-_FIRST_FLEXIBLE_PRODUCE, _FIRST_TRANSACTIONAL_PRODUCE = 9, 3
 _MIN_FRAME, _MAX_FRAME = limits.MIN_FRAME_BYTES, limits.MAX_FRAME_BYTES
 _MAX_CLIENT_ID, _MIN_REQUEST = MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES
 _NO_RESPONSE = int(FrameFlags.NO_RESPONSE_EXPECTED)
@@ -147,7 +147,7 @@ def _header_end(data, pos, end):
 @compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64)
 def _acks(data, pos, end, version):
     """``acks`` of a Produce request, whose client id ends at ``pos``; and FAIL if the plain reader should look."""
-    if version >= _FIRST_FLEXIBLE_PRODUCE:
+    if version >= FIRST_FLEXIBLE_PRODUCE:
         tags, pos = varint(data, pos, end)
         if pos < 0 or tags:
             return 0, FAIL
@@ -155,7 +155,7 @@ def _acks(data, pos, end, version):
         if pos < 0:
             return 0, FAIL
         pos += max(length - 1, 0)
-    elif version >= _FIRST_TRANSACTIONAL_PRODUCE:
+    elif version >= FIRST_TRANSACTIONAL_PRODUCE:
         if end - pos < 2:
             return 0, FAIL
         pos += 2 + max(signed(data, pos, 2), 0)

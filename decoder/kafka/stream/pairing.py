@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-import struct
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from decoder.kafka.apis import ApiKey
+from decoder.kafka.stream.acks import acks_of
 from decoder.kafka.stream.evidence import Reads, reads_as_telling
-from decoder.kafka.stream.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION, RequestPeek, peek_request
+from decoder.kafka.stream.peek import RequestPeek, peek_request
+from decoder.kafka.stream.waiting import (
+    MAX_APIS,
+    MAX_MISSED_AT_END,
+    Request,
+    Seen,
+    Waiting,
+    answers,
+    is_among,
+    is_near,
+    newest,
+)
 from decoder.model import Direction, FrameFlags, RawFrame
 from decoder.protocol import FrameKey
 
@@ -28,77 +35,15 @@ MAX_MISSED = 64
 MAX_MISSED_IDS = 1024
 """Ids in one run. Requests that were not captured carry the ids between those that were."""
 
-MAX_MISSED_AT_END = 64
-"""Ids in a run of which only one end is known: before the first request, or behind the last."""
-
-MAX_STEP_BACK = 16
-MAX_STEP = 1 << 20
-"""By how much ids may go back from one captured request to the next, and how far on. Copies of what a client sent
-before, inside its messages, have lower ids."""
-
-MAX_APIS = 32
-"""Apis and versions remembered that this connection uses."""
-
 MAX_CLIENT_IDS = 8
 """Client ids remembered. A connection has one; where several share it (a proxy), these are the first."""
 
-MAX_OUTSTANDING_KEPT = 1000
-"""The newest of them that :meth:`KafkaPairer.state` tells: a capture of one direction never sees a response."""
-
 _PRODUCE = int(ApiKey.PRODUCE)
-_FIND_COORDINATOR = int(ApiKey.FIND_COORDINATOR)
 _SASL_HANDSHAKE = int(ApiKey.SASL_HANDSHAKE)
-_FIRST_FLEXIBLE_PRODUCE = 9
-_FIRST_TRANSACTIONAL_PRODUCE = 3
-_MAX_HEADER_TAGS = 64
 _DOUBTS = (
     *("_after_handshake", "_expects_requests", "_has_lost", "_lost_requests", "_lost_responses"),
     *("_is_ambiguous", "_is_ordered"),
 )
-
-
-class Waiting(NamedTuple):
-    """A request that waits for its response, as another keeper of the pairing's state needs to know it."""
-
-    ordinal: int
-    api_key: int
-    api_version: int
-    correlation_id: int
-
-
-class Seen(NamedTuple):
-    """What frames have told of their connection, as another keeper of the pairing's state goes on with it.
-
-    Attributes:
-        last_request, last_response: their ids; None before the first.
-        is_ordered: whether ids go up from request to request, or nearly so.
-        apis: with their versions, as far as remembered.
-    """
-
-    last_request: int | None
-    last_response: int | None
-    is_ordered: bool
-    apis: frozenset[tuple[int, int]]
-
-    def with_requests(self, ids: np.ndarray[Any, np.dtype[np.int64]], apis: Iterable[tuple[int, int]]) -> Seen:
-        """After requests with these ids, in order, and of these apis."""
-        first = int(ids[0]) if self.last_request is None else self.last_request
-        steps = np.diff(ids, prepend=first) + MAX_STEP_BACK  # as in _is_near
-        ordered = self.is_ordered and bool(np.all(steps % (1 << 32) < MAX_STEP))
-        known = {api for api in apis if api[0] <= MAX_KNOWN_API and api[1] <= MAX_KNOWN_VERSION}
-        more = known - self.apis if len(self.apis) < MAX_APIS else known & self.apis
-        return Seen(int(ids[-1]), self.last_response, ordered, self.apis | more if more else self.apis)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    ordinal: int
-    api_key: int | None
-    api_version: int | None
-    correlation_id: int | None
-    is_token: bool = False
-    may_be_silent: bool = False
-    """Whether it may be a Produce with acks=0: the byte that tells was not captured."""
 
 
 class KafkaPairer:
@@ -114,9 +59,9 @@ class KafkaPairer:
         self.forgotten = 0
         self._decodes = reads
         self._exchanges = 0
-        self._outstanding: deque[_Request] = deque()
-        self._awaited: dict[int | None, deque[_Request]] = {}  # those outstanding by correlation id
-        self._passed_over: OrderedDict[int, _Request] = OrderedDict()  # by ordinal: a later request was answered
+        self._outstanding: deque[Request] = deque()
+        self._awaited: dict[int | None, deque[Request]] = {}  # those outstanding by correlation id
+        self._passed_over: OrderedDict[int, Request] = OrderedDict()  # by ordinal: a later request was answered
         self._passed_ids: Counter[int | None] = Counter()
         self._tokens_follow = False
         self._expects_requests = False
@@ -143,22 +88,22 @@ class KafkaPairer:
         if self._is_token(frame, peek):
             is_sure = self._after_handshake or not (self._has_lost or len(frame.data) < frame.size)
             self._tokens_follow = True  # a mechanism may take several, and the handshake may be what was lost
-            self._wait(_Request(ordinal, None, None, None, is_token=is_sure))
+            self._wait(Request(ordinal, None, None, None, is_token=is_sure))
             return FrameKey(ordinal, None, None, None, flags=FrameFlags.SASL_TOKEN)
         if peek is None:
-            self._wait(_Request(ordinal, None, None, None))
+            self._wait(Request(ordinal, None, None, None))
             return FrameKey(ordinal, None, None, None)
         self._seen_header = self._seen_header or peek.possible or self._is_odd_request(frame, peek)
         # KIP-43: after version 0 tokens follow without a header; from version 1 on in SaslAuthenticate requests.
         self._tokens_follow = self._after_handshake = peek.api_key == _SASL_HANDSHAKE and peek.api_version == 0
         self._learn(peek, frame)
         flags = 0
-        acks = _acks(frame.data, peek) if peek.api_key == _PRODUCE else 1
+        acks = acks_of(frame.data, peek) if peek.api_key == _PRODUCE else 1
         if acks == 0:
             flags = int(FrameFlags.NO_RESPONSE_EXPECTED)
         else:
             silent = acks is None
-            self._wait(_Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent))
+            self._wait(Request(ordinal, peek.api_key, peek.api_version, peek.correlation_id, may_be_silent=silent))
         return FrameKey(ordinal, peek.api_key, peek.api_version, peek.correlation_id, flags=flags)
 
     def response(self, frame: RawFrame) -> FrameKey:
@@ -175,7 +120,7 @@ class KafkaPairer:
         if lost and len(self._awaited.get(correlation_id, ())) > 1:
             self._is_ambiguous = True  # which of these requests lost its response?
         flags = int(FrameFlags.CORRELATION_MISMATCH) if self._is_ambiguous and head is not None else 0
-        if head is not None and _answers(head, correlation_id):
+        if head is not None and answers(head, correlation_id):
             self._pop()
             return FrameKey(head.ordinal, head.api_key, head.api_version, correlation_id, flags=flags)
         flags = int(FrameFlags.CORRELATION_MISMATCH) if head is not None else 0
@@ -221,7 +166,7 @@ class KafkaPairer:
         return not self._is_ordered or self._follows(correlation_id)
 
     def _follows(self, correlation_id: int) -> bool:
-        return self._last_id is None or _is_near(self._last_id, correlation_id)
+        return self._last_id is None or is_near(self._last_id, correlation_id)
 
     def awaits(self, correlation_id: int) -> bool:
         """See decoder.kafka.stream.evidence.Evidence."""
@@ -229,9 +174,9 @@ class KafkaPairer:
 
     def may_have_missed(self, correlation_id: int) -> bool:
         """See decoder.kafka.stream.evidence.Evidence."""
-        if self._lost_requests and self._last_id is not None and _is_among(correlation_id, self._last_id + 1):
+        if self._lost_requests and self._last_id is not None and is_among(correlation_id, self._last_id + 1):
             return True
-        return any(_is_among(correlation_id, first, count) for first, count in self._missed)
+        return any(is_among(correlation_id, first, count) for first, count in self._missed)
 
     def reads_request(self, frame: bytes, api_key: int, api_version: int) -> bool | None:
         """See decoder.kafka.stream.evidence.Evidence."""
@@ -275,7 +220,7 @@ class KafkaPairer:
         self._outstanding.clear()
         self._awaited.clear()
         for request in waiting:
-            self._wait(_Request(*request))
+            self._wait(Request(*request))
         self._last_id, self.last_answer, self._is_ordered = seen[:3]
         for api in sorted(seen.apis.difference(self._apis)):
             self._use(*api)
@@ -288,8 +233,8 @@ class KafkaPairer:
         """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are told."""
         return {
             "exchanges": self._exchanges,
-            "outstanding": _newest(self._outstanding),
-            "passed_over": _newest(self._passed_over.values()),
+            "outstanding": newest(self._outstanding),
+            "passed_over": newest(self._passed_over.values()),
             "tokens_follow": self._tokens_follow,
             "seen_header": self._seen_header,
             "last_ids": [self._last_id, self.last_answer],
@@ -302,9 +247,9 @@ class KafkaPairer:
     def _resume(self, state: Mapping[str, Any]) -> None:
         self._exchanges = int(state["exchanges"])
         for request in state["outstanding"]:
-            self._wait(_Request(*request))
+            self._wait(Request(*request))
         for passed in state["passed_over"]:
-            self._remember_passed(_Request(*passed))
+            self._remember_passed(Request(*passed))
         self._tokens_follow, self._seen_header = bool(state["tokens_follow"]), bool(state["seen_header"])
         self._last_id, self.last_answer = state["last_ids"]
         for key, version in state["apis"]:
@@ -341,14 +286,14 @@ class KafkaPairer:
         if len(self._apis) < MAX_APIS:
             self._apis.setdefault((api_key, api_version))
 
-    def _wait(self, request: _Request) -> None:
+    def _wait(self, request: Request) -> None:
         self._outstanding.append(request)
         self._awaited.setdefault(request.correlation_id, deque()).append(request)
         if len(self._outstanding) > MAX_OUTSTANDING:
             self._pop()
             self.forgotten += 1
 
-    def _pop(self) -> _Request:
+    def _pop(self) -> Request:
         request = self._outstanding.popleft()
         same_id = self._awaited[request.correlation_id]
         same_id.popleft()
@@ -368,7 +313,7 @@ class KafkaPairer:
         while self._outstanding[0].is_token:
             self._pop()
 
-    def _remember_passed(self, passed: _Request) -> None:
+    def _remember_passed(self, passed: Request) -> None:
         self._passed_over[passed.ordinal] = passed
         self._passed_ids[passed.correlation_id] += 1
         if len(self._passed_over) > MAX_OUTSTANDING:
@@ -397,7 +342,7 @@ class KafkaPairer:
         is_whole = len(frame.data) == frame.size and self._decodes is not None
         return is_whole and bool(self.reads_request(frame.data, peek.api_key, peek.api_version))
 
-    def _find(self, correlation_id: int | None) -> _Request | None:
+    def _find(self, correlation_id: int | None) -> Request | None:
         """The request with this id that is not the next in line; those before it are passed over."""
         if correlation_id is None:
             return None
@@ -422,62 +367,3 @@ def _less(counter: Counter[int | None], key: int | None) -> None:
     counter[key] -= 1
     if not counter[key]:
         del counter[key]
-
-
-def _is_near(last: int, correlation_id: int) -> bool:
-    """Whether the request after that with the id ``last`` may have this one, if ids go up."""
-    return _is_among(correlation_id, last - MAX_STEP_BACK, MAX_STEP)
-
-
-def _is_among(correlation_id: int, first: int, count: int = MAX_MISSED_AT_END) -> bool:
-    """Whether an id is one of ``count`` from ``first`` on; ids wrap."""
-    return (correlation_id - first) % (1 << 32) < count
-
-
-def _newest(requests: Collection[_Request]) -> list[list[Any]]:
-    return [list(astuple(r)) for r in itertools.islice(requests, max(0, len(requests) - MAX_OUTSTANDING_KEPT), None)]
-
-
-def _answers(request: _Request, correlation_id: int | None) -> bool:
-    """Whether a response with this id answers the request that is next in line; None: the id was not captured."""
-    if correlation_id is None:
-        return False
-    if request.correlation_id == correlation_id:
-        return True
-    # Brokers before 0.9 answer the first version of FindCoordinator with correlation id 0.
-    return correlation_id == 0 and (request.api_key, request.api_version) == (_FIND_COORDINATOR, 0)
-
-
-def _acks(data: bytes, peek: RequestPeek) -> int | None:
-    """``acks`` of a Produce request: behind client id, header tags (v9+) and transactional id (v3+).
-
-    None if the frame does not reach that far.
-    """
-    if peek.client_end is None:
-        return None
-    at = peek.client_end
-    try:
-        if peek.api_version >= _FIRST_FLEXIBLE_PRODUCE:
-            count, at = _uvarint(data, at)
-            for _ in range(min(count, _MAX_HEADER_TAGS)):
-                _, at = _uvarint(data, at)
-                size, at = _uvarint(data, at)
-                at += size
-            length, at = _uvarint(data, at)
-            at += max(length - 1, 0)
-        elif peek.api_version >= _FIRST_TRANSACTIONAL_PRODUCE:
-            at += 2 + max(int(struct.unpack_from(">h", data, at)[0]), 0)
-        return int(struct.unpack_from(">h", data, at)[0])
-    except (struct.error, IndexError):
-        return None
-
-
-def _uvarint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-    return value, at
