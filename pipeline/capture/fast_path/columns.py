@@ -12,7 +12,7 @@ import pyarrow as pa
 from decoder.model import Frame
 from pipeline.arrow import arrow_schema
 from pipeline.capture.fast_path.lane_kernel import gather, put_exchange_ids
-from pipeline.capture.sessions.session import Labels
+from pipeline.capture.sessions.sides import Labels
 from pipeline.tables import LANDING_COLUMNS
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

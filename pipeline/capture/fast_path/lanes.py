@@ -24,7 +24,8 @@ from pipeline.capture.fast_path.columns import Row, Rows, frames_of, rows_by_id,
 from pipeline.capture.fast_path.flows import Flows
 from pipeline.capture.fast_path.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.fast_path.packet_kernel import Segments
-from pipeline.capture.sessions.session import Labels, Session
+from pipeline.capture.sessions.session import Session
+from pipeline.capture.sessions.sides import Labels
 from pipeline.capture.tcp.budgets import FRAME_UNITS, HELD_UNITS
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.reassembly import RECENT_SEGMENTS

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
 from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
-from decoder.protocol import Framed, Framer, Pairer, WireProtocol
+from decoder.protocol import Framed, Pairer, WireProtocol
 from pipeline.capture.sessions.recognition import Recognised, Recognition, readable
+from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
 from pipeline.capture.stats import TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.state import SessionState, SideState
@@ -21,67 +21,6 @@ REFUSED = "budget"
 """Method of gaps, and verdict of connections, that were not read because they cost too much (see budgets)."""
 
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-
-
-@dataclass(slots=True)
-class _OpenGap:
-    """A loss that is told when the next frame after it is found."""
-
-    ts: int
-    bytes_lost: int = 0
-    method: str = "none"
-    confidence: float = 0.0
-
-    def values(self) -> tuple[int, int, str, float]:
-        return self.ts, self.bytes_lost, self.method, self.confidence
-
-
-@dataclass(slots=True)
-class _Side:
-    """One direction of a recognised connection.
-
-    Attributes:
-        way: its number in the connection.
-        is_started: whether it was looked at where it begins.
-        is_lost: whether frames may be missing behind the last one.
-    """
-
-    framer: Framer
-    direction: Direction
-    way: int
-    frames: int = 0
-    gap: _OpenGap | None = None
-    is_started: bool = False
-    is_lost: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What all frames of a connection share."""
-
-    agent_id: str
-    payload_policy: PayloadPolicy
-    protocol: str
-    connection_id: str
-    flow_id: str
-    client: tuple[str, int]
-    server: tuple[str, int]
-
-
-class GoodOrder(NamedTuple):
-    """A connection whose streams are both in step.
-
-    Attributes:
-        client: the direction of its requests.
-        frames: requests and responses so far.
-        begun: of each direction the begin of a frame, and when its first and last byte came.
-        pairer: of the connection.
-    """
-
-    client: int
-    frames: tuple[int, int]
-    begun: tuple[tuple[bytes, int, int], tuple[bytes, int, int]]
-    pairer: KafkaPairer
 
 
 class Session:
@@ -104,7 +43,7 @@ class Session:
         self._policy: PayloadPolicy = policy
         self._early = Recognition(connection, protocols)
         self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
-        self._sides: dict[int, _Side] = {}
+        self._sides: dict[int, Side] = {}
         self._unread = [0, 0]  # bytes of each direction that were kept in vain
         self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
         self._pairer: Pairer
@@ -152,7 +91,7 @@ class Session:
             self.verdict = early.verdict if early.verdict == "tls" else REFUSED
         yield from self.relieve(ts)
         for side in self._sides.values():
-            side.gap = side.gap or _OpenGap(ts)
+            side.gap = side.gap or OpenGap(ts)
             side.gap.method = REFUSED
 
     def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
@@ -163,7 +102,7 @@ class Session:
         for way, count in enumerate(skipped):
             side = self._sides.get(way)
             if count and side is not None:
-                side.gap = side.gap or _OpenGap(ts)
+                side.gap = side.gap or OpenGap(ts)
                 side.gap.bytes_lost += count
                 side.gap.method = REFUSED
 
@@ -224,12 +163,12 @@ class Session:
         self._pairer = protocol.pairer(state.pairer)
         self._exchanges, self._sure_from = state.exchanges, state.sure_from
         for way, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
-            gap = _OpenGap(*side.gap) if side.gap is not None else None
+            gap = OpenGap(*side.gap) if side.gap is not None else None
             if side.framer.skipped:
-                gap = gap or _OpenGap(side.framer.since or self._connection.first_ts)
+                gap = gap or OpenGap(side.framer.since or self._connection.first_ts)
                 gap.bytes_lost += side.framer.skipped
             framer = protocol.framer(name, self._pairer, side.framer)
-            self._sides[way] = _Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost)
+            self._sides[way] = Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost)
 
     def in_good_order(self) -> GoodOrder | None:
         """All that must be known to go on with the connection, if both streams are in step; else None."""
@@ -291,7 +230,7 @@ class Session:
         self._label(*found)
         self._pairer = found.protocol.pairer()
         self._sides = {
-            way: _Side(found.protocol.framer(name, self._pairer), name, way)
+            way: Side(found.protocol.framer(name, self._pairer), name, way)
             for way, name in zip((found.client, 1 - found.client), _DIRECTIONS, strict=True)
         }
         if any(event.data for event in self._early.events if event.direction == found.client):
@@ -319,12 +258,12 @@ class Session:
     def _is_from_start(self, way: int) -> bool:
         return not self._early.dropped[way] and self._connection.opened_in_capture(way)
 
-    def _start(self, side: _Side, ts: int) -> None:
+    def _start(self, side: Side, ts: int) -> None:
         """Before the first event of a direction: is it seen from its first byte on?"""
         side.is_started = True
         dropped = self._early.dropped[side.way]
         if dropped:
-            side.gap = _OpenGap(ts, dropped)
+            side.gap = OpenGap(ts, dropped)
         if not self._is_from_start(side.way):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
@@ -345,39 +284,39 @@ class Session:
             framed = side.framer.lost(event.lost, event.ts)
             for raw in framed.frames:  # cut off by the hole: it precedes the gap
                 yield from self._in_order(side, raw)
-            side.gap = side.gap or _OpenGap(event.ts)
+            side.gap = side.gap or OpenGap(event.ts)
             side.gap.bytes_lost += event.lost
             self._note(side, framed, event.ts)
             self._mistrust(side)
 
-    def _outcome(self, side: _Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
+    def _outcome(self, side: Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
         self._note(side, framed, ts)
         for raw in framed.frames:
             yield from self._in_order(side, raw)
 
-    def _in_order(self, side: _Side, raw: RawFrame) -> Iterator[Frame | Gap]:
+    def _in_order(self, side: Side, raw: RawFrame) -> Iterator[Frame | Gap]:
         """A frame, and the gap that it ends."""
         if raw.after_gap:
             yield from self._tell_gap(side)
         yield self._frame(side, raw)
 
-    def _mistrust(self, side: _Side) -> None:
+    def _mistrust(self, side: Side) -> None:
         """Frames may be missing here."""
         side.is_lost = True
         self._pairer.lost(side.direction)
         if side.direction == "response":
             self._sure_from = self._exchanges
 
-    def _note(self, side: _Side, framed: Framed, ts: int) -> None:
+    def _note(self, side: Side, framed: Framed, ts: int) -> None:
         if framed.method:
-            side.gap = side.gap or _OpenGap(ts)
+            side.gap = side.gap or OpenGap(ts)
             if framed.method != "none" or side.gap.method == "none":
                 side.gap.method, side.gap.confidence = framed.method, framed.confidence
             self._mistrust(side)
         if framed.bytes_skipped and side.gap:
             side.gap.bytes_lost += framed.bytes_skipped
 
-    def _tell_gap(self, side: _Side) -> Iterator[Gap]:
+    def _tell_gap(self, side: Side) -> Iterator[Gap]:
         gap, side.gap = side.gap, None
         if gap is not None and gap.bytes_lost:
             labels = self._labels
@@ -392,7 +331,7 @@ class Session:
                 confidence=gap.confidence,
             )
 
-    def _frame(self, side: _Side, raw: RawFrame) -> Frame:
+    def _frame(self, side: Side, raw: RawFrame) -> Frame:
         labels = self._labels
         pair = self._pairer.request if side.direction == "request" else self._pairer.response
         key = pair(raw)
