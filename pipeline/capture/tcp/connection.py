@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.tcp.clock import Clock
-from pipeline.capture.tcp.reassembly import NEAR_BYTES, SEGMENT_BYTES, HalfStream, Piece
+from pipeline.capture.tcp.held_pieces import HeldPieces
+from pipeline.capture.tcp.reassembly import NEAR_BYTES, HalfStream, Piece
 from pipeline.capture.tcp.state import ConnectionState, HalfState
 
 GRACE_SEGMENTS = 64
@@ -48,7 +49,7 @@ class Connection:
     """
 
     __slots__ = (
-        "__weakref__", "_clock", "_held", "_held_bytes", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
+        "__weakref__", "_clock", "_held", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
         "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices",
     )  # fmt: skip
 
@@ -67,8 +68,7 @@ class Connection:
         self.notices: Counter[str] = Counter() if notices is None else notices
         self.accounted = 0
         self._over = False
-        self._held: tuple[deque[Piece], deque[Piece]] = (deque(), deque())
-        self._held_bytes = 0
+        self._held = HeldPieces(self.halves, self.notices)
         self._segments = 0
         self._hole_since: list[tuple[int, int] | None] = [None, None]
         self._joined: list[tuple[int, int] | None] = [None, None]
@@ -120,7 +120,7 @@ class Connection:
         """
         if any(half.begins_late() for half in self.halves):
             return self.first_ts
-        return min((held[0].ts for held in self._held if held), default=None)
+        return self._held.since()
 
     def opened_in_capture(self, direction: int) -> bool:
         """Whether this direction was seen from its first byte on."""
@@ -138,8 +138,7 @@ class Connection:
     def buffered(self) -> int:
         """Bytes of memory that it takes beside itself."""
         one, two = self.halves
-        held = len(self._held[0]) + len(self._held[1])
-        return one.kept + two.kept + self._held_bytes + SEGMENT_BYTES * held
+        return one.kept + two.kept + self._held.kept
 
     def is_over(self) -> bool:
         """Whether both sides closed it, one reset it, or :meth:`end` was called."""
@@ -175,16 +174,16 @@ class Connection:
             other.acknowledge(segment.ack)
             needs = min(other.position(segment.ack), other.acked)
         if segment.length:
-            self._hold(direction, half.add(seq, segment.payload, segment.length, ts, needs))
+            self._held.hold(direction, half.add(seq, segment.payload, segment.length, ts, needs))
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))
         if segment.flags & SYN:
             for way in (0, 1):
-                self._hold(way, self.halves[way].drain())
-        ready = self._release(direction)
+                self._held.hold(way, self.halves[way].drain())
+        ready = self._held.release(direction)
         if self.waits or any(self._hole_since):
             ready += self.check(ts)
-        if half.finished and other.finished and not any(self._held):
+        if half.finished and other.finished and not self._held.any():
             self._over = True
         return ready
 
@@ -197,9 +196,9 @@ class Connection:
         ready = self._begin(now) if any(half.begins_late() for half in self.halves) else []
         for direction, half in enumerate(self.halves):
             while half.has_hole() and self._is_due(direction, now):
-                self._hold(direction, half.give_up_hole(ts))
+                self._held.hold(direction, half.give_up_hole(ts))
                 self._hole_since[direction] = None
-                ready += self._release(direction)
+                ready += self._held.release(direction)
             if not half.has_hole():
                 self._hole_since[direction] = None
         if self._reset is not None and not self._over:
@@ -213,8 +212,8 @@ class Connection:
     def jump(self, segment: Segment, most: int, ts: int) -> list[tuple[int, Piece]]:
         """Of the bytes before a segment up to ``most`` were not taken, and never will be: nothing waits for them."""
         direction = self.direction_of(segment)
-        self._hold(direction, self.halves[direction].jump(segment.seq, most, ts))
-        return self._release(direction)
+        self._held.hold(direction, self.halves[direction].jump(segment.seq, most, ts))
+        return self._held.release(direction)
 
     def pass_over(self, segment: Segment) -> None:
         """What precedes a segment was not taken; where both sides stand."""
@@ -234,17 +233,13 @@ class Connection:
             if half.begins_late():
                 half.begin()
         for direction, half in enumerate(self.halves):
-            self._hold(direction, half.drain())
+            self._held.hold(direction, half.drain())
             while half.has_hole():
-                self._hold(direction, half.give_up_hole(ts))
+                self._held.hold(direction, half.give_up_hole(ts))
             self._hole_since[direction] = None
         for direction in (0, 1):
-            ready += self._release(direction)
-        for direction, held in enumerate(self._held):
-            ready += [(direction, piece) for piece in held]
-            held.clear()
-        self._held_bytes = 0
-        return ready
+            ready += self._held.release(direction)
+        return ready + self._held.give_up()
 
     def relieve(self, ts: int) -> list[tuple[int, Piece]]:
         """Free memory: give up what is waited for."""
@@ -259,7 +254,7 @@ class Connection:
 
     def in_good_order(self) -> list[tuple[int, int]] | None:
         """Of both directions what HalfStream.in_good_order tells; None if one is not, or anything else goes on."""
-        if self._over or any(self._held) or self.waits:
+        if self._over or self._held.any() or self.waits:
             return None
         ends = [half.in_good_order() for half in self.halves]
         return [end for end in ends if end is not None] if None not in ends else None
@@ -275,8 +270,8 @@ class Connection:
         return self._reset is not None or all(half.finished for half in self.halves)
 
     def _half_state(self, direction: int, unread: int) -> HalfState:
-        half, held = self.halves[direction], self._held[direction]
-        position = held[0].start if held else half.next
+        half, begin = self.halves[direction], self._held.begin(direction)
+        position = half.next if begin is None else begin
         if position is not None:
             position -= unread
             if half.fin is not None:
@@ -311,8 +306,8 @@ class Connection:
                 half.begin()
                 begun.append(direction)
         for direction in begun:
-            self._hold(direction, self.halves[direction].drain())
-        return self._release(0)
+            self._held.hold(direction, self.halves[direction].drain())
+        return self._held.release(0)
 
     def _synchronise(self, direction: int, segment: Segment) -> None:
         self.halves[direction].synchronise(segment.seq)
@@ -364,49 +359,3 @@ class Connection:
             self._over = True
             return ready
         return []
-
-    def _hold(self, direction: int, pieces: Iterable[Piece]) -> None:
-        held = self._held[direction]
-        for piece in pieces:
-            held.append(piece)
-            self._held_bytes += len(piece.data)
-            if piece.conflict:
-                self.notices["conflicting_copies"] += 1
-                self.notices["conflicting_bytes"] += piece.conflict
-
-    def _release(self, first: int) -> list[tuple[int, Piece]]:
-        """Pieces whose bytes were sent after everything that they answer has been delivered."""
-        ready: list[tuple[int, Piece]] = []
-        one, two = self._held
-        while one or two:
-            before = len(ready)
-            for direction in (first, 1 - first):
-                held = self._held[direction]
-                while held and _is_reached(held[0].needs, self._delivered(1 - direction)):
-                    ready.append((direction, held.popleft()))
-            if len(ready) == before:
-                if not self._wait_for_each_other():
-                    break
-                direction = 0 if self._held[0][0].ts <= self._held[1][0].ts else 1
-                ready.append((direction, self._held[direction].popleft()))
-        for _, piece in ready:
-            self._held_bytes -= len(piece.data)
-        return ready
-
-    def _delivered(self, direction: int) -> int | None:
-        held = self._held[direction]
-        return held[0].start if held else self.halves[direction].reached
-
-    def _wait_for_each_other(self) -> bool:
-        """Whether both directions have bytes, neither behind a hole, and each waits for the other's.
-
-        Only the copy of a segment, sent later than the first one that the capture lacks, can say such a thing.
-        """
-        return all(
-            held and _is_reached(held[0].needs, self.halves[1 - direction].reached)
-            for direction, held in enumerate(self._held)
-        )
-
-
-def _is_reached(needs: int | None, position: int | None) -> bool:
-    return needs is None or position is None or needs <= position
