@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from decoder import limits
 from decoder.errors import ErrorCode
-from decoder.kafka.codec.bodies import Trace
-from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
-from decoder.kafka.codec.frame_records import FrameRecords, read_frame_records
-from decoder.kafka.codec.messages import decode_frame
-from decoder.kafka.codec.program import Programs, compile_programs
 from decoder.model import Direction, Message
-from decoder.mongodb.codec.messages import decode_message
+from decoder.protocol import Context, WireProtocol
+from decoder.protocols import protocol_of, protocols
+
+if TYPE_CHECKING:
+    from decoder.kafka.codec.frame_records import FrameRecords
 
 CODEC_VERSION = "6"
 """Changes whenever the same bytes decode to something else; stored beside each decoded frame."""
 
-PROTOCOLS = ("kafka", "mongodb")
-
 
 class Codec:
-    """Decodes frames. Holds the compiled schema programs; picklable, so that Spark can broadcast it.
+    """Decodes frames. Holds what each protocol compiled (Kafka its schema); picklable, so that Spark can broadcast it.
 
     >>> from decoder import Codec
     >>> Codec().decode(bytes.fromhex("0012000000000007" "0004" "64656d6f")).header["clientId"]
@@ -29,12 +27,11 @@ class Codec:
     """
 
     def __init__(self) -> None:
-        self._programs: Programs = compile_programs()
+        self._compiled: dict[str, Any] = {name: protocol.compiled() for name, protocol in protocols().items()}
 
-    @property
-    def programs(self) -> Programs:
-        """The compiled schema table."""
-        return self._programs
+    def compiled(self, protocol: str) -> Any:
+        """What a protocol reads by."""
+        return self._compiled.get(protocol)
 
     def decode(
         self,
@@ -45,14 +42,14 @@ class Codec:
         api_key: int | None = None,
         api_version: int | None = None,
         flags: int = 0,
-        trace: Trace | None = None,
+        trace: Callable[..., None] | None = None,
         strict: bool = False,
     ) -> Message:
         """Decode one frame. Never raises on any frame: what does not fit is said in the message.
 
         Args:
             frame: the bytes, without Kafka's length prefix; of MongoDB the whole message as on the wire.
-            protocol: ``kafka`` or ``mongodb``.
+            protocol: ``kafka``, ``mongodb``, or another one of decoder.protocols.
             direction: ``request`` or ``response``.
             api_key, api_version: of the request, needed to read its response; a Kafka response does not name them. A
                 MongoDB message names its opcode.
@@ -73,19 +70,13 @@ class Codec:
         Raises:
             ValueError: an unknown protocol or direction: a mistake of the caller, not of the bytes.
         """
-        _check_arguments(protocol, direction)
+        reads = _checked(protocol, direction)
         if len(frame) > limits.MAX_FRAME_BYTES:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return Message({}, {}, "malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, api_key, api_version)
+        context = Context(direction, api_key, api_version, flags)
         try:
-            if protocol == "mongodb":
-                return decode_message(bytes(frame), direction, flags)
-            message = decode_frame(
-                self._programs, bytes(frame), direction, api_key, api_version, flags, trace, strict=strict
-            )
-            if message.api_key not in EMBEDDING_APIS:
-                return message
-            return replace(message, embedded=embedded_messages(self._programs, message, direction, flags))
+            return reads.decode(self._compiled.get(protocol), bytes(frame), context, trace, strict=strict)
         except Exception as error:  # a fault of ours must cost one row, not the whole stream
             detail = type(error).__name__  # what it says may quote the frame
             return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)
@@ -114,22 +105,22 @@ class Codec:
         Raises:
             ValueError: as :meth:`decode`.
         """
-        _check_arguments(protocol, direction)
-        if protocol != "kafka":
-            return FrameRecords("ok", None, None, None, [])
+        from decoder.kafka.codec.frame_records import FrameRecords  # noqa: PLC0415 - records are Kafka's
+
+        reads = _checked(protocol, direction)
         if len(frame) > limits.MAX_FRAME_BYTES:
             detail = f"the frame is larger than {limits.MAX_FRAME_BYTES} bytes"
             return FrameRecords("malformed", ErrorCode.FRAME_TOO_LARGE.value, 0, detail, [])
         try:
-            data = bytes(frame)
-            return read_frame_records(self._programs, data, direction, api_key, api_version, flags, payload=payload)
+            context = Context(direction, api_key, api_version, flags)
+            found = reads.records(self._compiled.get(protocol), bytes(frame), context, payload=payload)
+            return found or FrameRecords("ok", None, None, None, [])
         except Exception as error:  # as in decode
             detail = f"{type(error).__name__}: {error}"
             return FrameRecords("malformed", ErrorCode.INTERNAL.value, 0, detail, [])
 
 
-def _check_arguments(protocol: str, direction: str) -> None:
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
+def _checked(protocol: str, direction: str) -> WireProtocol:
     if direction not in ("request", "response"):
         raise ValueError(f"direction is 'request' or 'response', not {direction!r}")
+    return protocol_of(protocol)

@@ -1,12 +1,14 @@
-"""How does a column of texts or bytes stand in memory? End to end, as Arrow holds it."""
+"""How do columns of texts or bytes stand in memory? End to end, as Arrow holds them; values as compact JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -29,3 +31,11 @@ def joined(pieces: Sequence[bytes]) -> Texts:
     offsets = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=offsets[1:])
     return Texts(np.frombuffer(b"".join(pieces) or b"\0", np.uint8), offsets)
+
+
+def json_text(value: object) -> str:
+    """Compact JSON, as the columns hold it."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True)

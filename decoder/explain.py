@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from decoder.codec import Codec
-from decoder.errors import ErrorCode
-from decoder.kafka.codec.bodies import LENGTH, TAGGED_SECTION, FieldSpan
-from decoder.kafka.codec.embedded import Place, places, read_embedded
-from decoder.kafka.codec.messages import RECORDS_REMOVED
-from decoder.kafka.codec.program import Programs
-from decoder.kafka.records.batches import batch_spans, summarise
-from decoder.kafka.records.compression import Budget
-from decoder.model import Direction, FrameFlags, Message
-from decoder.mongodb.explain import explain_message, uncompressed_message
+from decoder.model import Direction, Message
+from decoder.protocol import Context
+from decoder.protocols import protocol_of
 
 MESSAGE = "message"
 """``Line.type`` of the heading of a message inside a bytes field."""
@@ -76,181 +70,39 @@ def explain(
     protocol: str = "kafka",
 ) -> Explanation:
     """Decode one frame (no length prefix) and say what each byte is. Arguments as for Codec.decode."""
-    spans: list[FieldSpan] = []
-    codec = codec or Codec()
-    if protocol == "mongodb":
-        return _explain_mongodb(codec, frame, direction, flags)
-    message = codec.decode(
-        frame, direction=direction, api_key=api_key, api_version=api_version, flags=flags, trace=spans.append
-    )
-    lines = [_line(frame, span) for span in spans if span.type != TAGGED_SECTION or span.value]
-    budget = Budget()
-    for span in spans:
-        if span.type.endswith("records") and span.value:
-            removed = bool(flags & RECORDS_REMOVED)
-            lines += [_removed_line(frame, span)] if removed else _batch_lines(frame, span, budget, flags)
-    by_path = {span.path: span for span in spans}
-    for place in places(message, direction):
-        lines += _embedded_lines(codec.programs, frame, by_path[place.path], place, direction, flags, budget)
-    lines.sort(key=lambda line: (line.start, line.is_error, line.depth, -line.end))
-    if message.error_offset is not None and message.status not in ("ok", "redacted"):
-        lines.append(_error_line(frame, message))
-    elif message.error_code == ErrorCode.TRAILING_BYTES.value:
-        start = message.error_offset or 0
-        text = f"{len(frame) - start} bytes behind the message, of which its receiver takes no notice"
-        lines.append(Line(start, len(frame), 0, TRAILING, "raw", text, _hex(frame, start)))
-    elif spans and (rest := max(span.end for span in spans)) < len(frame):
-        lines.append(Line(rest, len(frame), 0, "(not decoded)", "raw", f"{len(frame) - rest} bytes", _hex(frame, rest)))
-    return Explanation(message, tuple(lines), len(frame))
+    context = Context(direction, api_key, api_version, flags)
+    return protocol_of(protocol).explain(frame, context, codec or Codec())
 
 
-def _explain_mongodb(codec: Codec, frame: bytes, direction: Direction, flags: int) -> Explanation:
-    message = codec.decode(frame, protocol="mongodb", direction=direction, flags=flags)
-    lines = [
-        Line(
-            part.start, part.end, part.depth, part.name, part.type, _short(part.text), _hex(frame, part.start, part.end)
-        )
-        for part in explain_message(frame, flags)
-    ]
-    if message.error_offset is not None and message.status not in ("ok", "redacted"):
-        lines.append(_error_line(frame, message))
-    plain = uncompressed_message(frame, flags)
-    inside = _explain_mongodb(codec, plain, direction, flags) if plain is not None else None
-    return Explanation(message, tuple(lines), len(frame), inside, frame)
-
-
-def _line(frame: bytes, span: FieldSpan) -> Line:
-    return Line(
-        start=span.start,
-        end=span.end,
-        depth=sum(1 for part in span.path[:-1] if isinstance(part, str)),
-        name=_name(span.path),
-        type=span.type,
-        value=_value(span),
-        hex=_hex(frame, span.start, span.end),
-    )
-
-
-def _removed_line(frame: bytes, span: FieldSpan) -> Line:
-    depth = sum(1 for part in span.path if isinstance(part, str))
-    text = "batches that were removed before the frame was stored"
-    return Line(
-        span.content_start, span.end, depth, BATCH, "removed", text, _hex(frame, span.content_start, span.end)
-    )  # fmt: skip
-
-
-def _batch_lines(frame: bytes, span: FieldSpan, budget: Budget, flags: int) -> Iterator[Line]:
-    """The record batches within a records field."""
-    spans = batch_spans(frame, span.content_start, span.end)
-    measured = bool(flags & FrameFlags.SETS_MEASURED)
-    batches = summarise(frame, span.content_start, span.end, budget, measured=measured)
-    for place, batch in zip(spans, batches, strict=True):
-        facts = [f"{batch['sizeInBytes']} bytes"]
-        if "lastOffset" in batch:
-            first = batch["lastOffset"] if batch["baseOffset"] is None else batch["baseOffset"]
-            facts.append(f"offsets {first} to {batch['lastOffset']}")
-            facts.append(batch.get("controlType") or batch["compressionType"])
-            if batch["producerId"] >= 0:
-                facts.append(f"producer {batch['producerId']} epoch {batch['producerEpoch']}")
-            if batch["isTransactional"]:
-                facts.append("transactional")
-            if batch["crcValid"] is False:
-                facts.append("checksum does not match")
-        if place.status != "ok":
-            facts.append(place.status)
-        depth = sum(1 for part in span.path if isinstance(part, str))
-        text = ", ".join(facts)
-        yield Line(
-            place.start, place.end, depth, BATCH, f"magic {place.magic}", text, _hex(frame, place.start, place.end)
-        )
-
-
-def _embedded_lines(
-    programs: Programs, frame: bytes, field: FieldSpan, place: Place, direction: Direction, flags: int, budget: Budget
-) -> Iterator[Line]:
-    """The message inside a bytes field: a heading, its fields, and its own error if it has one."""
-    spans: list[FieldSpan] = []
-    found = read_embedded(programs, place, direction, flags, spans.append)
-    base = field.content_start
-    depth = sum(1 for part in field.path if isinstance(part, str))
-    is_read = found["version"] is not None
-    name = f"{found['name'] or 'request'} v{found['version']}" if is_read else "(not decoded)"
-    reason = found["status"] if "protocolType" not in found else f"of protocol type {found['protocolType']!r}"
-    yield Line(
-        base, field.end, depth, name, MESSAGE if is_read else "raw", reason, _hex(frame, base, field.end)
-    )  # fmt: skip
-    if not is_read:
-        return
-    for span in spans:
-        if span.type != TAGGED_SECTION or span.value:
-            inner = replace(
-                span,
-                path=(*field.path, name, *span.path),
-                start=span.start + base,
-                end=span.end + base,
-                content_start=span.content_start + base,
-            )
-            yield _line(frame, inner)
-            if inner.type.endswith("records") and inner.value:
-                yield from _batch_lines(frame, inner, budget, flags)
-    if "error_code" in found:
-        start = base + found["error_offset"]
-        text = f"byte {start}: {found['error_detail']}"
-        yield Line(start, field.end, depth + 1, found["error_code"], found["status"], text,
-                   _hex(frame, start, field.end), True)  # fmt: skip
-    elif found.get("trailingBytes"):
-        start = field.end - found["trailingBytes"]
-        text = f"{found['trailingBytes']} bytes, of a newer version"
-        yield Line(start, field.end, depth + 1, "(further bytes)", "raw", text, _hex(frame, start, field.end))
-
-
-def _name(path: tuple[str | int, ...]) -> str:
-    last = path[-1]
-    if isinstance(last, int):
-        return f"[{last}]"
-    if not last:
-        return f"[{path[-2]}]"
-    before = path[-2] if len(path) > 1 else None
-    return f"[{before}] {last}" if isinstance(before, int) else str(last)
-
-
-def _value(span: FieldSpan) -> str:
-    if span.type.endswith(LENGTH):
-        return str(span.value)
-    if span.type.endswith("array"):
-        return "null" if span.value is None else f"{span.value} element{'' if span.value == 1 else 's'}"
-    if span.type.endswith("records"):
-        return "null" if span.value is None else f"{span.value} bytes"
-    if span.type == "struct":
-        return "null" if span.value is None else ""
-    text = (
-        "null" if span.value is None else repr(span.value) if isinstance(span.value, str) else str(span.value).lower()
-    )
-    return _short(text)
-
-
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A value as a line shows it."""
     return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 1] + "…"
 
 
-def _hex(frame: bytes, start: int, end: int | None = None) -> str:
+def hex_text(frame: bytes, start: int, end: int | None = None) -> str:
+    """The first bytes of a field, as a line shows them."""
     end = len(frame) if end is None else end
     shown = frame[start : min(end, start + _HEX_SHOWN)].hex(" ")
     return shown + (" …" if end - start > _HEX_SHOWN else "")
 
 
-def _error_line(frame: bytes, message: Message) -> Line:
+def error_line(frame: bytes, message: Message) -> list[Line]:
+    """Where and why decoding stopped: one line, or none."""
+    if message.error_offset is None or message.status in ("ok", "redacted"):
+        return []
     start = message.error_offset or 0
-    return Line(
-        start,
-        len(frame),
-        0,
-        message.error_code or "",
-        message.status,
-        message.error_detail or "",
-        _hex(frame, start),
-        True,
-    )
+    return [
+        Line(
+            start,
+            len(frame),
+            0,
+            message.error_code or "",
+            message.status,
+            message.error_detail or "",
+            hex_text(frame, start),
+            True,
+        )
+    ]
 
 
 def as_objects(explanation: Explanation) -> Iterator[dict[str, Any]]:

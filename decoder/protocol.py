@@ -1,16 +1,29 @@
-"""The interface that every protocol folder fulfils, so that a newcomer who knows one protocol knows all.
+"""What does a protocol owe? The interface that every protocol folder fulfils, so that who knows one knows all.
 
-``decoder/kafka`` is the model. A protocol is registered in :mod:`decoder.codec` (decoding) and in
-``pipeline.capture.sessions.protocols`` (recognition); nothing else in the pipeline names it.
+A protocol is a subclass of :class:`WireProtocol`; :mod:`decoder.protocols` is the only list of them. Most of what it
+may offer has a default, so that the first version of one is small: recognise, cut, pair, redact, decode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from decoder.model import Direction, RawFrame
+from decoder.model import Direction, Frame, Message, RawFrame
+
+if TYPE_CHECKING:
+    from decoder.codec import Codec
+    from decoder.columns import Bools, Ints, Texts
+    from decoder.explain import Explanation
+    from decoder.field_hash import FieldHash
+    from decoder.kafka.codec.frame_records import FrameRecords
+
+NONE = -1
+"""Instead of an api key or version, where a number must stand: those of a response whose request was not seen."""
+Errors = list[tuple[int, str]]
+"""Code and name of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +143,84 @@ class Pairer(Protocol):
         """What another pairer needs to go on here: JSON values, no payload."""
 
 
-class WireProtocol(Protocol):
-    """What a protocol folder offers to the agent."""
+class Context(NamedTuple):
+    """What is known of a frame besides its bytes; see Codec.decode."""
 
-    name: str
+    direction: Direction = "request"
+    api_key: int | None = None
+    api_version: int | None = None
+    flags: int = 0
 
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """A message among bytes that a person pasted.
+
+    Attributes:
+        frame: its bytes, as Codec.decode takes them.
+        context: what is known of it.
+        base: where it begins in the bytes.
+        declared: bytes that a length prefix in front of it announces; None if there is none.
+        remarks: what there is to say of the bytes around it, in words.
+    """
+
+    frame: bytes
+    context: Context
+    base: int = 0
+    declared: int | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class CannotTell(ValueError):  # noqa: N818 - what it says is no fault
+    """Pasted bytes do not say enough; the text says what to add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of many frames' texts; null where ``is_valid`` is not set.
+
+    Attributes:
+        values: one a frame: end to end, or as places in ``names``, or as they are.
+        is_valid: of each frame whether it has one.
+        names: what places mean.
+    """
+
+    values: Texts | Ints | Sequence[str | None]
+    is_valid: Bools
+    names: Sequence[str | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ManyRead:
+    """What one pass over many frames read.
+
+    Attributes:
+        is_read: of each frame whether it was; status ``ok``. The others are for Codec.decode.
+        columns: ``header`` and ``body``, and if the protocol has them ``api_name``, ``client_id``, ``record_batches``,
+            ``embedded``: JSON as Codec.decode's would be written by orjson, or text.
+    """
+
+    is_read: Bools
+    columns: Mapping[str, Column]
+
+
+class WireProtocol(ABC):
+    """What a protocol folder offers."""
+
+    name: ClassVar[str]
+    """As in the column ``protocol``."""
+    title: ClassVar[str]
+    """For people."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    """Packages or modules that register rules (see pipeline.analysis.rules.rule), beside those of the pipeline."""
+    keeps_headers: ClassVar[bool] = False
+    """Whether exchanges keep the headers of their messages: where these say what columns do not."""
+    has_api_latencies: ClassVar[bool] = True
+    """Whether ``gold.api_latency`` has its exchanges; not if a table of its own does."""
+
+    # what the agent asks
+
+    @abstractmethod
     def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """How sure (0 to 1) the first bytes of both directions are this protocol, ``client`` being the client's.
 
@@ -142,6 +228,7 @@ class WireProtocol(Protocol):
         says where TCP segments begin in the client's bytes, or in the server's if there are none of the client.
         """
 
+    @abstractmethod
     def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
         """A pairer for a connection; a new one, or one that goes on where another stood.
 
@@ -149,8 +236,102 @@ class WireProtocol(Protocol):
             KeyError, TypeError, ValueError: ``state`` is not what ``Pairer.state`` gave.
         """
 
+    @abstractmethod
     def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """A framer for one direction of the connection that ``pairer`` pairs; new, or from where another stood.
 
         Looking for a response in a stream that lost bytes, it may ask which ones are expected.
         """
+
+    @abstractmethod
+    def redact(self, frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+        """The frame as it may be stored; see decoder.redact.redact."""
+
+    def carries_credentials(self, frame: Frame) -> bool:
+        """Whether messages of this kind may carry credentials. Logins and administrators send them, now and then."""
+        del frame
+        return False
+
+    # reading
+
+    def compiled(self) -> Any:
+        """What reading goes by, made once: the codec hands it to each process and back to :meth:`decode`. Picklable."""
+        return None
+
+    @abstractmethod
+    def decode(
+        self,
+        compiled: Any,
+        frame: bytes,
+        context: Context,
+        trace: Callable[..., None] | None = None,
+        *,
+        strict: bool = False,
+    ) -> Message:
+        """Decode one frame; see Codec.decode, which keeps from its callers what this raises."""
+
+    def decode_many(
+        self, frames: Sequence[bytes], is_response: Bools, keys: Ints, versions: Ints, flags: Ints
+    ) -> ManyRead | None:
+        """Decode many frames in one go. None: one by one is the only way.
+
+        Args:
+            frames: their bytes.
+            is_response, flags: of each.
+            keys, versions: api key and version of each one's request; NONE if not known.
+        """
+        del frames, is_response, keys, versions, flags
+        return None
+
+    def size_when_read(self, frame: bytes) -> int:
+        """Bytes of a frame when it is read: of a compressed one those inside, as far as it tells."""
+        return len(frame)
+
+    def records(self, compiled: Any, frame: bytes, context: Context, *, payload: bool = False) -> FrameRecords | None:
+        """The records of one frame; see Codec.records. None: there are none in this protocol."""
+        del compiled, frame, context, payload
+        return None
+
+    def response_errors(self, body: str) -> Errors:
+        """Code and name of each error that the JSON of a response names, distinct and ascending."""
+        del body
+        return []
+
+    # words for people
+
+    def may_be(self, data: bytes) -> bool:
+        """Whether pasted bytes can only be a message of this protocol, which may be cut off."""
+        del data
+        return False
+
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+        """The first message of pasted bytes.
+
+        Args:
+            data: the bytes.
+            context: what the person said of it.
+            codec: to try what it may be.
+            is_told: whether the person named the direction.
+
+        Raises:
+            CannotTell: more must be known; the text says what.
+        """
+        del codec, is_told
+        return Pasted(data, context)
+
+    def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
+        """What each byte of one frame is; see decoder.explain.explain. By default the message, and where it ends."""
+        from decoder.explain import Explanation, error_line  # noqa: PLC0415 - people ask, streams do not
+
+        message = codec.decode(frame, protocol=self.name, **context._asdict())
+        return Explanation(message, tuple(error_line(frame, message)), len(frame))
+
+    def advise(self, explanation: Explanation, pasted: Pasted, codec: Codec) -> Iterator[str]:
+        """What a person can do about a message that does not decode, in sentences."""
+        del explanation, pasted, codec
+        return iter(())
+
+    def kind_of(self, message: Message) -> str:
+        """What to call a message that has no ``api_name``."""
+        del message
+        return "message"

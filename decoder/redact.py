@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from decoder.field_hash import FieldHash
-from decoder.kafka.redaction.frames import redact_frame
-from decoder.kafka.redaction.secrets import secret_apis
 from decoder.model import Frame
-from decoder.mongodb.redaction.frames import redact_frame as redact_mongodb_frame
-
-_REDACTORS: dict[str, Callable[[Frame, FieldHash | None], Frame]] = {
-    "kafka": redact_frame,
-    "mongodb": redact_mongodb_frame,
-}
+from decoder.protocols import protocol_of
 
 
 def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
@@ -27,16 +18,14 @@ def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
         field_hash: what the policy ``hash`` hashes with.
 
     Raises:
-        ValueError: a protocol without redaction rules, or a policy ``hash`` without a key: nothing may be stored.
+        ValueError: an unknown protocol, or a policy ``hash`` without a key: nothing may be stored.
     """
-    redactor = _REDACTORS.get(frame.protocol)
-    if redactor is None:
-        raise ValueError(f"no redaction rules for protocol {frame.protocol!r}")
+    protocol = protocol_of(frame.protocol)
     if frame.payload_policy == "hash" and field_hash is None:
         raise ValueError("the payload policy 'hash' needs a key")
-    return redactor(frame, field_hash)
+    return protocol.redact(frame, field_hash)
 
 
 def carries_credentials(frame: Frame) -> bool:
-    """Whether messages of this kind may carry credentials. Logins and administrators send them, now and then."""
-    return frame.protocol == "kafka" and frame.api_key in secret_apis()
+    """See decoder.protocol.WireProtocol.carries_credentials."""
+    return protocol_of(frame.protocol).carries_credentials(frame)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from decoder.columns import Bools, Bytes, Ints, Texts, joined
+from decoder.columns import Bools, Bytes, Ints, Texts, joined, json_text
 from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.codec.messages import BATCHES_AT
 from decoder.kafka.codec.program import compile_programs
@@ -20,9 +20,8 @@ from decoder.kafka.kernel.message import CLIENT, ELEMENT, PARTITION, STACK, TOPI
 from decoder.kafka.schema.table import request_header_version, response_header_version
 from decoder.kernel.text import end_to_end
 from decoder.model import Direction, Message
+from decoder.protocol import Column, ManyRead
 
-NONE = -1
-"""Instead of an api key or version: those of a response whose request was not seen."""
 _ROLES = {
     "name": TOPIC,
     "topic": TOPIC,
@@ -63,7 +62,7 @@ def read_batch(
     Args:
         frames: bytes without Kafka's length prefix.
         is_response, flags: of each frame, as for Codec.decode.
-        api_keys, api_versions: of the request, NONE if it was not seen.
+        api_keys, api_versions: of the request, decoder.protocol.NONE if it was not seen.
     """
     count, read = len(frames), joined(frames)
     total = int(read.offsets[-1])
@@ -91,6 +90,24 @@ def read_batch(
     return ReadBatch(outcomes, keys, versions, *texts)
 
 
+def read_many(frames: Sequence[bytes], is_response: Bools, api_keys: Ints, api_versions: Ints, flags: Ints) -> ManyRead:
+    """See decoder.protocol.WireProtocol.decode_many."""
+    read = read_batch(frames, is_response, api_keys, api_versions, flags)
+    is_read = read.outcomes != kernel.GIVEN_BACK
+    columns = {
+        "api_name": Column(np.where(is_read, read.api_keys, 0), is_read, _api_names()),
+        "client_id": Column(read.client_id, read.outcomes == kernel.DECODED),
+        "header": Column(read.header, is_read),
+        "body": Column(read.body, is_read),
+        "record_batches": Column(read.batches, np.diff(read.batches.offsets) > 0),
+    }
+    embedded = dict(embedded_in(read, is_response, flags))
+    if embedded:
+        texts = [json_text(embedded[number]) if number in embedded else None for number in range(len(frames))]
+        columns["embedded"] = Column(texts, is_read)
+    return ManyRead(is_read, columns)
+
+
 def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Number and ``Message.embedded`` of each frame that the kernel read and that carries messages inside.
 
@@ -106,6 +123,13 @@ def embedded_in(batch: ReadBatch, is_response: Bools, flags: Ints) -> Iterator[t
         found = embedded_messages(compile_programs(), message, direction, int(flags[number]))
         if found:
             yield number, found
+
+
+@lru_cache(maxsize=1)
+def _api_names() -> list[str | None]:
+    """Name of each api key, by its number."""
+    names = compile_programs().api_names
+    return [names.get(key) for key in range(max(names) + 1)]
 
 
 @lru_cache(maxsize=1)

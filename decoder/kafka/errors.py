@@ -1,6 +1,8 @@
-"""How are Kafka's error codes named (org.apache.kafka.common.protocol.Errors)?"""
+"""Which errors does a response name? And how are their codes named (org.apache.kafka.common.protocol.Errors)?"""
 
 from __future__ import annotations
+
+import re
 
 from decoder.kafka.apis import KafkaError
 
@@ -8,7 +10,20 @@ NO_ERROR = int(KafkaError.NONE)
 
 ERROR_NAMES: dict[int, str] = {error.value: error.name for error in KafkaError}
 
+_CODE = re.compile(r'"(?:errorCode|\w*ErrorCode)":(-?[1-9]\d*)', re.ASCII)
+"""In compact JSON a quote inside a string is escaped, so that this matches keys only."""
+
 
 def error_name(code: int) -> str:
     """The name of an error code; a code newer than this table keeps its number, as ``UNKNOWN(code)``."""
     return ERROR_NAMES.get(code, f"UNKNOWN({code})")
+
+
+def response_errors(body: str) -> list[tuple[int, str]]:
+    """Code and name of each error in the JSON of a response, distinct and ascending.
+
+    The non-zero values of all fields named ``errorCode`` or ``…ErrorCode``.
+    """
+    if 'rrorCode":' not in body:
+        return []
+    return [(code, error_name(code)) for code in sorted({int(code) for code in _CODE.findall(body)})]

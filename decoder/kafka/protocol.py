@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from decoder import limits
 from decoder.codec import Codec
+from decoder.columns import Bools, Ints
 from decoder.kafka.apis import ApiKey
+from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
+from decoder.kafka.codec.frame_records import FrameRecords, read_frame_records
+from decoder.kafka.codec.messages import decode_frame
+from decoder.kafka.codec.program import Programs, compile_programs
 from decoder.kafka.codec.quick_look import may_be
 from decoder.kafka.codec.reading import ENOUGH_BYTES, Reading, read_request
+from decoder.kafka.errors import response_errors
+from decoder.kafka.redaction.frames import redact_frame
+from decoder.kafka.redaction.secrets import secret_apis
 from decoder.kafka.stream.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
 from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.kafka.stream.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.stream.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
-from decoder.model import Direction
-from decoder.protocol import Framer, FramerState, Pairer
+from decoder.model import Direction, Frame, Message
+from decoder.protocol import (
+    Context,
+    Errors,
+    Framer,
+    FramerState,
+    ManyRead,
+    Pairer,
+    Pasted,
+    WireProtocol,
+)
 from decoder.resync import Found, Glance, behind_short_segments, lined_up
+
+if TYPE_CHECKING:
+    from decoder.explain import Explanation
+    from decoder.field_hash import FieldHash
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""
@@ -59,7 +82,7 @@ _READABLE = re.compile(rb"[ -~]{3,}")  # a byte or two are soon printable
 _NOT_READABLE = re.compile(rb"[^ -~]")
 
 
-class KafkaProtocol:
+class KafkaProtocol(WireProtocol):
     """See decoder.protocol.WireProtocol.
 
     Other protocols with a 4-byte length (ZooKeeper's), and Kafka's own responses, with small numbers and zeros behind
@@ -67,10 +90,15 @@ class KafkaProtocol:
     """
 
     name = "kafka"
+    title = "Kafka"
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
-        self._reads = _trial_decoder(codec)
+    @cached_property
+    def _codec(self) -> Codec:
+        return Codec()
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return _trial_decoder(self._codec)
 
     def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
@@ -99,6 +127,78 @@ class KafkaProtocol:
     def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
         return KafkaFramer(direction, pairer if isinstance(pairer, KafkaPairer) else None, state)
+
+    def redact(self, frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+        """See decoder.protocol.WireProtocol.redact."""
+        return redact_frame(frame, field_hash)
+
+    def carries_credentials(self, frame: Frame) -> bool:
+        """See decoder.protocol.WireProtocol.carries_credentials."""
+        return frame.api_key in secret_apis()
+
+    def compiled(self) -> Programs:
+        """The schema as programs."""
+        return compile_programs()
+
+    def decode(
+        self,
+        compiled: Programs,
+        frame: bytes,
+        context: Context,
+        trace: Callable[..., None] | None = None,
+        *,
+        strict: bool = False,
+    ) -> Message:
+        """See decoder.protocol.WireProtocol.decode."""
+        direction, api_key, api_version, flags = context
+        message = decode_frame(compiled, frame, direction, api_key, api_version, flags, trace, strict=strict)
+        if message.api_key not in EMBEDDING_APIS:
+            return message
+        return replace(message, embedded=embedded_messages(compiled, message, direction, flags))
+
+    def decode_many(
+        self, frames: Sequence[bytes], is_response: Bools, keys: Ints, versions: Ints, flags: Ints
+    ) -> ManyRead | None:
+        """See decoder.protocol.WireProtocol.decode_many."""
+        from decoder.kafka import batch  # noqa: PLC0415 - loading the kernel takes seconds
+
+        return batch.read_many(frames, is_response, keys, versions, flags)
+
+    def records(
+        self, compiled: Programs, frame: bytes, context: Context, *, payload: bool = False
+    ) -> FrameRecords | None:
+        """See decoder.protocol.WireProtocol.records."""
+        return read_frame_records(compiled, frame, *context, payload=payload)
+
+    def response_errors(self, body: str) -> Errors:
+        """See decoder.kafka.errors.response_errors."""
+        return response_errors(body)
+
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+        """See decoder.kafka.explain.paste.cut_kafka."""
+        from decoder.kafka.explain.paste import cut_kafka  # noqa: PLC0415 - people ask, streams do not
+
+        del is_told
+        return cut_kafka(data, context, codec)
+
+    def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
+        """See decoder.protocol.WireProtocol.explain."""
+        from decoder.kafka.explain.fields import explain_frame  # noqa: PLC0415 - as above
+
+        return explain_frame(frame, context, codec)
+
+    def advise(self, explanation: Explanation, pasted: Pasted, codec: Codec) -> Iterator[str]:
+        """See decoder.kafka.explain.advice.advise."""
+        from decoder.kafka.explain.advice import advise  # noqa: PLC0415 - as above
+
+        del codec
+        direction, api_key, api_version, _ = pasted.context
+        yield from advise(explanation, pasted.frame, direction, api_key, api_version, declared=pasted.declared)
+
+    def kind_of(self, message: Message) -> str:
+        """A Kafka message without a name is of an api that is not known."""
+        del message
+        return "unknown api"
 
     def _first_frame(self, data: bytes) -> tuple[Reading, RequestPeek] | None:
         """How the request reads, and its header, if the stream may begin with one."""

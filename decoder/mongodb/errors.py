@@ -1,6 +1,13 @@
-"""What do MongoDB's error codes mean? Their names, for replies that tell a number only (write errors, old servers)."""
+"""Which errors does a reply name? And what do MongoDB's codes mean, where a reply tells a number only?"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 
 CURSOR_NOT_FOUND_CODE = 43
 """What OP_REPLY says by a flag."""
@@ -59,3 +66,44 @@ ERROR_NAMES: dict[int, str] = {
 def error_name(code: int | None) -> str | None:
     """A code's name; None if it is not known."""
     return None if code is None else ERROR_NAMES.get(code)
+
+
+_LARGEST = 2**31 - 1
+
+
+def reply_errors(body: str) -> list[tuple[int, str]]:
+    """Code and name of each error in the JSON of a reply, distinct and ascending.
+
+    The codes of a failed command, of its write errors and of its write concern error.
+    """
+    may_fail = '"code":' in body or body.startswith('{"responseFlags":')
+    return sorted(set(_of_replies(orjson.loads(body)))) if may_fail else []
+
+
+def _of_replies(body: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    flags = body.get("responseFlags") or 0
+    if flags & CURSOR_NOT_FOUND:
+        yield CURSOR_NOT_FOUND_CODE, ERROR_NAMES[CURSOR_NOT_FOUND_CODE]
+    documents = body.get("documents") or []
+    replies = [section.get("document") for section in body.get("sections") or []]
+    if not flags & CURSOR_NOT_FOUND and len(documents) == 1:
+        replies.append({**documents[0], "ok": 0} if flags & QUERY_FAILURE else documents[0])
+    replies.append(body.get("commandReply"))
+    for reply in replies:
+        if isinstance(reply, dict):
+            yield from _of_reply(reply)
+
+
+def _of_reply(reply: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    found: list[Any] = []
+    if reply.get("ok") is not None and not reply["ok"]:
+        found.append(reply)
+    if reply.get("ok") is not None and isinstance(reply.get("writeErrors"), list):
+        found += reply["writeErrors"]
+    found.append(reply.get("writeConcernError"))
+    for error in found:
+        code = error.get("code") if isinstance(error, dict) else None
+        if isinstance(code, (int, float)) and abs(code) <= _LARGEST:
+            number = int(code)
+            name = error.get("codeName") or ERROR_NAMES.get(number) or f"UNKNOWN({number})"
+            yield number, str(name)

@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from decoder.codec import Codec
 from decoder.errors import DecodeError
+from decoder.explain import Explanation, Line, error_line, hex_text, short
 from decoder.mongodb.codec.compression import COMPRESSED_AT, NOOP
 from decoder.mongodb.codec.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
 from decoder.mongodb.codec.messages import Opened, open_message
 from decoder.mongodb.codec.wire import HEADER_BYTES, OPCODES, Place
+from decoder.protocol import Context
 
 _TYPES = {
     1: "double", 2: "string", 3: "document", 4: "array", 5: "binary", 6: "undefined", 7: "objectId", 8: "bool",
@@ -29,6 +32,28 @@ class Part(NamedTuple):
     name: str
     type: str
     text: str
+
+
+def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
+    """See decoder.explain.explain."""
+    direction, _, _, flags = context
+    message = codec.decode(frame, protocol="mongodb", direction=direction, flags=flags)
+    lines = [
+        Line(
+            part.start,
+            part.end,
+            part.depth,
+            part.name,
+            part.type,
+            short(part.text),
+            hex_text(frame, part.start, part.end),
+        )
+        for part in explain_message(frame, flags)
+    ]
+    lines += error_line(frame, message)
+    plain = uncompressed_message(frame, flags)
+    inside = explain_frame(plain, context, codec) if plain is not None else None
+    return Explanation(message, tuple(lines), len(frame), inside, frame)
 
 
 def uncompressed_message(data: bytes, flags: int = 0) -> bytes | None:

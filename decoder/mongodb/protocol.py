@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from decoder.model import Direction
+from decoder.columns import Bools, Ints
+from decoder.model import Direction, Frame, Message
+from decoder.mongodb.codec.compression import size_when_read
 from decoder.mongodb.codec.messages import command_document, decode_message, reads_well
 from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG, OP_REPLY, Header, read_header
+from decoder.mongodb.errors import reply_errors
+from decoder.mongodb.paste import cut_mongodb, is_mongodb
+from decoder.mongodb.redaction.frames import redact_frame
 from decoder.mongodb.stream.framing import MongoFramer
 from decoder.mongodb.stream.pairing import MongoPairer
 from decoder.mongodb.stream.peek import possible_header
 from decoder.mongodb.stream.resync import MongoSearch
-from decoder.protocol import Framer, FramerState, Pairer
+from decoder.protocol import (
+    Column,
+    Context,
+    Errors,
+    Framer,
+    FramerState,
+    ManyRead,
+    Pairer,
+    Pasted,
+    WireProtocol,
+)
 from decoder.resync import Glance, behind_short_segments, lined_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from decoder.codec import Codec
+    from decoder.explain import Explanation
+    from decoder.field_hash import FieldHash
 
 SURE = 1.0
 """The server's first message answers the client's first."""
@@ -34,10 +56,13 @@ ENOUGH_BYTES = 64
 """The beginning of a message that is so long says enough."""
 
 
-class MongoProtocol:
+class MongoProtocol(WireProtocol):
     """See decoder.protocol.WireProtocol."""
 
     name = "mongodb"
+    title = "MongoDB"
+    keeps_headers = True
+    has_api_latencies = False
 
     def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """See decoder.protocol.WireProtocol.recognise."""
@@ -63,6 +88,72 @@ class MongoProtocol:
     def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
         """See decoder.protocol.WireProtocol.framer."""
         return MongoFramer(direction, pairer if isinstance(pairer, MongoPairer) else None, state)
+
+    def redact(self, frame: Frame, field_hash: FieldHash | None = None) -> Frame:
+        """See decoder.protocol.WireProtocol.redact."""
+        return redact_frame(frame, field_hash)
+
+    def decode(
+        self,
+        compiled: None,
+        frame: bytes,
+        context: Context,
+        trace: Callable[..., None] | None = None,
+        *,
+        strict: bool = False,
+    ) -> Message:
+        """See decoder.protocol.WireProtocol.decode; there is no trace, and strict reading is the same."""
+        del compiled, trace, strict
+        return decode_message(frame, context.direction, context.flags)
+
+    def decode_many(
+        self, frames: Sequence[bytes], is_response: Bools, keys: Ints, versions: Ints, flags: Ints
+    ) -> ManyRead | None:
+        """See decoder.protocol.WireProtocol.decode_many."""
+        from decoder.mongodb import batch  # noqa: PLC0415 - loading the kernel takes seconds
+        from decoder.mongodb.kernel import messages as kernel  # noqa: PLC0415
+
+        del keys, versions
+        read = batch.read_batch(frames, is_response, flags)
+        is_read = read.outcomes != kernel.GIVEN_BACK
+        return ManyRead(
+            is_read,
+            {
+                "api_name": Column(read.api_name, read.outcomes & kernel.HAS_NAME != 0),
+                "client_id": Column(read.client_id, read.outcomes & kernel.HAS_CLIENT_ID != 0),
+                "header": Column(read.header, is_read),
+                "body": Column(read.body, is_read),
+            },
+        )
+
+    def size_when_read(self, frame: bytes) -> int:
+        """See decoder.protocol.WireProtocol.size_when_read."""
+        return size_when_read(frame)
+
+    def response_errors(self, body: str) -> Errors:
+        """See decoder.mongodb.errors.reply_errors."""
+        return reply_errors(body)
+
+    def may_be(self, data: bytes) -> bool:
+        """See decoder.mongodb.paste.is_mongodb."""
+        return is_mongodb(data)
+
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+        """See decoder.protocol.WireProtocol.paste."""
+        del codec
+        cut = cut_mongodb(data)
+        direction = context.direction if is_told else cut.direction
+        return Pasted(cut.frame, Context(direction), remarks=(cut.remark,) if cut.remark else ())
+
+    def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
+        """See decoder.protocol.WireProtocol.explain."""
+        from decoder.mongodb.explain import explain_frame  # noqa: PLC0415 - people ask, streams do not
+
+        return explain_frame(frame, context, codec)
+
+    def kind_of(self, message: Message) -> str:
+        """The opcode's name."""
+        return str(message.header.get("originalOpName") or message.header.get("opName") or self.title)
 
     def _answers(self, server: bytes, starts: Sequence[int]) -> float:
         """Confidence in responses none of whose requests was captured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from decoder.protocols import names_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.mongodb.commands import HAS_FAILED, NAMESPACE
 from pipeline.analysis.tables import ADDRESS, Tables
@@ -13,6 +14,7 @@ _MINUTE_US = 60_000_000
 _PLACED = f"""
     make_timestamp(epoch_us(ts) - epoch_us(ts) % {_MINUTE_US}) AS minute, make_timestamp(epoch_us(ts))::DATE AS date
 """
+_BY_API = names_of(lambda protocol: protocol.has_api_latencies)
 _LATENCIES = "coalesce(list(latency_us ORDER BY latency_us) FILTER (latency_us IS NOT NULL), []) AS latencies"
 _PERCENTILES = ", ".join(
     f"CASE WHEN len(latencies) > 0 THEN latencies[ceil(len(latencies) * {p} / 100)::INT] END AS p{p}_us"
@@ -27,7 +29,8 @@ def api_latency(exchanges: pa.Table) -> pa.Table:
         exchanges,
         f"""
         WITH placed AS (
-            SELECT * EXCLUDE (date), {_PLACED}, {ADDRESS["server"]} AS server FROM rows WHERE protocol = 'kafka'
+            SELECT * EXCLUDE (date), {_PLACED}, {ADDRESS["server"]} AS server
+            FROM rows WHERE list_contains({_BY_API}, protocol)
         ), counted AS (
             SELECT date, minute, server, api_key, api_name, api_version, client_id, count(*) AS exchanges,
                 count(*) FILTER (len(error_codes) > 0) AS errors,

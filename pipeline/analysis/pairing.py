@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import FrameFlags
+from decoder.protocols import names_of
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import span_us
@@ -52,6 +53,7 @@ _RESPONSE_STATUS = f"""CASE
     WHEN {_has("res", FrameFlags.FOLLOWING_RESPONSE)} THEN 'following_response'
     WHEN {_has("res", FrameFlags.ORPHAN_RESPONSE)} OR epoch_us(res.ts) < expired_after THEN 'orphan_response'
     ELSE 'pending' END"""
+_KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
     WITH halves AS (
         SELECT *, coalesce(exchange_id, connection_id || '/' || direction || '/' || seq) AS id FROM frames
@@ -97,8 +99,8 @@ _EXCHANGES = f"""
         req.body AS request_body, res.body AS response_body,
         req.embedded AS request_embedded, res.embedded AS response_embedded,
         req.flags AS request_flags, res.flags AS response_flags,
-        CASE WHEN req.protocol = 'mongodb' THEN req.header END AS request_header,
-        CASE WHEN res.protocol = 'mongodb' THEN res.header END AS response_header
+        CASE WHEN list_contains({_KEEP_HEADERS}, req.protocol) THEN req.header END AS request_header,
+        CASE WHEN list_contains({_KEEP_HEADERS}, res.protocol) THEN res.header END AS response_header
     FROM timed
 """
 

@@ -12,6 +12,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from decoder.protocols import protocols
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
@@ -32,7 +33,6 @@ from pipeline.terminal import Console
 capture_app = typer.Typer(no_args_is_help=True)
 
 _PORT = re.compile(r"(\d{1,5})(?:=(\w+))?")
-_PROTOCOLS = ("kafka", "mongodb")
 
 
 PayloadOption = Annotated[
@@ -258,7 +258,7 @@ def live(
 
 def _port(text: str) -> int:
     found = _PORT.fullmatch(text)
-    if found is None or not 0 < int(found[1]) < 65_536 or found[2] not in (None, *_PROTOCOLS):
+    if found is None or not 0 < int(found[1]) < 65_536 or found[2] not in (None, *protocols()):
         raise UserError(f"--port {text}: give a TCP port, alone or with its protocol, e.g. 9092=kafka or 27017=mongodb")
     return int(found[1])
 

@@ -8,7 +8,7 @@ import textwrap
 from rich.text import Text
 
 from decoder.explain import BATCH, MESSAGE, Explanation, Line
-from decoder.repair import path_text
+from decoder.kafka.explain.repair import path_text
 from pipeline.terminal import Console, printable
 
 _NO_TERMINAL = 140

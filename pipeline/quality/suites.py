@@ -18,6 +18,7 @@ from great_expectations import expectations as gxe
 
 from decoder.errors import ErrorCode
 from decoder.model import FrameFlags, PayloadPolicy, Status
+from decoder.protocols import protocols
 from pipeline.tables import TABLES, Table
 
 Severity = Literal["critical", "warning"]
@@ -177,7 +178,7 @@ class _Suite:
 def _frames(s: _Suite) -> Iterator[Check]:
     yield s.in_set("direction", _DIRECTIONS)
     yield s.in_set("decode_status", get_args(Status))
-    yield s.in_set("protocol", ("kafka", "mongodb"))
+    yield s.in_set("protocol", tuple(protocols()))
     yield s.in_set("payload_policy", get_args(PayloadPolicy))
     yield s.ordered("ts", "ts_end")
     yield s.at_least("seq", 0)

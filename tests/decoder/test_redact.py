@@ -8,7 +8,7 @@ from tests.decoder.kafka.landed import landed
 
 
 def test_a_frame_of_a_protocol_without_rules_must_not_be_stored():
-    with pytest.raises(ValueError, match="no redaction rules for protocol 'amqp'"):
+    with pytest.raises(ValueError, match="unknown protocol 'amqp'"):
         redact(landed(b"AMQP", protocol="amqp"))
 
 

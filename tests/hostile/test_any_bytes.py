@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.explain import explain
+from decoder.kafka.explain.prefix import split_length_prefix
 from decoder.kafka.records.batches import batch_spans, summarise
 from decoder.kafka.schema.table import api_versions
 from decoder.model import FrameFlags
-from decoder.prefix import split_length_prefix
 from decoder.redact import redact
 from tests.decoder.kafka.landed import landed
 from tests.hostile.invariants import CODEC, decode

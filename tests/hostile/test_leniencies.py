@@ -58,11 +58,11 @@ def test_or_by_the_next_request_where_no_answer_was_captured() -> None:
 @pytest.mark.parametrize("server", [b"", b"\0\0\0\x06\0\0\0\x01\0\0", b"HTTP/1.1 400 Bad Request\r\n\r\n", ANSWER[:-1]])
 def test_alone_it_is_no_evidence(server: bytes) -> None:
     """A header of ApiVersions v0 and anything behind it reads so: other bytes may, too."""
-    assert KafkaProtocol(CODEC).recognise(OLD_LIBRDKAFKA, server) < SURE_ENOUGH
+    assert KafkaProtocol().recognise(OLD_LIBRDKAFKA, server) < SURE_ENOUGH
 
 
 def test_it_is_a_doubt() -> None:
-    protocol = KafkaProtocol(CODEC)
+    protocol = KafkaProtocol()
     exact = request(1, client_id=b"rdkafka")
     assert protocol.recognise(OLD_LIBRDKAFKA, ANSWER) == BEGUN < protocol.recognise(exact, ANSWER)
 

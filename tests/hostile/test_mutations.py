@@ -6,8 +6,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from decoder.advice import advise
 from decoder.explain import explain
+from decoder.kafka.explain.advice import advise
 from decoder.paste import packet_headers, read_paste
 from decoder.redact import redact
 from tests.decoder.kafka.landed import landed
@@ -62,11 +62,11 @@ def test_there_is_advice_on_many_of_them():
         sort = (sample.direction, sample.api_key, sample.api_version)
         explanation = explain(data, *sort, codec=CODEC)
         if explanation.message.status not in ("partial", "malformed"):
-            assert explanation.message.error_code is not None or advise(explanation, data, *sort, codec=CODEC) == []
+            assert explanation.message.error_code is not None or advise(explanation, data, *sort) == []
             continue
         broken += 1
         if broken % 25 == 0:
-            repaired += any("to its last byte" in text for text in advise(explanation, data, *sort, codec=CODEC))
+            repaired += any("to its last byte" in text for text in advise(explanation, data, *sort))
     assert repaired > broken / 25 / 3
 
 

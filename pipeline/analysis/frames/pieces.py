@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.mongodb.codec.compression import size_when_read
+from decoder.protocol import WireProtocol
+from decoder.protocols import protocols
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
 from pipeline.arrow import arrow_type, byte_lengths, int_values
 
@@ -53,7 +54,10 @@ def _sizes(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Bytes of each frame, of compressed ones those inside."""
     frames = batch.column("frame")
     sizes = byte_lengths(frames)
-    is_mongodb = pc.equal(batch.column("protocol"), "mongodb")
-    places = int_values(pc.indices_nonzero(is_mongodb))
-    sizes[places] = [size_when_read(frame) for frame in frames.filter(is_mongodb).to_pylist()]
+    for name, protocol in protocols().items():
+        if type(protocol).size_when_read is WireProtocol.size_when_read:
+            continue  # nothing in it is compressed
+        is_its = pc.equal(batch.column("protocol"), name)
+        places = int_values(pc.indices_nonzero(is_its))
+        sizes[places] = [protocol.size_when_read(frame) for frame in frames.filter(is_its).to_pylist()]
     return sizes

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-import orjson
-
 from decoder import Codec, limits
-from decoder.codec import CODEC_VERSION, PROTOCOLS
+from decoder.codec import CODEC_VERSION
+from decoder.columns import json_text
 from decoder.errors import ErrorCode
 from decoder.model import Direction, Message, Status
+from decoder.protocols import protocols
 from decoder.work import most_text
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
@@ -68,7 +67,7 @@ def decode_row(
         )
         return _columns(message, most_text(len(frame)))
     except Exception as error:  # a fault of ours, or a protocol newer than this codec: one row says so
-        return rejected_row(error) if protocol in PROTOCOLS else _unknown_protocol()
+        return rejected_row(error) if protocol in protocols() else _unknown_protocol()
 
 
 def rejected_row(error: Exception) -> dict[str, object]:
@@ -107,11 +106,3 @@ def _columns(message: Message, most_bytes: int) -> dict[str, object]:
 
 def _is_longer(text: str, most_bytes: int) -> bool:
     return 4 * len(text) > most_bytes and len(text.encode()) > most_bytes
-
-
-def json_text(value: object) -> str:
-    """Compact JSON, as the columns hold it."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # integers beyond 64 bits or keys that are no strings: rare enough for the slow way
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=True)

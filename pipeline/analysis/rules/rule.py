@@ -11,8 +11,9 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from itertools import chain
 
+from decoder.protocols import protocols
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.settings import FindingSettings
 
@@ -25,7 +26,7 @@ class Rule:
 
     Attributes:
         name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
-        protocol: of what it speaks.
+        protocol: of what it speaks: as in ``silver.exchanges``, or ``capture`` for the capture itself.
         severities: those that its findings may have, the most severe first.
         meaning: what is wrong then, in a line.
         thresholds: the settings (pipeline.settings.FindingSettings) that decide when it fires.
@@ -33,7 +34,7 @@ class Rule:
     """
 
     name: str
-    protocol: Literal["kafka", "mongodb", "capture"]
+    protocol: str
     severities: tuple[str, ...]
     meaning: str
     thresholds: tuple[str, ...] = ()
@@ -67,9 +68,10 @@ def families() -> tuple[Family, ...]:
 
     What two of them find of one subject is told by the first: it has looked more closely.
     """
-    package = importlib.import_module("pipeline.analysis.rules")
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+    for place in ("pipeline.analysis.rules", *chain.from_iterable(one.rules for one in protocols().values())):
+        package = importlib.import_module(place)
+        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{place}."):
+            importlib.import_module(module.name)
     in_order = sorted(_REGISTERED.items(), key=lambda item: (-item[0].count("."), item[0]))
     return tuple(family for _, family in in_order)
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from decoder.field_hash import FieldHash
 from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
+from decoder.protocols import protocols
 from decoder.redact import carries_credentials, redact
 from decoder.work import METER
 from pipeline.capture.network.link import FIN, RST, SYN, Dissector, Segment
@@ -17,7 +18,6 @@ from pipeline.capture.packets.packet import Aside, Packet
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.sessions.held import HeldRequests
-from pipeline.capture.sessions.protocols import protocols
 from pipeline.capture.sessions.session import REFUSED, Session
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import (
@@ -73,6 +73,7 @@ class Agent:
         self._decryption = decryption
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
+        self._protocols = tuple(protocols().values())
         self._field_hash = field_hash
         self._idle_us = idle_us
         self._dissector = Dissector()
@@ -282,7 +283,7 @@ class Agent:
             connection = Connection.from_state(opened.tcp, self.stats.notices, self._clock)
             self._tracker.add(connection)
             if opened.session is not None:
-                session = Session(connection, protocols(), self._agent_id, self._policy)
+                session = Session(connection, self._protocols, self._agent_id, self._policy)
                 session.resume(opened.session)
                 self._sessions[connection] = session
 
@@ -329,7 +330,7 @@ class Agent:
         """Take what happened; ``is_read``: whether what it may say is worth a look."""
         session = self._sessions.get(event.connection)
         if session is None or event.kind is Kind.DECRYPTED:
-            session = Session(event.connection, protocols(), self._agent_id, self._policy)
+            session = Session(event.connection, self._protocols, self._agent_id, self._policy)
             self._sessions[event.connection] = session
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):

@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 
 SEVERITIES = ("critical", "warning", "info")
@@ -14,7 +15,7 @@ MOST = 300
 
 _HELD = """
 WHERE first_ts <= $end AND (coalesce(state, 'open') = 'open' OR last_ts >= $start)
-  AND ($protocol IS NULL OR starts_with(rule, 'mongo_') = ($protocol = 'mongodb') OR rule = 'capture_loss')
+  AND ($protocol IS NULL OR list_contains($rules, rule))
 """
 
 _COUNTS = f"""
@@ -38,7 +39,7 @@ def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[s
     Raises:
         NotThereYetError: there is no table of findings.
     """
-    return ask_rows(connection, _FINDINGS, scope, most=MOST)
+    return ask_rows(connection, _FINDINGS, scope, most=MOST, rules=_rules(scope))
 
 
 def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str, Any] | None:
@@ -50,6 +51,11 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`findings` are open, by severity (all three are there), and how many are over (``closed``)."""
     told = dict.fromkeys((*SEVERITIES, "closed"), 0)
-    for row in ask_rows(connection, _COUNTS, scope):
+    for row in ask_rows(connection, _COUNTS, scope, rules=_rules(scope)):
         told[row["severity"] if row["state"] == "open" else "closed"] += row["n"]
     return told
+
+
+def _rules(scope: Scope) -> list[str]:
+    """The rules about what is looked at; those about the capture itself always."""
+    return [rule.name for rule in all_rules() if scope.has(rule.protocol) or rule.protocol == "capture"]

@@ -12,6 +12,7 @@ from typing import Any, cast
 import duckdb
 import streamlit as st
 
+from decoder.protocols import protocols
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web.words import clock, plain
@@ -25,7 +26,7 @@ FRESH_SECONDS = 60
 
 RANGES = ("last day", "last hour", "last 15 minutes", "last 7 days", "all", "from … to")
 REFRESHES = {"off": 0, "every 10 s": 10, "every 30 s": 30, "every minute": 60, "every 5 minutes": 300}
-PROTOCOLS = {"Kafka": "kafka", "MongoDB": "mongodb"}
+PROTOCOLS = {protocol.title: name for name, protocol in protocols().items()}
 _SPANS = {
     "last hour": timedelta(hours=1),
     "last 15 minutes": timedelta(minutes=15),

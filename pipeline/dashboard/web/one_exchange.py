@@ -11,7 +11,7 @@ import streamlit as st
 
 from decoder import Codec
 from decoder.explain import explain
-from decoder.mongodb.explain import uncompressed_message
+from decoder.protocols import protocol_of
 from pipeline.commands.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
 from pipeline.dashboard.web.words import clock, code, duration, size
@@ -106,10 +106,8 @@ def _explain(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) ->
 
 def is_long(frame: dict[str, Any]) -> bool:
     """Whether a frame, or what stands compressed in it, has more bytes than a page can explain."""
-    if len(frame["frame"]) > _MOST_FRAME:
-        return True
-    inside = uncompressed_message(frame["frame"], frame["flags"]) if frame["protocol"] == "mongodb" else None
-    return inside is not None and len(inside) > _MOST_FRAME
+    size_when_read = protocol_of(frame["protocol"]).size_when_read(frame["frame"])
+    return max(len(frame["frame"]), size_when_read) > _MOST_FRAME
 
 
 def explained(frame: dict[str, Any]) -> str:

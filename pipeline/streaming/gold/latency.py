@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from decoder.protocols import names_of
 from pipeline.streaming.silver.offset_events import address
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.seen_once import read_once
@@ -40,7 +41,7 @@ def refresh_minutes(
 
 def latency_rows(exchanges: DataFrame) -> DataFrame:
     """Rows of ``gold.api_latency`` from whole minutes of ``silver.exchanges``."""
-    placed = exchanges.where("protocol = 'kafka'").select(
+    placed = exchanges.where(F.col("protocol").isin(names_of(lambda protocol: protocol.has_api_latencies))).select(
         "*", F.date_trunc("minute", "ts").alias("minute"), address("server_ip", "server_port").alias("server")
     )
     counted = placed.groupBy(*_BY).agg(

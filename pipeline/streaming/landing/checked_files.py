@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from decoder.protocols import protocols
 from pipeline.streaming.landing.manifests import Kind, Manifest, agent_of, manifest_place, parsed
 from pipeline.streaming.landing.zone_files import MOST_BYTES, MOST_MANIFEST_BYTES, arrow_reads, contents, sizes_of
 from pipeline.streaming.storage.new_files import NewFile, read_files
@@ -22,7 +23,10 @@ from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 COLUMNS: dict[Kind, Sequence[Column]] = {"frames": LANDING_COLUMNS, "gaps": GAP_LANDING_COLUMNS}
 
 _HOLDS: dict[Kind, dict[str, str]] = {
-    "frames": {"direction": "direction IN ('request', 'response')", "protocol": "protocol IN ('kafka', 'mongodb')"},
+    "frames": {
+        "direction": "direction IN ('request', 'response')",
+        "protocol": f"protocol IN ({', '.join(map(repr, protocols()))})",
+    },
     "gaps": {"direction": "direction IN ('request', 'response')"},
 }
 

@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.model import FrameFlags
+from decoder.protocols import names_of
 from pipeline.streaming.spark.error_codes import errors
 from pipeline.tables import EXCHANGES, OPEN_EXCHANGES
 
@@ -161,6 +162,7 @@ def _id() -> Column:
 def _exchange_rows(found: DataFrame) -> DataFrame:
     gap = F.unix_micros("res.ts") - F.unix_micros("req.ts_end")
     ts = F.coalesce("req.ts", "res.ts")
+    keep_headers = names_of(lambda protocol: protocol.keeps_headers)
     rows = found.select(
         _id().alias("exchange_id"),
         *(F.coalesce(f"req.{c}", f"res.{c}").alias(c) for c in _CONTEXT),
@@ -183,8 +185,8 @@ def _exchange_rows(found: DataFrame) -> DataFrame:
         F.col("res.embedded").alias("response_embedded"),
         F.col("req.flags").alias("request_flags"),
         F.col("res.flags").alias("response_flags"),
-        F.when(F.col("req.protocol") == "mongodb", F.col("req.header")).alias("request_header"),
-        F.when(F.col("res.protocol") == "mongodb", F.col("res.header")).alias("response_header"),
+        F.when(F.col("req.protocol").isin(keep_headers), F.col("req.header")).alias("request_header"),
+        F.when(F.col("res.protocol").isin(keep_headers), F.col("res.header")).alias("response_header"),
         F.when(F.col("status") == "pending", F.coalesce("req", "res")).alias("waiting"),
     )
     paired = F.col("request_ts").isNotNull() & F.col("response_ts").isNotNull()

@@ -6,11 +6,11 @@ import struct
 import pytest
 
 from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
-from pipeline.capture.sessions.protocols import protocols
+from decoder.protocols import protocols
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import prefixed, produce, request, response
 
-KAFKA = protocols()[0]
+KAFKA = protocols()["kafka"]
 
 CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(194))
 SERVER_HELLO = bytes.fromhex("160303007a020000760303") + bytes(range(116))

@@ -115,7 +115,7 @@ class TestNull:
         definition = next(m.definition for m in messages() if m.name == name)
         raw = encode(layout(definition, 0), {"classicMemberMetadata": classic})
         body: dict = {}
-        BodyReader(CODEC.programs, Cursor(raw)).read(CODEC.programs.data[name, 0].start, body)
+        BodyReader(compile_programs(), Cursor(raw)).read(compile_programs().data[name, 0].start, body)
         assert body["classicMemberMetadata"] == classic
 
     def test_null_where_it_is_not_allowed(self):

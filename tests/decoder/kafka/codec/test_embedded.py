@@ -13,6 +13,7 @@ import pytest
 from decoder import Codec, FrameFlags, Message
 from decoder.errors import ErrorCode
 from decoder.kafka.codec.embedded import ASSIGNMENT, EMBEDDING_APIS, SUBSCRIPTION
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.schema import table
 from pipeline.commands.messages import decoded_messages
 from tests.decoder.kafka.encode import consumer_protocol, request, response
@@ -84,7 +85,7 @@ class TestWhere:
         assert joining(b"").embedded == []
         assert answer(SYNC_GROUP, 5, {"errorCode": 27, "assignment": b""}).embedded == []
 
-    @pytest.mark.parametrize("key", sorted(set(CODEC.programs.api_names) - EMBEDDING_APIS))
+    @pytest.mark.parametrize("key", sorted(set(compile_programs().api_names) - EMBEDDING_APIS))
     def test_only_the_apis_named_carry_messages(self, key):
         version = table.api_versions()[key][1]
         assert CODEC.decode(request(key, version, {})).embedded == []
@@ -215,7 +216,7 @@ class TestHostile:
         assert (found["status"], found["error_code"], found["error_offset"]) == ("malformed", "length_overrun", 2)
 
     def test_a_fault_of_ours_costs_only_the_inner_message(self, monkeypatch):
-        monkeypatch.delitem(CODEC.programs.data, (SUBSCRIPTION, 3))
+        monkeypatch.delitem(compile_programs().data, (SUBSCRIPTION, 3))
         monkeypatch.setattr("decoder.kafka.codec.embedded.BodyReader", None)
         message = joining(SUBSCRIBED)
         assert (message.status, message.embedded[0]["error_code"]) == ("ok", "internal")

@@ -10,8 +10,10 @@ import numpy as np
 import orjson
 
 from decoder import Codec, Message
-from decoder.kafka.batch import NONE, ReadBatch, embedded_in, read_batch
+from decoder.kafka.batch import ReadBatch, embedded_in, read_batch
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.kernel import bodies as kernel
+from decoder.protocol import NONE
 
 CODEC = Codec()
 
@@ -84,7 +86,7 @@ def _message(batch: ReadBatch, index: int) -> Message:
         status="ok",
         api_key=key,
         api_version=int(batch.api_versions[index]),
-        api_name=CODEC.programs.api_names[key],
+        api_name=compile_programs().api_names[key],
         client_id=header.get("clientId"),
         record_batches=orjson.loads(batches) if batches else [],
     )

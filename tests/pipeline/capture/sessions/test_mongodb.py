@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decoder.model import Frame, FrameFlags, Gap
+from decoder.protocols import protocols
 from pipeline.capture.runs.one_capture import frames_of
-from pipeline.capture.sessions.protocols import protocols
 from pipeline.cli import app
 from tests.canaries import seen_in, seen_in_files
 from tests.captures.mongodb.record import HERE, OLD, RECORDINGS
@@ -150,7 +150,7 @@ def test_joined_in_the_middle_of_a_message_of_any_size(size, tmp_path):
 def test_large_messages_that_something_else_carries_are_not_taken_for_a_stream(size):
     """They fill segments from any byte on, and now and then one begins with a segment."""
     carried = b"".join(b"a line of a log\n" + asked for asked, _ in inserts(size, 200_000 // size))
-    mongodb = protocols()[1]
+    mongodb = protocols()["mongodb"]
     for at in (16, *range(0, 1460, 97)):
         window = carried[at : at + 65_000]
         assert mongodb.recognise(b"a log\n" + window, b"", range(0, len(window), 1460)) == 0

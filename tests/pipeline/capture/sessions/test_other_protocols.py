@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from pipeline.capture.sessions.protocols import protocols
+from decoder.protocols import protocols
 from tests.pipeline.capture.other_protocols import (
     PROGRAMS,
     SPECIFIED,
@@ -79,7 +79,7 @@ def test_no_seed_is_lucky(speaker):
         client, server = (b"".join(data for side, data in said if side == wanted) for wanted in (0, 1))
         cut = source.randrange(len(client))
         for first in (client, client[cut:]):
-            for protocol in protocols():
+            for protocol in protocols().values():
                 assert max(protocol.recognise(first, server), protocol.recognise(first, b"")) == 0
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from decoder.codec import Codec
 from decoder.kafka.codec.bodies import UNKNOWN_TAG, FieldSpan
 from decoder.kafka.codec.messages import decode_frame
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.errors import ERROR_NAMES
 from decoder.kafka.records.batches import summarise
 
@@ -35,12 +35,12 @@ class Candidate:
     doubts: int
 
 
-def guess_response(frame: bytes, codec: Codec | None = None) -> list[Candidate]:
+def guess_response(frame: bytes) -> list[Candidate]:
     """Apis that a response (no length prefix) may be of, likeliest first.
 
     Likelier are those with fewer doubtful values, with fewer bytes that nothing is known of, and with more text.
     """
-    programs = (codec or Codec()).programs
+    programs = compile_programs()
     best: dict[int, tuple[tuple[int, int, int], list[int]]] = {}
     for key, version in programs.responses:
         spans: list[FieldSpan] = []

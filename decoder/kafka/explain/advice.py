@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decoder.codec import Codec
 from decoder.errors import ErrorCode
 from decoder.explain import Explanation
-from decoder.guess import guess_response
 from decoder.kafka.codec.bodies import LENGTH
+from decoder.kafka.explain.guess import guess_response
+from decoder.kafka.explain.repair import Repair, find_repair, path_text
 from decoder.kafka.schema.table import api_versions
 from decoder.model import Direction
-from decoder.repair import Repair, find_repair, path_text
 
 _PREVIEW = 40
 _GUESSES = 3
@@ -25,7 +24,6 @@ def advise(
     api_version: int | None,
     *,
     declared: int | None = None,
-    codec: Codec | None = None,
 ) -> list[str]:
     """Sentences about the error of an explained message; none if it decodes. Arguments as for Codec.decode.
 
@@ -35,20 +33,19 @@ def advise(
     message = explanation.message
     if message.error_code is None or message.status in ("redacted", "truncated"):
         return []
-    codec = codec or Codec()
     if message.status == "unknown_version" and message.api_key is not None:
         low, high = api_versions()[message.api_key]
-        return [f"{message.api_name} has versions {low} to {high}.", *_as_response(frame, direction, codec)]
+        return [f"{message.api_name} has versions {low} to {high}.", *_as_response(frame, direction)]
     if message.status == "unknown_api":
         return [
             f"Api keys go from {min(api_versions())} to {max(api_versions())}.",
-            *_as_response(frame, direction, codec),
+            *_as_response(frame, direction),
         ]
     if message.status == "orphan_response":
-        fits = [f"{one.api_name} v{one.versions[-1]}" for one in guess_response(frame, codec)[:_GUESSES]]
+        fits = [f"{one.api_name} v{one.versions[-1]}" for one in guess_response(frame)[:_GUESSES]]
         return [f"By its bytes it may be of {', '.join(fits)}, the likeliest first."] if fits else []
     advice = list(_length_facts(explanation))
-    repair = find_repair(frame, direction, api_key, api_version, codec)
+    repair = find_repair(frame, direction, api_key, api_version)
     if repair is not None:
         advice.append(_repair_text(repair, frame, f"{message.api_name} v{message.api_version}"))
         size = len(frame) - (repair.end - repair.start) + len(repair.written)
@@ -57,7 +54,7 @@ def advise(
             advice.append(f"The message is then {size} bytes long: its length prefix must be {prefix}, not {declared}.")
     elif message.error_code in (ErrorCode.BUFFER_UNDERFLOW, ErrorCode.LENGTH_OVERRUN):
         advice.append("No other value of one length makes the message whole: it may be cut off, or of another version.")
-    return advice + ([] if repair else _as_response(frame, direction, codec))
+    return advice + ([] if repair else _as_response(frame, direction))
 
 
 def _length_facts(explanation: Explanation) -> Iterator[str]:
@@ -105,11 +102,11 @@ def _value(repair: Repair) -> str:
     return f", and {path_text(repair.path)} is {value!r}"
 
 
-def _as_response(frame: bytes, direction: Direction, codec: Codec) -> list[str]:
+def _as_response(frame: bytes, direction: Direction) -> list[str]:
     """Whether what was taken for a request reads well as a response."""
     if direction == "response":
         return []
-    found = [one for one in guess_response(frame, codec) if not one.doubts]
+    found = [one for one in guess_response(frame) if not one.doubts]
     if not found:
         return []
     best = found[0]

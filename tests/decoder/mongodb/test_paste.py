@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from benchmarks.corpus import samples as kafka_samples
-from decoder.detect import cut_mongodb, is_mongodb
+from decoder.mongodb.paste import cut_mongodb, is_mongodb
 from tests.captures.mongodb.exchanges import frames
 from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import command, legacy, reply

@@ -7,11 +7,11 @@ import struct
 import pytest
 
 from decoder import Codec
-from decoder.advice import advise
 from decoder.explain import explain
-from decoder.guess import guess_response
-from decoder.prefix import split_length_prefix
-from decoder.repair import find_repair, path_text
+from decoder.kafka.explain.advice import advise
+from decoder.kafka.explain.guess import guess_response
+from decoder.kafka.explain.prefix import split_length_prefix
+from decoder.kafka.explain.repair import find_repair, path_text
 from tests.decoder.kafka.encode import request, response
 
 CODEC = Codec()
@@ -36,8 +36,8 @@ def metadata(name_length: bytes, *, name: bytes = b"orders", client: bytes = b"a
 
 
 def advice(frame: bytes, declared: int | None = None) -> list[str]:
-    explanation = explain(frame, codec=CODEC)
-    return advise(explanation, frame, "request", None, None, declared=declared, codec=CODEC)
+    explanation = explain(frame)
+    return advise(explanation, frame, "request", None, None, declared=declared)
 
 
 class TestLengthPrefix:
@@ -146,7 +146,7 @@ class TestLengths:
     def test_a_large_frame_is_given_up_in_time(self):
         body = {"topics": [{"name": "t" * 200} for _ in range(2000)]}
         frame = request(METADATA, 12, body)
-        assert find_repair(frame[:-1000] + b"\xff" * 500, "request", None, None, CODEC) is None
+        assert find_repair(frame[:-1000] + b"\xff" * 500, "request", None, None) is None
 
 
 class TestOtherErrors:
@@ -171,8 +171,8 @@ class TestOtherErrors:
 
     def test_a_response_whose_request_is_unknown(self):
         frame = response(METADATA, 12, {"topics": [{"name": "orders"}]})
-        explanation = explain(frame, "response", codec=CODEC)
-        (said,) = advise(explanation, frame, "response", None, None, codec=CODEC)
+        explanation = explain(frame, "response")
+        (said,) = advise(explanation, frame, "response", None, None)
         assert said.startswith("By its bytes it may be of Metadata v12")
 
     def test_the_field_is_named(self):
@@ -193,9 +193,9 @@ class TestGuesses:
             10: (4, {"coordinators": [{"key": "group", "nodeId": 1, "host": "b1", "port": 9092}]}),
         }
         for key, (version, content) in samples.items():
-            best = guess_response(response(key, version, content), CODEC)[0]
+            best = guess_response(response(key, version, content))[0]
             assert (best.api_key, version in best.versions, best.doubts) == (key, True, 0)
 
     def test_nothing_fits_noise(self):
-        assert guess_response(b"\xff" * 40, CODEC) == []
-        assert guess_response(b"", CODEC) == []
+        assert guess_response(b"\xff" * 40) == []
+        assert guess_response(b"") == []

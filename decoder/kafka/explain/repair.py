@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from decoder.codec import Codec
 from decoder.kafka.codec.bodies import LENGTH, FieldSpan
 from decoder.kafka.codec.messages import decode_frame
+from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.records.text import REPLACEMENT
 from decoder.model import Direction, Message
 
@@ -59,12 +59,11 @@ def find_repair(
     direction: Direction,
     api_key: int | None,
     api_version: int | None,
-    codec: Codec | None = None,
 ) -> Repair | None:
     """The most likely repair of a frame that does not decode; None if no single length explains it."""
-    codec = codec or Codec()
+    programs = compile_programs()
     spans: list[FieldSpan] = []
-    decode_frame(codec.programs, frame, direction, api_key, api_version, trace=spans.append)
+    decode_frame(programs, frame, direction, api_key, api_version, trace=spans.append)
     budget = _BUDGET
     fallback = None
     for repair in _candidates(frame, spans):
@@ -73,9 +72,7 @@ def find_repair(
             break
         changed = frame[: repair.start] + repair.written + frame[repair.end :]
         found: list[FieldSpan] = []
-        message = decode_frame(
-            codec.programs, changed, direction, api_key, api_version, trace=found.append, strict=True
-        )
+        message = decode_frame(programs, changed, direction, api_key, api_version, trace=found.append, strict=True)
         if message.status != "ok" or REPLACEMENT in (message.client_id or ""):
             continue
         value = next((span.value for span in found if span.path == repair.path and span.start == repair.start), None)

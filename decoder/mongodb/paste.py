@@ -1,4 +1,4 @@
-"""Which protocol do pasted bytes speak? Kafka's, unless they can only be MongoDB's. And where does the message end?"""
+"""Are pasted bytes MongoDB's? And where does their first message end?"""
 
 from __future__ import annotations
 
