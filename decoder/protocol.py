@@ -268,7 +268,10 @@ class WireProtocol(ABC):
         *,
         strict: bool = False,
     ) -> Message:
-        """Decode one frame; see Codec.decode, which keeps from its callers what this raises."""
+        """Decode one frame; see Codec.decode, which keeps from its callers what this raises.
+
+        Whatever is not ``ok`` has an error code of decoder.errors.ErrorCode; what JSON cannot say is no value of it.
+        """
 
     def decode_many(
         self, frames: Sequence[bytes], is_response: Bools, keys: Ints, versions: Ints, flags: Ints

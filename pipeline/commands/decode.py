@@ -140,7 +140,8 @@ def _line(item: Decoded) -> Text:
     text.append(f"{iso_time(frame.ts)[11:-1]} ")
     text.append(f"{client} → {server} " if is_request else f"{client} ← {server} ", "dim")
     text.append(f"{name}{version} ", "bold" if is_request else "")
-    text.append(f"#{frame.correlation_id} {frame.size} B ")
+    number = "" if frame.correlation_id is None else f"#{frame.correlation_id} "
+    text.append(f"{number}{frame.size} B ")
     if item.latency_us is not None:
         text.append(f"{item.latency_us / 1000:.1f} ms ", "blue")
     if message.client_id:

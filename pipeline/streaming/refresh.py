@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.exchanges import FACT_APIS
 from decoder.kafka.facts.state import GROUP_KINDS, TRANSACTION_KINDS
+from decoder.protocols import names_of
 from pipeline.analysis.facts import Facts
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
@@ -59,6 +60,7 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
         .otherwise(OFFSETS)
     )
     named = F.when(F.col("api_key").isin(*FACT_APIS), NAMES).otherwise(EXCHANGED)
+    by_api = names_of(lambda protocol: protocol.has_api_latencies)
     # A row that was renamed or replaced comes again, with all others of its file: just what must be computed anew.
     renamed = {"ignoreChanges": "true"}
     return (
@@ -66,7 +68,7 @@ def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
         .unionByName(_news(spark, lake, STATE_EVENTS, state, renamed))
         .unionByName(_news(spark, lake, RECORD_BATCHES, F.lit(TRANSACTIONS), renamed, F.col("is_control")))
         .unionByName(_news(spark, lake, GAPS, F.lit(TRANSACTIONS)))
-        .unionByName(_news(spark, lake, EXCHANGES, named, renamed, F.col("protocol") == "kafka"))
+        .unionByName(_news(spark, lake, EXCHANGES, named, renamed, F.col("protocol").isin(by_api)))
         .unionByName(_news(spark, lake, MONGO_COMMANDS, F.lit(COMMANDS), renamed))
     )
 

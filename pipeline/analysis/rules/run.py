@@ -19,7 +19,7 @@ from pipeline.analysis.rules.kafka.traffic import collect_traffic, newest_versio
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import families
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.settings import FindingSettings
 
 
@@ -50,7 +50,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
     for episode in collect_episodes(symptoms, facts, settings):
         episodes[episode.rule].append(episode)
     traffic = collect_traffic(tables, facts)
-    ends, server_ends = commands.ends(tables), dict[str, int]()
+    ends, server_ends = _ends_of_servers(tables) | commands.ends(tables), dict[str, int]()
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
         server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
@@ -65,6 +65,17 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
         traffic,
         newest_versions(tables, facts),
     )
+
+
+def _ends_of_servers(tables: Tables) -> dict[str, int]:
+    """By server the time of the last exchange, µs since the epoch; of protocols whose clusters nothing tells."""
+    rows = tables.rows(
+        f"""
+        SELECT {ADDRESS["server"]} AS server, max(epoch_us(ts)) AS us FROM exchanges
+        WHERE protocol NOT IN ('kafka', 'mongodb') GROUP BY ALL
+        """
+    )
+    return {row.server: row.us for row in rows}
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

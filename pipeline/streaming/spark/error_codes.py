@@ -1,4 +1,4 @@
-"""Which errors does a response name? By columns only, so that pairing needs no Python worker."""
+"""Which errors does a response name? By columns for Kafka and MongoDB, so that pairing needs no Python worker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from decoder.kafka.errors import error_name
 from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE
 from decoder.mongodb.errors import ERROR_NAMES as MONGODB_NAMES
+from decoder.protocols import names_of
+from pipeline.analysis.errors import response_errors
 
 _KAFKA_CODE = r'"(?:errorCode|\w*ErrorCode)":(-?\d+)'
 """In compact JSON a quote inside a string is escaped, so that this matches keys only."""
@@ -29,6 +31,7 @@ _MONGODB_BODY = (
 _REPLY_FLAGS = r'^\{"responseFlags":(-?\d+)'
 _NO_CURSOR = f'{{"ok":"0","code":"{CURSOR_NOT_FOUND_CODE}"}}'
 """What OP_REPLY says by a flag, as a command's reply."""
+_ERROR = "struct<code:int,name:string>"
 _FAILED = ("0", "0.0", "false")
 
 
@@ -36,7 +39,7 @@ def errors(body: str, protocol: str) -> Column:
     """An array of ``code`` and ``name``, distinct and ascending; null without a body.
 
     Of Kafka the non-zero values of all fields named ``errorCode`` or ``…ErrorCode``; of MongoDB the codes of a failed
-    command, of its write errors and of its write concern error.
+    command, of its write errors and of its write concern error; of other protocols what they say themselves.
 
     Args:
         body: name of the column with the response's body.
@@ -44,6 +47,8 @@ def errors(body: str, protocol: str) -> Column:
     """
     is_kafka = F.col(protocol) == "kafka"
     found = F.when(is_kafka, _kafka(body)).when(F.col(protocol) == "mongodb", _mongodb(body))
+    if names_of(lambda one: one.name not in ("kafka", "mongodb")):
+        found = found.otherwise(F.udf(response_errors, f"array<{_ERROR}>")(protocol, body))
     return F.array_sort(F.array_distinct(found))
 
 
@@ -76,7 +81,7 @@ def _mongodb(body: str) -> Column:
     )
     coded = F.filter(F.flatten(F.transform(replies, _of_reply)), lambda error: error["code"].isNotNull())
     named = F.transform(coded, lambda error: _named(error["code"], MONGODB_NAMES, error["codeName"]))
-    return F.when(F.col(body).isNotNull(), F.coalesce(named, F.array().cast("array<struct<code:int,name:string>>")))
+    return F.when(F.col(body).isNotNull(), F.coalesce(named, F.array().cast(f"array<{_ERROR}>")))
 
 
 def _of_reply(reply: Column) -> Column:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.decoder.mongodb.build import command, compressed, sequence
 from tests.decoder.kafka.explain.test_advice import metadata
+from tests.decoder.mongodb.build import command, compressed, sequence
 from tests.requirements import require_streamlit
 
 

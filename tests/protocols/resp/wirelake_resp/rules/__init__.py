@@ -1,0 +1,1 @@
+"""What the pipeline should tell of Redis."""

@@ -1,0 +1,32 @@
+"""Prints what the page shows of a lake: `python -m tests.protocols.show_page LAKE PAGE [NAME=VALUE…]`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+import pipeline
+
+
+def main(lake: str, page: str, *parameters: str) -> None:
+    """Run one page and print all its texts and tables."""
+    os.environ["WIRELAKE_LAKE"] = lake
+    app = AppTest.from_file(str(Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"), default_timeout=60)
+    app.query_params.update({name: [value] for name, _, value in (part.partition("=") for part in parameters)})
+    if page != "findings":
+        app.switch_page(f"page/{page}.py")
+    app.run()
+    failed = [error.message for error in app.exception]
+    if failed:
+        sys.exit("\n".join(failed))
+    for shown in (*app.markdown, *app.subheader, *app.text, *app.caption, *app.code, *app.error, *app.warning):
+        print(shown.value)
+    for table in app.dataframe:
+        print(table.value.to_string())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
