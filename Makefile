@@ -18,8 +18,9 @@ SEEDS ?= 2000
 KILLS ?= 52
 JOBS ?= 1
 RUNS ?= 1000
+QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,10 +52,13 @@ $(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decode
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake
 	@$(VENV)/bin/wirelake demo
 
-test: lint ## Lint, then all tests (make test TESTS=tests/pipeline for some of them)
+check: lint ## In three minutes: lint, types, and tests without Spark, broker or browser (make check TESTS=tests/decoder)
+	@$(PYTHON_IN) -m pytest -m "$(QUICK)" --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
+
+test: lint ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
 	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
-proofs: setup ## Tests that take long: a Spark cluster of two workers, a few kills, the pipeline's benchmark
+proofs: setup airflow ## What takes minutes: a Spark cluster, Airflow, kills, lakes built in pieces, every secret, the benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
 
 pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -70,7 +71,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups = {item.nodeid: _group(item, of_lake) for item in items}
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
+        if "spark" in _fixtures(item) or {"demo", "demo_lake"} & set(_fixtures(item)):
+            item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], 2 if "spark" in _fixtures(item) else 3))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Where the time went: seconds of each folder's tests, whatever worker ran them."""
+    seconds, tests = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration") and hasattr(report, "when"):
+                folder = "/".join(report.nodeid.split("::")[0].split("/")[1:3])
+                seconds[folder] += report.duration
+                tests[folder] += report.when == "call"
+    terminalreporter.section("seconds by folder")
+    for folder, spent in seconds.most_common():
+        terminalreporter.write_line(f"{spent:8.1f} s {tests[folder]:6d} tests  {folder}")
 
 
 _LONGEST = {"lake": 0, "commands": 1}

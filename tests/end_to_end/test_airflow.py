@@ -27,7 +27,7 @@ from tests.end_to_end.conftest import rows
 from tests.paths import ROOT
 from tests.requirements import AIRFLOW_BIN, require_airflow, require_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.proof]
 
 DERIVED = (FRAMES, EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, FINDINGS)
 

@@ -22,7 +22,7 @@ from tests.pipeline.capture.sessions.test_mongodb import plant
 from tests.pipeline.capture.wire import pcap
 from tests.requirements import require_java
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.proof]
 
 CREDENTIAL, PAYLOAD, OPEN_PAYLOAD, KEY = map(canary, ("credential", "payload", "open payload", "key"))
 HIDDEN = [*traces(CREDENTIAL, PAYLOAD, KEY), *compressed_traces(PAYLOAD), *MONGODB]

@@ -43,6 +43,7 @@ def test_what_is_wrong_in_one_of_two_lakes_is_told() -> None:
     assert not outcome.is_good
 
 
+@pytest.mark.proof
 def test_a_running_stream_does_what_is_asked_and_ends_well_when_it_is_terminated(
     spark: SparkSession, landing: Path, lake: Path, whole: Path, tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ from tests.hostile.attack import DELIVERIES, Attack
 from tests.hostile.attacks import corpus, seeds
 from tests.hostile.breeding import Breeder
 
+pytestmark = pytest.mark.slow
+
 SIZE = 50_000
 CALLS_PER_BYTE = 12
 """Calls that a byte on the wire may cause, headers of packets included. Small honest messages cause two, the worst

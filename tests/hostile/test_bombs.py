@@ -9,6 +9,8 @@ import pytest
 
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 ALLOWED = 256 * MIB
 """Above what the process takes before: the 64 MiB of a batch twice while they are joined, and a window of zstd."""

@@ -17,6 +17,8 @@ from tests.hostile.fuzz_worker import Job, Report, run
 from tests.hostile.mutate import MUTATIONS, Mutator
 from tests.hostile.readers import READERS, Reader
 
+pytestmark = pytest.mark.slow
+
 COUNT = 4000
 
 

@@ -14,6 +14,8 @@ from tests.hostile.harm import HARMLESS, HARMS, SHAPES, Harmed, harm, renumber
 from tests.hostile.judge import Verdict, judge
 from tests.hostile.loss import CAPTURES, CAPTURES_OF, MONGODB, RECALL, main, run, truth
 
+pytestmark = pytest.mark.slow
+
 SMALL = "version_negotiation"
 
 Items = list[Frame | Gap]

@@ -33,6 +33,8 @@ from tests.decoder.mongodb.build import (
 )
 from tests.decoder.mongodb.redaction.test_frames import decode, landed
 
+pytestmark = pytest.mark.slow
+
 POLICIES: tuple[PayloadPolicy, ...] = get_args(PayloadPolicy)
 SECRET = canary("a credential of MongoDB")
 TEXT = SECRET.decode()

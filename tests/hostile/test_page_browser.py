@@ -19,6 +19,8 @@ from tests.requirements import require_browser, require_streamlit
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
+pytestmark = pytest.mark.slow
+
 _FOREIGN = """<!doctype html><title>waits</title><a href="{link}">look</a><iframe src="{page}"></iframe><script>
 const socket = new WebSocket("{page}/_stcore/stream".replace("http", "ws"), ["streamlit"])
 socket.onopen = () => document.title = "reads"

@@ -19,6 +19,8 @@ from tests.paths import ROOT
 from tests.pipeline.dashboard.web.served import Served, serve
 from tests.requirements import require_streamlit
 
+pytestmark = pytest.mark.slow
+
 PORT = "PORT"
 """Stands for the port of the page in a row."""
 

@@ -16,6 +16,8 @@ from tests.hostile.page import HEALTH, ask, handshake
 from tests.pipeline.dashboard.web.served import Served, serve
 from tests.requirements import require_streamlit
 
+pytestmark = pytest.mark.slow
+
 EVERYWHERE = ("--host", "0.0.0.0")  # noqa: S104 - what is tested
 TOKEN = "of this service/ö+&=%".replace(" ", "-")
 """With all that an address has to write otherwise."""

@@ -12,6 +12,8 @@ from tests.hostile import planted, portion, portions
 from tests.hostile.blocks import BLOCK, block
 from tests.hostile.planted import CREDENTIAL_NEEDLES, PAYLOAD_NEEDLES, left_in
 
+pytestmark = pytest.mark.slow
+
 SEED = 5
 
 

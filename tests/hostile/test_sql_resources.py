@@ -20,6 +20,8 @@ from pipeline.tables import FINDINGS
 from tests.paths import ROOT
 from tests.pipeline.rows import row, write
 
+pytestmark = pytest.mark.slow
+
 LIMITS = SqlSettings(memory_mb=64, temp_mb=64, threads=2)
 MIB = 1024 * 1024
 

@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import decoder
 from decoder.kafka.batch import read_batch  # noqa: F401 - loaded before the fork, as Spark's daemon would not
 from decoder.kafka.kernel import bodies as kernel
@@ -15,6 +17,8 @@ from tests.decoder.kafka.kernel.asked import differences, read
 from tests.decoder.kafka.kernel.test_bodies import asked
 from tests.hostile.samples import recorded
 from tests.paths import ROOT
+
+pytestmark = pytest.mark.slow
 
 ARE_BOUNDS_CHECKED = """
 import numpy as np

@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.cli import main
 from tests.decoder.kafka.encode import request, response
+from tests.decoder.kafka.explain.test_advice import metadata
 from tests.decoder.mongodb.build import command, compressed, sequence
-from tests.decoder.test_advice import metadata
 from tests.decoder.test_paste import DUMPS
 from tests.paths import CAPTURES
 

@@ -181,6 +181,7 @@ def failing(real: Callable[..., Any], at_call: int) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.proof
 def test_pieces_and_crashes_after_any_write_give_the_same_tables(
     spark: SparkSession, pieces: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

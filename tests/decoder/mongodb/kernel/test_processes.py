@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.decoder.kernel.test_processes import ARE_BOUNDS_CHECKED, run
+
+pytestmark = pytest.mark.slow
 
 BOUNDS_CHECKED = """
 from tests.decoder.mongodb.kernel.asked import Asked, compare, compare_fronts

@@ -27,6 +27,8 @@ from pipeline.capture.stats import CaptureStats
 from tests.paths import CAPTURES
 from tests.pipeline.capture.wire import Flow, request, response
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = sorted(path.stem for path in CAPTURES.glob("*.pcap"))
 POLICIES: tuple[PayloadPolicy, ...] = ("lengths", "full", "hash", "none")
 HASH = FieldHash(bytes(range(32)))

@@ -304,6 +304,7 @@ def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]
     ]
 
 
+@pytest.mark.proof
 def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
     lake, whole = new_lake(spark, tmp_path / "hours"), new_lake(spark, tmp_path / "whole")
     begins = [600 + n * 3600.0 for n in range(3)]

@@ -142,6 +142,7 @@ def test_what_was_known_before_a_day_stays_as_long_as_the_timeline() -> None:
     assert MaintenanceSettings(keep_days=gold | {"gold.offsets_before": 3}).days_kept(OFFSETS_BEFORE) == 3
 
 
+@pytest.mark.proof
 def test_the_stream_finds_nothing_new_after_maintenance(
     spark: SparkSession, landing: Path, lake: Path, whole: Path
 ) -> None:
@@ -157,6 +158,7 @@ def names(row_: dict[str, Any], text: str) -> bool:
     return any(pattern.search(value) for value in values if isinstance(value, str))
 
 
+@pytest.mark.proof
 def test_what_is_erased_is_found_nowhere_and_the_rest_stays(
     spark: SparkSession, landing: Path, lake: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,12 +184,14 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
     return folder / "lake"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [name for name in TABLES if not name.startswith("ops.")])
 def test_batch_after_batch_gives_the_same_as_all_at_once(lake: Path, in_pieces: Path, name: str) -> None:
     whole, pieces = rows(lake, f"FROM {name}"), rows(in_pieces, f"FROM {name}")
     assert sorted(pieces, key=repr) == sorted(whole, key=repr)
 
 
+@pytest.mark.proof
 def test_a_backfill_gives_what_the_stream_gave(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(lake, tmp_path / "lake"))
     spark.sql(f"UPDATE delta.`{copy / MONGO_COMMANDS.path}` SET command = 'damaged', application = NULL")

@@ -162,12 +162,14 @@ def in_pieces(spark: SparkSession, landed: pa.Table, tmp_path_factory: pytest.Te
     return folder / "lake"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [name for name in TABLES if not name.startswith("ops.")])
 def test_run_after_run_gives_the_same_as_all_at_once(lake: Path, in_pieces: Path, name: str) -> None:
     whole, pieces = rows(lake, f"FROM {name}"), rows(in_pieces, f"FROM {name}")
     assert sorted(pieces, key=repr) == sorted(whole, key=repr)
 
 
+@pytest.mark.proof
 def test_lost_fetches_make_a_session_incomplete(spark: SparkSession, landed: pa.Table, tmp_path: Path) -> None:
     of_watcher = pc.and_(pc.equal(landed["api_key"], 1), pc.equal(landed["api_version"], 12))
     fetches = pc.indices_nonzero(of_watcher).to_pylist()

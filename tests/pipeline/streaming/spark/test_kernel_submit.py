@@ -35,6 +35,7 @@ decode_frames(landed, kernel_after=0).write.parquet(sys.argv[2])
 """
 
 
+@pytest.mark.proof
 def test_spark_workers_load_the_kernel_from_a_zip(tmp_path: Path) -> None:
     require_java()
     archive, job, landed = tmp_path / "code.zip", tmp_path / "job.py", tmp_path / "landed.parquet"

@@ -63,6 +63,7 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return folder / "lake", derived[0], derived[1]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.full_name)
 def test_what_is_derived_is_the_same_with_one_agent_and_with_two(
     lakes: tuple[Path, Content, Content], table: Table
@@ -72,6 +73,7 @@ def test_what_is_derived_is_the_same_with_one_agent_and_with_two(
     assert of_two[table.full_name] == of_one[table.full_name]
 
 
+@pytest.mark.proof
 def test_silver_keeps_both_copies_and_says_which_does_not_count(lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
     seen = Counter(r["agent_id"] for r in rows(lake, EXCHANGES))
@@ -82,6 +84,7 @@ def test_silver_keeps_both_copies_and_says_which_does_not_count(lakes: tuple[Pat
     assert {r["connection_id"] for r in other} == of_second
 
 
+@pytest.mark.proof
 def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
     before = versions(lake, [COPIES])
