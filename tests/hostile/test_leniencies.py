@@ -6,7 +6,8 @@ import pytest
 
 from decoder import Codec
 from decoder.explain import explain
-from decoder.kafka.protocol import BEGUN, KafkaProtocol
+from decoder.kafka.protocol import KafkaProtocol
+from decoder.kafka.recognition import BEGUN
 from decoder.model import Frame
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.sessions.recognition import SURE_ENOUGH

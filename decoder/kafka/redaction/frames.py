@@ -9,6 +9,7 @@ from typing import Any
 
 from decoder.errors import ErrorCode
 from decoder.field_hash import FieldHash
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.bodies import UNKNOWN_TAG, FieldSpan
 from decoder.kafka.codec.embedded import ASSIGNMENT, SUBSCRIPTION, Place, read_embedded
 from decoder.kafka.codec.messages import MAY_BE_ANOTHERS, decode_frame
@@ -19,8 +20,8 @@ from decoder.kafka.redaction.secrets import SECRET_TOPICS, Fate, fates, secret_a
 from decoder.model import Direction, Frame, FrameFlags, Message
 from decoder.plain_text import is_text
 
-RECORDS = {(0, "request"), (1, "response"), (78, "response")}
-"""Messages with records: Produce, Fetch, ShareFetch."""
+RECORDS = {(ApiKey.PRODUCE, "request"), (ApiKey.FETCH, "response"), (ApiKey.SHARE_FETCH, "response")}
+"""Messages with records."""
 
 _HEADER = ("requestApiKey", "requestApiVersion", "correlationId", "clientId")
 _TOPIC_NAMES = ("topic", "name", "topicId")

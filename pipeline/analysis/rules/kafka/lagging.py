@@ -13,8 +13,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from pipeline.analysis.rules.kafka import burrow, progress
-from pipeline.analysis.rules.kafka.progress import SPAN_US, Fall, Point, Trouble, judge_lives
+from pipeline.analysis.rules.kafka import burrow, track
+from pipeline.analysis.rules.kafka.progress import judge_lives
+from pipeline.analysis.rules.kafka.track import SPAN_US, Fall, Point, Trouble
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
@@ -55,7 +56,7 @@ class _Found:
     @property
     def is_silence(self) -> bool:
         """Whether it may be that nobody heard the group's commits."""
-        return self.trouble.rule == progress.STOPPED and self.is_open and bool(self.trouble.evidence)
+        return self.trouble.rule == track.STOPPED and self.is_open and bool(self.trouble.evidence)
 
 
 RULES = (
@@ -300,39 +301,39 @@ def _rewound(row: _Found, place: str, figures: Mapping[str, Any]) -> str:
 
 
 _RULES = {
-    progress.LAG_GROWING: _Rule(
+    track.LAG_GROWING: _Rule(
         "warning",
         "Give the group more consumers (up to the number of partitions), or make the work per record cheaper: its "
         "members work, but more is written than they take. Look at what they wait for (database, remote calls), and at "
         "skewed keys if only some partitions lag.",
         _growing,
     ),
-    progress.STOPPED: _Rule(
+    track.STOPPED: _Rule(
         "critical",
         "Look at the group's members: a process that ended, hangs in one record, or is blocked by what it writes to. "
         "`kafka-consumer-groups.sh --describe --group G --members` tells who is still there. If the group was shut "
         "down for good, delete it.",
         _stopped,
     ),
-    progress.STALLED: _Rule(
+    track.STALLED: _Rule(
         "critical",
         "The member is alive and commits, but does not get past this offset. Look for a record that it cannot process "
         "(it seeks back or retries for ever), or for partitions that it has paused and never resumes.",
         _stalled,
     ),
-    progress.REWOUND: _Rule(
+    track.REWOUND: _Rule(
         "warning",
         "If nobody set the offsets back on purpose (`kafka-consumer-groups.sh --reset-offsets`, seek), look at the "
         "client named here. What these records cause downstream happens a second time.",
         _rewound,
     ),
-    progress.COMMIT_REGRESSED: _Rule(
+    track.COMMIT_REGRESSED: _Rule(
         "warning",
         "Commit offsets of a partition in order, from one place. Usual causes: a retried asynchronous commit that "
         "overtakes a newer one, worker threads that commit what each of them has finished, two owners of a partition.",
         _regressed,
     ),
-    progress.DROPPED: _Rule(
+    track.DROPPED: _Rule(
         "critical",
         "Find the member that owns the partition and the worker in it that handles the partition: it died, or its "
         "offsets are no longer stored. If nobody owns the partition, look at how the group assigns partitions.",

@@ -7,131 +7,28 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from statistics import median
 
+from pipeline.analysis.rules.kafka.track import (
+    COMMIT_REGRESSED,
+    DROPPED,
+    LAG_GROWING,
+    REWOUND,
+    SPAN_US,
+    STALLED,
+    STOPPED,
+    Point,
+    Track,
+    Trouble,
+)
 from pipeline.settings import FindingSettings
 
-LAG_GROWING, STOPPED, STALLED, REWOUND = "lag_growing", "stopped", "stalled", "rewound"
-COMMIT_REGRESSED, DROPPED = "commit_regressed", "partition_dropped_from_commits"
-SPAN_US = 1_000_000
-"""Points are this far apart at least: a partition that is never silent has 86,400 a day."""
 _KNOWN_RHYTHM = 3
 """Commits that it takes to know how often a group commits."""
 _ENOUGH_SAMPLES = 3
 """Commits in a span of time that it takes to know the least lag there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """A commit below the one before it."""
-
-    ts_us: int
-    before: int
-    after: int
-    client_id: str | None
-    exchange_id: str
-
-    def spans(self, offset: int | None) -> bool:
-        """Whether the group had been beyond ``offset`` and went back to it, or before it."""
-        return offset is not None and self.after <= offset < self.before
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What is known of a partition and a group after one short span of time. ``ts_us`` is its last moment.
-
-    Attributes:
-        ts_us: µs since the epoch.
-        commits: accepted commits of the group in the span.
-        committed: the last of them, None if there was none.
-        lag: of the last commit, records, as the timeline has it; None if the high watermark was not known then.
-        end: high watermark; None if nobody saw it in this span.
-        fetched_from, position: the lowest offset that the group asked for in this span, and where it has fetched up to.
-        exchange_id: of the last commit.
-        fall: the deepest of the span, if commits went back.
-    """
-
-    ts_us: int
-    commits: int = 0
-    committed: int | None = None
-    lag: int | None = None
-    end: int | None = None
-    fetched_from: int | None = None
-    position: int | None = None
-    exchange_id: str | None = None
-    fall: Fall | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """A span in which a group does not get on.
-
-    Attributes:
-        partition: None where it is about the whole topic.
-        enough_us: when there was enough to tell.
-        figures: numbers for the summary.
-    """
-
-    rule: str
-    partition: int | None
-    first_us: int
-    last_us: int
-    enough_us: int
-    is_open: bool
-    evidence: tuple[str, ...] = ()
-    figures: Mapping[str, int | str | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Track:
-    """One partition's points, and the same by what they tell; a day may have 86,400 of each."""
-
-    partition: int
-    points: Sequence[Point]
-    commits: Sequence[Point]
-    ends: Sequence[Point]
-    times: Sequence[int]
-    commit_times: Sequence[int]
-    end_times: Sequence[int]
-
-    @classmethod
-    def of(cls, partition: int, points: Sequence[Point]) -> _Track:
-        ends = [p for p in points if p.end is not None]
-        commits = [p for p in points if p.committed is not None]
-        times = ([p.ts_us for p in some] for some in (points, commits, ends))
-        return cls(partition, points, commits, ends, *times)
-
-    def between(self, first_us: int, last_us: int) -> Sequence[Point]:
-        """The points after ``first_us`` up to ``last_us``."""
-        return self.points[bisect_right(self.times, first_us) : bisect_right(self.times, last_us)]
-
-    def commit_at(self, ts_us: int) -> Point | None:
-        """The last commit up to then."""
-        at = bisect_right(self.commit_times, ts_us)
-        return self.commits[at - 1] if at else None
-
-    def end_at(self, ts_us: int) -> int | None:
-        """The high watermark last seen up to then."""
-        at = bisect_right(self.end_times, ts_us)
-        return self.ends[at - 1].end if at else None
-
-    def lag_at(self, ts_us: int, committed: int) -> int:
-        end = self.end_at(ts_us)
-        return 0 if end is None else end - committed
-
-    def waiting_since(self, committed: int, first_us: int, last_us: int, worth: int) -> int | None:
-        """When ``worth`` records had come to wait behind ``committed``; None if that was not in this time."""
-        if self.lag_at(first_us, committed) >= worth:
-            return first_us
-        later = (p for p in self.between(first_us, last_us) if p.end is not None and p.end - committed >= worth)
-        return next((p.ts_us for p in later), None)
-
-    def waits(self, committed: int, first_us: int, last_us: int, worth: int) -> bool:
-        """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
-        positions = [p.position for p in self.between(first_us, last_us) if p.position is not None]
-        return bool(positions) and max(positions) - committed < worth
 
 
 def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings, end_us: int = 0) -> list[Trouble]:
@@ -142,7 +39,7 @@ def judge(partitions: Mapping[int, Sequence[Point]], settings: FindingSettings, 
         settings: thresholds.
         end_us: until when the cluster was seen, µs since the epoch, if that is later than the last point.
     """
-    tracks = [_Track.of(partition, points) for partition, points in sorted(partitions.items())]
+    tracks = [Track.of(partition, points) for partition, points in sorted(partitions.items())]
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
     found: list[Trouble] = list(_stopped(tracks, now_us, max(now_us, end_us), settings))
     commit_times = sorted(time for track in tracks for time in track.commit_times)
@@ -193,7 +90,7 @@ def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, boo
     yield times[-1], now_us, True
 
 
-def _stopped(tracks: Sequence[_Track], now_us: int, end_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _stopped(tracks: Sequence[Track], now_us: int, end_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """No partition of the topic is committed any more, although there is something to read.
 
     What came after the last commit waits until the end of all that was seen (``end_us``). A group that was behind
@@ -233,7 +130,7 @@ def _stopped(tracks: Sequence[_Track], now_us: int, end_us: int, settings: Findi
     yield from hits[-1:]
 
 
-def _dropped(track: _Track, commit_times: Sequence[int], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _dropped(track: Track, commit_times: Sequence[int], now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """The group goes on committing other partitions of the topic, but not this one, which has something to read.
 
     Args:
@@ -269,7 +166,7 @@ def _dropped(track: _Track, commit_times: Sequence[int], now_us: int, settings: 
     yield from hits[-1:]
 
 
-def _stalled(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _stalled(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """One offset is committed again and again, records wait behind it, and the group fetches none of them."""
     hits: list[Trouble] = []
     for offset, group in groupby(track.commits, key=lambda p: p.committed):
@@ -293,7 +190,7 @@ def _stalled(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[
     yield from hits[-1:]
 
 
-def _growing(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _growing(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows.
 
     Whiles of several lengths are looked at: what grows slowly takes longer to stand out.
@@ -361,7 +258,7 @@ def _last_run(spans: Iterable[tuple[int, int]]) -> tuple[int, int, int]:
     return runs[-1]
 
 
-def _regressed(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _regressed(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """A commit was accepted that is older than the one before it."""
     falls = [p.fall for p in track.points if p.fall is not None]
     if not falls:
@@ -378,7 +275,7 @@ def _regressed(track: _Track, now_us: int, settings: FindingSettings) -> Iterato
     yield Trouble(COMMIT_REGRESSED, track.partition, first_us, last.ts_us, first_us, not healed, evidence, figures)
 
 
-def _rewound(track: _Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _rewound(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
     hits: list[Trouble] = []
     falls = [p.fall for p in track.points if p.fall is not None]

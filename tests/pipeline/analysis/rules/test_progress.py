@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.progress import Fall, Point, Trouble, judge, judge_lives
+from pipeline.analysis.rules.kafka.progress import judge, judge_lives
+from pipeline.analysis.rules.kafka.track import Fall, Point, Trouble
 from pipeline.settings import FindingSettings
 
 SETTINGS = FindingSettings()

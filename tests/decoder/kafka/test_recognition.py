@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from decoder.kafka.protocol import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
+from decoder.kafka.recognition import BEGUN, FUTURE, MIDWAY, SURE, WHOLE
 from decoder.protocols import protocols
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import prefixed, produce, request, response
