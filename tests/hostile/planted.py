@@ -196,9 +196,13 @@ def is_mongodb_leak(stored: Frame) -> bool:
     if paths:
         return True
     data, fixed = _opened(stored.frame)
-    numbers = set(_numbers_in(message.body))
+    numbers, keys = set(_numbers_in(message.body)), set(_keys_in(message.body))
     return not all(
-        at in fixed or _is_in_key(data, at) or data[at : at + 8] in numbers or _is_in_name(data, at, message.body)
+        at in fixed
+        or _is_in_key(data, at)
+        or data[at : at + 8] in numbers
+        or _is_in_name(data, at, message.body)
+        or any(_stands_around(name, data, at) for name in keys)
         for at in _places(data, wanted)
     )
 
@@ -241,6 +245,26 @@ def _texts_in(value: Any) -> set[str]:
     if isinstance(value, list):
         return set().union(*(_texts_in(part) for part in value))
     return {value} if isinstance(value, str) else set()
+
+
+def _keys_in(value: Any) -> Iterator[bytes]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield key.encode("utf-8", "surrogatepass")
+            yield from _keys_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _keys_in(part)
+
+
+def _stands_around(key: bytes, data: bytes, at: int) -> bool:
+    """Whether a place lies in this key of a document: behind a number stands no zero that shows where one begins."""
+    offset = key.find(data[at : at + 8])
+    while offset >= 0:
+        if data[at - offset : at - offset + len(key) + 1] == key + b"\0":
+            return True
+        offset = key.find(data[at : at + 8], offset + 1)
+    return False
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:

@@ -202,6 +202,8 @@ def _are_sound(data, pos, end):
         left = end - pos
         if left < _V2_HEADER or data[pos + _MAGIC_AT] != 2 or batches == _MAX_BATCHES:
             return False
+        if data[pos] != 0x00 and data[pos] != 0xFF:  # no offset: see decoder.kafka.redaction.payload.is_offset
+            return False
         size = signed(data, pos + 8, 4)
         if size < _V2_HEADER - _LOG_OVERHEAD or size > left - _LOG_OVERHEAD:
             return False

@@ -26,7 +26,11 @@ MARKER_KEY_BYTES, MARKER_REST_BYTES = 4, 8
 """Of the record that ends a transaction: its key, and what follows that (length, 6 bytes, no headers)."""
 CRC_END = 21
 """Of a v2 batch: where the bytes begin that its checksum covers."""
-_UINT32 = struct.Struct(">I")
+_V2_INT64S = (27, 35, 43)
+"""Where the times and the producer id of a v2 batch stand. Like offsets they are small, or -1."""
+_NO_TEXT = (0x00, 0xFF)
+"""With one of them begins a number of eight bytes that is small, positive or negative, and no text."""
+_INT32, _UINT32 = struct.Struct(">i"), struct.Struct(">I")
 
 
 def rewrite_records(
@@ -71,7 +75,7 @@ def rewrite_records(
         return flags
     is_in_step = True
     for place, batch in zip(batch_spans(original, start, end), batches, strict=True):
-        is_valid = batch.get("crcValid") is True
+        is_valid = batch.get("crcValid") is True and is_offset(original, place.start)
         is_header = is_in_step or is_valid
         payload = payload_of(original, place, is_valid=is_valid, is_header=is_header, is_anothers=is_anothers)
         is_changed = any(end > start for start, end in payload)
@@ -116,8 +120,8 @@ def payload_of(
     start, end = batch.start, batch.end
     if batch.magic is None:
         return [(start, end)]
-    is_doubtful = batch.status == "partial" and is_anothers
-    if batch.status == "corrupt" or not is_header or is_doubtful or _is_too_large(data, batch):  # the magic shows why
+    is_none = not is_header or not is_offset(data, start) or batch.status == "corrupt"
+    if is_none or (batch.status == "partial" and (is_anothers or not _may_be_cut_off(data, batch))):  # the magic tells
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if (
         batch.magic == 2 and batch.status == "ok" and not is_valid
@@ -131,9 +135,20 @@ def payload_of(
     return _old_payload(data, batch)
 
 
-def _is_too_large(data: bytes, batch: BatchSpan) -> bool:
-    """Whether a batch that is cut off would not fit into a frame: then its header is none, and may be text."""
-    return batch.status == "partial" and int(_UINT32.unpack_from(data, batch.start + 8)[0]) > limits.MAX_FRAME_BYTES
+def is_offset(data: bytes, at: int) -> bool:
+    """Whether eight bytes may be an offset: what begins a batch of which nothing else is known may be text."""
+    return data[at] in _NO_TEXT
+
+
+def _may_be_cut_off(data: bytes, batch: BatchSpan) -> bool:
+    """Whether a batch that is cut off would fit into a frame, and its header is one: otherwise it may be text."""
+    start = batch.start
+    if int(_UINT32.unpack_from(data, start + 8)[0]) > limits.MAX_FRAME_BYTES:
+        return False
+    if batch.magic != 2 or batch.end - start < V2_HEADER:
+        return True
+    last_offset_delta, count = (int(_INT32.unpack_from(data, start + at)[0]) for at in (23, 57))
+    return 0 <= count <= last_offset_delta + 1 and all(is_offset(data, start + at) for at in _V2_INT64S)
 
 
 def _control_payload(data: bytes, batch: BatchSpan) -> list[Range]:

@@ -44,6 +44,8 @@ _MOST_KEYS = 1000
 """Top-level keys of a reply that are looked at to tell what it is. A reply to hello has some twenty."""
 _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
+_REPLY_FIELDS = frozenset({b"ok", b"maxBsonObjectSize"})
+"""One of them is in the reply to a command, which an OP_REPLY does not tell from a document that was found."""
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
@@ -146,7 +148,8 @@ class _Cleaning:
 
         Nothing in it says where its fields begin, and eight bytes of a text may be a cursor id.
         """
-        return self._opened.opcode != OP_MSG and not self._frame.flags & FrameFlags.TRUNCATED
+        is_cut_off = self._frame.flags & FrameFlags.TRUNCATED and len(self._frame.frame) < self._opened.header.length
+        return self._opened.opcode != OP_MSG and not is_cut_off
 
     @property
     def _is_cut(self) -> bool:
@@ -235,7 +238,7 @@ class _Cleaning:
                 rules = STATEMENTS.get(place.into.get("identifier", ""), {})
             self._masker.document(start, end, rules, is_command=is_command)
         else:
-            is_reply = place.role == "command" or self._is_hello(start, end)
+            is_reply = place.role == "command" or not self._keys(start, end).isdisjoint(_REPLY_FIELDS)
             self._masker.document(start, end, self._reply_rules(place, start, end), is_reply=is_reply)
 
     def _erase_token(self, start: int, end: int) -> None:

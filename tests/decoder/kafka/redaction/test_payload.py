@@ -51,19 +51,55 @@ def records_of(frame: Frame):
     return found.partitions[0]
 
 
-@pytest.mark.parametrize(("size", "stays"), [(len(V1) + 1000, True), (0x796C3061, False)])
-def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(size, stays):
-    """Text that stands where a batch should begin says that hundreds of megabytes follow."""
-    cut = b"8 bytes:" + struct.pack(">i", size) + V1[12:]
-    left = redact(produced(cut)).frame
-    assert (b"8 bytes:" in left) == stays
+OFFSET = (1 << 55).to_bytes(8, "big")
+NO_TIMES = b"\xff" * 24
+"""Of a v2 header both times and the producer id, each -1."""
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "stays"),
+    [(OFFSET, len(V1) + 1000, True), (OFFSET, 0x796C3061, False), (b"8 bytes:", len(V1) + 1000, False)],
+)
+def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(offset, size, stays):
+    """Text that stands where a batch should begin says that hundreds of megabytes follow, or tells no offset."""
+    left = redact(produced(offset + struct.pack(">i", size) + V1[12:])).frame
+    assert (offset in left) == stays
     assert KEY not in left
+
+
+@pytest.mark.parametrize(
+    ("before", "times", "count", "stays"),
+    [
+        (2, V2[27:51], 3, True),
+        (2, NO_TIMES, 0, True),
+        (2, V2[27:51], 4, False),
+        (2, V2[27:51], -1, False),
+        (2, V2[27:43] + b"customer", 3, False),
+        (0x20202020, V2[27:51], 0x21212121, False),
+    ],
+)
+def test_a_header_whose_numbers_cannot_be_is_none(before, times, count, stays):
+    """Bytes that were lost inside a header move records to where its last numbers stand."""
+    numbers = struct.pack(">i", before) + times + V2[51:57] + struct.pack(">i", count)
+    left = redact(produced(V2[:23] + numbers + V2[61:-9])).frame
+    assert (numbers in left) == stays
+    assert (V2[:17] in left) == stays
+    assert KEY not in left
+
+
+@pytest.mark.parametrize("policy", ["lengths", "hash"])
+@pytest.mark.parametrize("whole", [V2, V1, V0])
+def test_no_offset_is_as_large_as_text(whole, policy):
+    """The checksum of a batch does not cover its offset."""
+    for offset, stays in ((OFFSET, True), (b"\xff" * 8, True), (b"8 bytes:", False)):
+        left = redact(produced(offset + whole[8:], policy), HASH).frame
+        assert (offset in left) == stays
+        assert KEY not in left
 
 
 @pytest.mark.parametrize(("flags", "stays"), [(0, True), (int(FrameFlags.AFTER_GAP), False)])
 def test_after_a_loss_nothing_vouches_for_the_header_of_a_batch_that_is_cut_off(flags, stays):
-    cut = V2[:57] + b"\x01\x02\x03\x04" + b"more"
-    left = redact(produced(cut, flags=flags)).frame
+    left = redact(produced(V2[:-9], flags=flags)).frame
     assert (V2[27:57] in left) == stays
     assert V2[:17][16:] in left
 

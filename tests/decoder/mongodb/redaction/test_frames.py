@@ -171,6 +171,7 @@ CREDENTIALS: dict[str, tuple[Direction, bytes, int]] = {
         0,
     ),
     "nonce": ("response", reply({"nonce": TEXT, "ok": 1}), 0),
+    "old nonce": ("response", legacy({"nonce": TEXT, "ok": 1})["OP_REPLY"], 0),
     "any answer to a command with credentials": ("response", reply({"anything": TEXT}), FrameFlags.CREDENTIALS),
     "old answer": ("response", legacy({"anything": TEXT})["OP_REPLY"], FrameFlags.CREDENTIALS),
     "users": (
@@ -448,12 +449,14 @@ UNFRAMED: dict[str, tuple[Direction, bytes]] = {
 """Where nobody knows which bytes are a number or a name."""
 
 
+@pytest.mark.parametrize("flags", [FrameFlags(0), FrameFlags.TRUNCATED])
 @pytest.mark.parametrize("policy", HIDING)
 @pytest.mark.parametrize("name", UNFRAMED)
-def test_numbers_and_names_stay_only_where_they_can_be_such(name, policy):
+def test_numbers_and_names_stay_only_where_they_can_be_such(name, policy, flags):
+    """Also where more is said to be missing than is."""
     direction, data = UNFRAMED[name]
     assert SECRET[:8] in data
-    frame = landed(data, direction, policy)
+    frame = landed(data, direction, policy, flags)
     assert SECRET[:8] not in frame.frame
     assert len(frame.frame) == len(data)
     assert frame.flags & FrameFlags.PAYLOAD_REMOVED

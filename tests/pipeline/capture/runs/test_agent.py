@@ -26,7 +26,7 @@ from pipeline.capture.sessions.recognition import RECOGNISE_BYTES, Recognition
 from pipeline.capture.stats import CaptureStats
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
-from tests.decoder.kafka.test_protocol import OTHERS
+from tests.decoder.kafka.test_recognition import OTHERS
 from tests.paths import CAPTURES
 from tests.pipeline.capture.wire import LINKS, Flow, pcap, pcapng, prefixed, produce, request, response
 
