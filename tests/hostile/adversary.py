@@ -74,7 +74,7 @@ class Conditions:
 
     def measure(self, attack: Attack, size: int, limit_s: float) -> Cost:
         """What an attack of so many bytes costs; ended after ``limit_s`` of CPU."""
-        return cost(list(attack.packets(size, self.mb_per_s)), limit_s, self.work)
+        return cost(list(attack.packets(size, self.mb_per_s)), limit_s, self.work, is_live=self.mb_per_s > 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,16 +73,19 @@ def warm_up(packets: Sequence[Packet]) -> None:
     _read(packets, _nothing)
 
 
-def cost(packets: Sequence[Packet], limit_s: float = 60.0, work: WorkLimits | None = None) -> Cost:
+def cost(
+    packets: Sequence[Packet], limit_s: float = 60.0, work: WorkLimits | None = None, *, is_live: bool = False
+) -> Cost:
     """Read the packets in a child of this process.
 
     Args:
         packets: the capture.
         limit_s: CPU seconds after which it is ended.
         work: what reading connections may cost; None: the default.
+        is_live: the packets do not wait until they are read.
     """
     receiver, sender = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_measure, args=(packets, limit_s, work, sender), daemon=True)
+    process = _CONTEXT.Process(target=_measure, args=(packets, limit_s, work, is_live, sender), daemon=True)
     process.start()
     sender.close()
     try:
@@ -123,7 +126,9 @@ def hot_spots(packets: Sequence[Packet], count: int = 3, limit_s: float = 5.0) -
     return [f"{Path(file).stem}:{line} {name} {spent[file, line, name] / total:.0%}" for file, line, name in worst]
 
 
-def _measure(packets: Sequence[Packet], limit_s: float, work: WorkLimits | None, sender: Connection) -> None:
+def _measure(
+    packets: Sequence[Packet], limit_s: float, work: WorkLimits | None, is_live: bool, sender: Connection
+) -> None:
     total = sum(len(packet.data) for packet in packets)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the most from here on
     begin, base = time.process_time(), _memory("VmRSS")
@@ -132,7 +137,7 @@ def _measure(packets: Sequence[Packet], limit_s: float, work: WorkLimits | None,
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     is_cut = False
     try:
-        _read(packets, lambda: marks.append(time.process_time()), work)
+        _read(packets, lambda: marks.append(time.process_time()), work, is_live=is_live)
     except _OutOfTimeError:
         is_cut = True
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -142,10 +147,14 @@ def _measure(packets: Sequence[Packet], limit_s: float, work: WorkLimits | None,
     sender.send(Cost(total, end - begin, end - marks[0] if marks else 0.0, later, peak, is_cut))
 
 
-def _read(packets: Sequence[Packet], on_half: Callable[[], object], work: WorkLimits | None = None) -> None:
+def _read(
+    packets: Sequence[Packet], on_half: Callable[[], object], work: WorkLimits | None = None, *, is_live: bool = False
+) -> None:
     half = len(packets) // 2
     with tempfile.TemporaryDirectory(prefix="adversary-") as landing:
         run = CaptureRun(open_store(landing), "adversary", "lengths", work=work)
+        if is_live:
+            run.agent.hasten()
         run.hurry()
         with run:
             for number, packet in enumerate(packets):

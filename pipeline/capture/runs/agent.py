@@ -84,6 +84,7 @@ class Agent:
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
+        self._is_hasty = False
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
         self._unseen = self._unseen_since = 0  # bytes of connections that were not looked at, and from when on (µs)
@@ -101,6 +102,12 @@ class Agent:
     def hasten(self) -> None:
         """Packets come as they are captured, and do not wait until they are read. Say so before the first."""
         self._budgets.hasten()
+        self._is_hasty = True
+
+    def keep_up(self, cpu_us: int) -> None:
+        """Say what CPU time was taken so far, µs: packets that do not wait are read no slower than they come."""
+        if self._is_hasty:
+            self._budgets.keep_up(cpu_us, self._clock.steady(self._ts))
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """Take the next packet."""

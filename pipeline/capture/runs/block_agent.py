@@ -22,7 +22,7 @@ from pipeline.capture.fast_path.lanes import Harvest, Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
 from pipeline.capture.network.link import FIN, RST, Segment
 from pipeline.capture.packets.packet import Packet
-from pipeline.capture.runs.agent import UNREAD, Agent
+from pipeline.capture.runs.agent import ENDS, UNREAD, Agent
 from pipeline.capture.runs.memory import MAX_BUFFERED_BYTES
 from pipeline.capture.sessions.session import REFUSED
 from pipeline.capture.tcp.budgets import FRAGMENT_UNITS, PACKET_UNITS
@@ -45,6 +45,7 @@ class BlockAgent(Agent):
         vars(self).update(vars(agent))
         self._lanes = Lanes(self._policy, self._redact)
         self._marks = FlowMarks()
+        self._refused: Connection | None = None  # by the packet that was taken last
         self._is_known_beside = False  # whether an answered connection came by packets that are not the plain sort
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
@@ -144,18 +145,26 @@ class BlockAgent(Agent):
                 self._marks.free(flow)
                 taken = np.sort(np.concatenate((taken, numbers)))
                 continue
-            ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
-            self._tracker.touch(connection, ts)
             session = self._sessions.get(connection)
             if self._budgets.admits(connection) and (session is None or session.verdict != REFUSED):
-                continue  # it speaks something else
-            for side in (0, 1):
-                some = numbers[segments.side[numbers] == side]
-                payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
-                steady = self._clock.steady(ts)
-                self._budgets.skip(connection, side ^ flip, payload, wire_bytes, steady, len(some))
+                self._tracker.touch(connection, int(block.ts[numbers[-1]]))  # it speaks something else
+                continue
+            self._skip_together(block, segments, connection, numbers)
             self._place(connection)
         return cast("list[int]", taken.tolist())
+
+    def _skip_together(self, block: Block, segments: Segments, connection: Connection, numbers: Ints) -> None:
+        """Count packets of one connection that are not read."""
+        ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
+        self._tracker.touch(connection, ts)
+        for side in (0, 1):
+            some = numbers[segments.side[numbers] == side]
+            payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
+            self._budgets.skip(connection, side ^ flip, payload, wire_bytes, self._clock.steady(ts), len(some))
+
+    def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
+        self._refused = connection
+        return super()._refuse(connection, ts)
 
     def _redact(self, frame: Frame) -> Frame:
         sealed = KafkaBulk.sealed(frame) if frame.protocol == "kafka" else None
@@ -166,16 +175,27 @@ class BlockAgent(Agent):
     ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
         """Take the packets that no lane takes; gives the connections that they brought news of."""
         touched: dict[Connection, None] = {}
+        over: dict[int, tuple[Connection, list[int]]] = {}  # by flow: refused within this block, and what it sent since
         if self._budgets.is_dry:
             numbers = self._without_strangers(block, segments, numbers)
         taken = np.array(numbers, np.int64)
         is_plain = segments.kind[taken] == SEGMENT
         plain = self._lanes.flows.segments(block, segments, taken[is_plain])
-        columns = (block.ts[taken], block.ts[np.maximum(taken - 1, 0)], block.original[taken], is_plain)
-        for number, ts, before, original, is_one in zip(numbers, *(column.tolist() for column in columns), strict=True):
+        columns = (
+            block.ts[taken], block.ts[np.maximum(taken - 1, 0)], block.original[taken], is_plain, segments.flow[taken]
+        )  # fmt: skip
+        for number, ts, before, original, is_one, flow in zip(
+            numbers, *(column.tolist() for column in columns), strict=True
+        ):
             segment = next(plain) if is_one else others.get(number)
             if segment is None:
                 continue
+            if over and is_one and flow in over and not segment.flags & ENDS:
+                over[flow][1].append(number)
+                continue
+            if over:  # its own may end here; what came in a tunnel may be of any of them
+                for some in [flow] if is_one and flow in over else [] if is_one else [*over]:
+                    self._skip_over(block, segments, *over.pop(some))
             if is_one and self._budgets.is_dry and self._tracker.find(segment.source, segment.destination) is None:
                 self._skip_unseen(block, segments, np.array([number]))
                 continue
@@ -185,7 +205,18 @@ class BlockAgent(Agent):
             yield from self._take_segment(segment, ts, original)
             if self._latest is not None:
                 touched[self._latest] = None
+                if is_one and self._refused is self._latest:
+                    over[flow] = self._latest, []
+            self._refused = None
+        for connection, waiting in over.values():
+            self._skip_over(block, segments, connection, waiting)
         return touched
+
+    def _skip_over(self, block: Block, segments: Segments, connection: Connection, numbers: list[int]) -> None:
+        if numbers and connection.is_over():
+            self._skip_unseen(block, segments, np.array(numbers, np.int64))
+        elif numbers:
+            self._skip_together(block, segments, connection, np.array(numbers, np.int64))
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
         """See Agent. What speaks no protocol of ours ends with its flags: the bytes before were not taken."""

@@ -113,6 +113,7 @@ class CaptureRun:
         if not self._until_look:
             self._until_look = _LOOK_EVERY
             self._newest = time.monotonic()
+            self._keep_up()
             self.tell()
 
     def hurry(self) -> BlockAgent:
@@ -128,6 +129,7 @@ class CaptureRun:
         if self._packets and self._by_blocks is not None:
             packets, self._packets, self._waiting = self._packets, [], 0
             self.add(self._by_blocks.take_packets(packets))
+            self._keep_up()
 
     def wait(self) -> None:
         """No packet is there now: let time go on. Raises as :meth:`take`."""
@@ -158,6 +160,9 @@ class CaptureRun:
         for gap in gaps:
             self.stats.count(gap)
             self._writer.add(gap)
+
+    def _keep_up(self) -> None:
+        self.agent.keep_up(time.process_time_ns() // 1000)
 
     def publish(self) -> None:
         """Make all that was taken visible, as far as the agent can tell by now. Raises as :meth:`take`."""

@@ -6,6 +6,10 @@ capture's own time refill. One whose bucket is empty goes on with its bytes coun
 half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
 not. When that one is empty only connections are read that have been answered before. These share another one; when it
 is empty those of them go on that pay for themselves.
+
+A unit is an estimate. Where packets do not wait, the time that reading really takes is held against the capture's own:
+an agent that takes more falls behind, and packets are dropped blindly. Then each unit counts for more than one, until
+what is read is read in time; what is dear for its bytes is what goes.
 """
 
 from __future__ import annotations
@@ -46,6 +50,19 @@ SMALL_DEBT_UNITS = 5_000
 """What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
 together have used up what they may; not when they have used up that once more. A client that opens a connection for
 each two requests would owe a little ten thousand times: from then on who is new stays a stranger."""
+
+MOST_LOAD = 0.85
+"""CPU time for each second of the capture above which an agent that keeps up reads less."""
+
+MOST_DEAR = 64.0
+"""A unit counts for so many at most. What is left then are packets that are counted, not read."""
+
+_LOOK_US = 20_000
+"""CPU time, or the capture's own, after which load is looked at again."""
+
+_STEP = 4.0
+"""A unit becomes so many times dearer at once, at most. It becomes half as dear in a second: where connections are
+read and not read by turns, times without work are no sign that there is time."""
 
 _OF_BOTH = 2
 """A request takes what its response does: a response pays for both."""
@@ -190,7 +207,14 @@ class Budgets:
         self._strangers = _pool(self._allowed.strangers_units)
         self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
+        self._dear = 1.0  # what a unit counts for
+        self._looked: tuple[int, int] | None = None  # CPU time and time of the capture of the last look at load
         self.has_skipped = False
+
+    @property
+    def dearness(self) -> float:
+        """What a unit counts for: 1, or more while reading takes more time than there is."""
+        return self._dear
 
     def hasten(self) -> None:
         """Packets do not wait: keep to the limits of :meth:`WorkLimits.when_live`. Before the first packet."""
@@ -201,6 +225,21 @@ class Budgets:
     def is_dry(self) -> bool:
         """Whether strangers are not read."""
         return self._strangers.is_dry
+
+    def keep_up(self, cpu_us: int, ts: int) -> None:
+        """Reading up to ``ts`` (capture time, µs) has taken so much CPU time, µs, since any fixed moment.
+
+        For packets that do not wait.
+        """
+        if self._looked is None:
+            self._looked = cpu_us, ts
+        spent, passed = cpu_us - self._looked[0], max(ts - self._looked[1], 0)
+        if max(spent, passed) < _LOOK_US:
+            return
+        self._looked = cpu_us, ts
+        load = spent / max(passed, 1)
+        less = 0.5 ** (passed / _SECOND_US)
+        self._dear = min(max(self._dear * min(max(load / MOST_LOAD, less), _STEP), 1.0), MOST_DEAR)
 
     def pass_time(self, ts: int) -> None:
         """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""
@@ -229,15 +268,15 @@ class Budgets:
         bucket = self._buckets.get(connection) if connection is not None else None
         if bucket is None:
             most = min(MOST_UNITS_AT_ONCE, self._allowed.stranger_units, self._strangers.level) + SMALL_DEBT_UNITS
-            return 0 if self.is_dry else most
+            return 0 if self.is_dry else most / self._dear
         if bucket.is_muted or (self.is_dry and not bucket.is_known):
             return 0
         if is_late and bucket.is_known and self._known.is_dry:
-            return self._small_debt
+            return self._small_debt / self._dear
         if bucket.level < MOST_UNITS_AT_ONCE // 2:
             self._refill(bucket, 0, self._since or 0)
         most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
-        return min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS
+        return (min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS) / self._dear
 
     def is_known(self, connection: Connection) -> bool:
         """Whether anything that the connection sent was answered."""
@@ -273,17 +312,18 @@ class Budgets:
             bucket.is_known, bucket.level = True, allowed.known_units
         if answers:
             paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
+        dear = units * self._dear
         pool = self._known if bucket.is_known else self._strangers
-        pool.add(paid - units)
-        bucket.level += paid - units
+        pool.add(paid - dear)
+        bucket.level += paid - dear
         if bucket.level >= 0 and not pool.is_dry:  # time refills it when that is needed
             capacity = self._capacity(bucket)
             if bucket.level >= capacity:
                 bucket.level, bucket.since = capacity, ts
             return not bucket.is_muted
-        bucket.level -= paid - units
+        bucket.level -= paid - dear
         self._refill(bucket, paid, ts)
-        bucket.level -= units
+        bucket.level -= dear
         owes = self._capacity(bucket) - bucket.level
         is_over = bucket.level < 0 or (bucket.is_known and self._known.is_dry and owes > self._small_debt)
         if is_over and not bucket.is_muted:
@@ -292,7 +332,9 @@ class Budgets:
 
     def charge_together(self, units: int, wire_bytes: int, *, is_known: bool = False) -> None:
         """Book what was done for bytes of no connection, or of one that is over (``is_known``: and was answered)."""
-        (self._known if is_known else self._strangers).add(wire_bytes / self._allowed.bytes_per_unit - units)
+        (self._known if is_known else self._strangers).add(
+            wire_bytes / self._allowed.bytes_per_unit - units * self._dear
+        )
 
     def skip(
         self, connection: Connection | None, direction: int, payload: int, wire_bytes: int, ts: int, packets: int = 1
