@@ -105,8 +105,8 @@ loss: setup ## Harm captures and compare what the agent makes of them (make loss
 faults: setup ## Kill the job again and again, and compare its tables (make faults KILLS=52 SEED=1 JOBS=2)
 	@$(PYTHON_IN) -m tests.faults.campaign --kills $(KILLS) --seed $(SEED) --jobs $(JOBS)
 
-endings: setup ## Run each command that needs no JVM again and again (make endings RUNS=1000)
-	@$(PYTHON_IN) -m tests.faults.endings --runs $(RUNS)
+endings: setup ## Run each command that needs no JVM again and again (make endings RUNS=1000 JOBS=2)
+	@$(PYTHON_IN) -m tests.faults.endings --runs $(RUNS) --jobs $(JOBS)
 
 dist: setup $(RELEASE_VENV)/.stamp ## Build the wheel into dist/, and beside it the list of what it is made of (CycloneDX)
 	@$(PYTHON_IN) -m pipeline.setup.sbom dist --cyclonedx $(RELEASE_VENV)/bin/cyclonedx-py

@@ -22,6 +22,8 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.messages import ordered_frames
 from tests.requirements import require_java, require_maven
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def frames() -> list[CorpusFrame]:

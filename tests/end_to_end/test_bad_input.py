@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.conftest import CAPTURES, wirelake
 from tests.requirements import require_java
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = CAPTURES / "version_negotiation.pcap"
 
 

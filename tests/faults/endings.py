@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,9 +33,9 @@ class Command:
     """One command line.
 
     Attributes:
-        arguments: of ``wirelake``; ``LAKE`` stands for the lake's folder.
+        arguments: of ``wirelake``; ``LAKE`` stands for the lake's folder, ``NEW`` for one that is not there yet.
         endings: exit codes that are right.
-        is_same: whether it prints the same bytes each time; doctor tells of free space.
+        is_same: whether it prints the same bytes each time; doctor tells of free space, others of times and folders.
         is_cut: whether its output is closed after the first line, as ``head -1`` does.
     """
 
@@ -53,6 +54,9 @@ COMMANDS = {
     "decode --json": Command(("decode", _CAPTURE, "--json")),
     "decode | head -1": Command(("decode", _CAPTURE, "--json"), (0, _CLOSED), is_cut=True),
     "explain": Command(("explain", _CAPTURE, "--frame", "1")),
+    "diagnose": Command(("diagnose", _CAPTURE, "--json"), (0, 1)),
+    "diagnose --lake": Command(("diagnose", _CAPTURE, "--lake", "NEW"), (0, 1), is_same=False),
+    "capture read": Command(("capture", "read", _CAPTURE, "--landing", "NEW"), is_same=False),
     "doctor": Command(("doctor",), (0, 2), is_same=False),
     "--help": Command(("--help",)),
 }
@@ -95,7 +99,12 @@ def repeat(command: Command, lake: Path, runs: int) -> Endings:
 
 def _run(command: Command, lake: Path) -> tuple[int, bytes]:
     """The exit code (negative: the signal), and a digest of what it printed; nothing if it printed nothing."""
-    arguments = [str(lake) if argument == "LAKE" else argument for argument in command.arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"LAKE": str(lake), "NEW": str(Path(folder) / "new")}
+        return _run_in(command, [places.get(argument, argument) for argument in command.arguments])
+
+
+def _run_in(command: Command, arguments: Sequence[str]) -> tuple[int, bytes]:
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *arguments],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT,
@@ -115,15 +124,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="of each command")
     parser.add_argument("--lake", type=Path, help="a lake; default: a small one of findings alone")
+    parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
     parser.add_argument("--only", action="append", choices=COMMANDS, help="this command alone; may be repeated")
     chosen = parser.parse_args(arguments)
     is_good = True
     with tempfile.TemporaryDirectory() as folder:
         lake = chosen.lake or small_lake(Path(folder))
-        for name in chosen.only or COMMANDS:
-            endings = repeat(COMMANDS[name], lake, chosen.runs)
-            print(f"{name}: {endings}", flush=True)
-            is_good = is_good and not (endings.bad or endings.differing)
+        names = list(chosen.only or COMMANDS)
+        with ThreadPoolExecutor(chosen.jobs) as pool:
+            all_endings = pool.map(lambda name: repeat(COMMANDS[name], lake, chosen.runs), names)
+            for name, endings in zip(names, all_endings, strict=True):
+                print(f"{name}: {endings}", flush=True)
+                is_good = is_good and not (endings.bad or endings.differing)
     return 0 if is_good else 1
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.faults.endings import COMMANDS, main, repeat, small_lake
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("name", "runs"), [(name, 8 if name == "findings --json" else 1) for name in COMMANDS])
 def test_each_command_ends_as_it_should(name: str, runs: int, tmp_path: Path) -> None:

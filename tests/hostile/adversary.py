@@ -232,7 +232,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--allowances", type=float, default=0.002, help="the part of them that anybody has at the begin (1: all)"
     )
     parser.add_argument("--file", action="store_true", help="read as a file, with the limits of one, not as it comes")
-    parser.add_argument("--final-size", type=int, default=8 * MIB, help="bytes of one that is measured again")
+    parser.add_argument("--final-size", type=int, default=40 * MIB, help="bytes of one that is measured again")
     parser.add_argument("--memory-size", type=int, default=64 * MIB, help="the same for memory")
     parser.add_argument("--worst", type=int, default=30, help="families in the table of the slowest")
     parser.add_argument("--worst-memory", type=int, default=10, help="the same for memory")

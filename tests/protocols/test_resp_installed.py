@@ -19,6 +19,8 @@ from tests.protocols import record
 from tests.protocols.conftest import Run
 from tests.requirements import require_java, require_streamlit, require_tcpdump
 
+pytestmark = pytest.mark.slow
+
 RULE = "resp_refused_writes"
 
 

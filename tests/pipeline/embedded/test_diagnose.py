@@ -81,6 +81,7 @@ def test_the_lake_is_read_by_other_commands_and_replaced(tmp_path: Path) -> None
         assert [field.name for field in held.schema().fields] == list(table.column_names)
 
 
+@pytest.mark.slow
 def test_each_way_in_gives_the_same(tmp_path: Path) -> None:
     packed = tmp_path / "incident.pcap.gz"
     packed.write_bytes(gzip.compress(STUCK.read_bytes()))
@@ -103,6 +104,7 @@ def test_a_capture_read_twice_counts_once(tmp_path: Path) -> None:
     assert landed.frames.num_rows == whole.frames.num_rows
 
 
+@pytest.mark.slow
 def test_the_kernel_and_the_plain_reader_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     landed = read_inputs([str(CAPTURES / "mongodb" / "troubled_mongodb.pcap")])
     plain = diagnose(landed, StreamSettings())

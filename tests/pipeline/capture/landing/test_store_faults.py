@@ -35,6 +35,8 @@ from tests.pipeline.capture.landing.test_landing import (
 from tests.pipeline.capture.s3 import S3, SECRET_KEY
 from tests.requirements import require_mount
 
+pytestmark = pytest.mark.slow
+
 ROWS = 20
 
 

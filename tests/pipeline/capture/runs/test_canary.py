@@ -115,6 +115,7 @@ class TestWhatIsPrinted:
             assert seen_in(output, PAYLOAD_TRACES)
             assert seen_in(output, CREDENTIAL_TRACES) == []
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
     def test_by_explain(self, capture, options):
         _, lines = run("decode", capture)
@@ -125,6 +126,7 @@ class TestWhatIsPrinted:
             assert seen_in(output, hidden("lengths")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_harm_to_the_capture_brings_no_secret_to_light(tmp_path, seed):
     source = random.Random(seed)

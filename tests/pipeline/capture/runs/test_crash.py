@@ -16,6 +16,8 @@ from tests.pipeline.capture import uploading
 from tests.pipeline.capture.landing.test_landing import capture, contents
 from tests.pipeline.capture.s3 import S3, cut_after
 
+pytestmark = pytest.mark.slow
+
 ROWS = 40
 POINTS = 20
 

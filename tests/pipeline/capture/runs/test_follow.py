@@ -135,6 +135,7 @@ def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read
     assert old.exists()
 
 
+@pytest.mark.slow
 class TestKilled:
     def test_at_every_write(self, tmp_path, expected, monkeypatch):
         """Each landing file, manifest and progress that is written is the last one once."""
@@ -264,6 +265,7 @@ class TestProgress:
             follow(tmp_path / "missing", tmp_path / "landing")
 
 
+@pytest.mark.slow
 class TestRealRings:
     def record(self, command: list[str], directory: Path, landing: Path, ready: str) -> Replay:
         """A capture that rotates while we follow; both end in good order."""

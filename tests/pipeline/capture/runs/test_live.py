@@ -23,6 +23,8 @@ from tests.pipeline.capture.replay import Replay, contents, landed, wirelake
 from tests.pipeline.capture.runs.test_agent import SMALL
 from tests.requirements import require_tcpdump, require_tshark
 
+pytestmark = pytest.mark.slow
+
 
 def start(landing: Path, *options: str) -> subprocess.Popen[str]:
     """`wirelake capture live` on loopback, once it captures."""

@@ -24,6 +24,8 @@ from tests.pipeline.capture.replay import landed, wirelake
 from tests.pipeline.capture.runs.test_agent import SMALL, original, packets_of
 from tests.pipeline.capture.wire import Flow, pcap, pcapng, request, response
 
+pytestmark = pytest.mark.slow
+
 
 def reading(landing, *options: object) -> subprocess.Popen[str]:
     return wirelake("read", "-", "--landing", landing, "--json", *options, stdin=subprocess.PIPE)

@@ -18,6 +18,8 @@ from tests.hostile.loss import RECORDED
 from tests.pipeline.capture.wire import pcap
 from tests.requirements import require_tshark
 
+pytestmark = pytest.mark.slow
+
 Stream = tuple[str, int, str, int]
 """From and to: address and port."""
 

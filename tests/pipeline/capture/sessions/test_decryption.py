@@ -28,6 +28,8 @@ from tests.pipeline.capture.tls_peers import SERVER_NAME, Dialogue, Recording, r
 from tests.pipeline.capture.wire import block, enhanced, interface, pcap, prefixed, produce, request, response, section
 from tests.requirements import require_openssl, require_tcpdump, require_tshark
 
+pytestmark = pytest.mark.slow
+
 LARGE: Dialogue = [
     (0, request(1)),
     (1, response(1, bytes(300_000))),

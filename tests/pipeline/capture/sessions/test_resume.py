@@ -18,6 +18,8 @@ from pipeline.capture.tcp.state import AgentState
 from tests.pipeline.capture.runs.test_agent import CAPTURES, LARGE, RECORDED, SMALL, packets_of
 from tests.pipeline.capture.wire import Flow, prefixed, request, response
 
+pytestmark = pytest.mark.slow
+
 FORMAT = TypeAdapter(AgentState)
 MONGODB = sorted((CAPTURES / "mongodb").glob("*.pcap"))
 

@@ -19,6 +19,8 @@ from tests.requirements import require_streamlit
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
+pytestmark = pytest.mark.slow
+
 _SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
 """Of the package that is imported: an installed one does not lie beside the tests."""
 PAGES = ("findings", "partitions", "transactions", "clients", "latency", "exchanges", "query")

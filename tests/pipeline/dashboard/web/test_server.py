@@ -20,6 +20,8 @@ from tests.paths import ROOT
 from tests.pipeline.dashboard.web.served import Served, free_port, serve
 from tests.requirements import require_streamlit
 
+pytestmark = pytest.mark.slow
+
 app = typer.Typer()
 app.command()(dashboard)
 

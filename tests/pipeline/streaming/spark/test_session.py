@@ -113,6 +113,7 @@ print(listening)
 """
 
 
+@pytest.mark.slow
 def test_secrets_in_settings_are_on_no_command_line_and_not_on_sparks_page_which_is_for_this_machine() -> None:
     require_java()
     done = subprocess.run([sys.executable, "-"], input=OPENED, capture_output=True, text=True, check=False)
