@@ -84,7 +84,6 @@ class Agent:
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
-        self._is_hasty = False
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
         self._unseen = self._unseen_since = 0  # bytes of connections that were not looked at, and from when on (µs)
@@ -102,12 +101,10 @@ class Agent:
     def hasten(self) -> None:
         """Packets come as they are captured, and do not wait until they are read. Say so before the first."""
         self._budgets.hasten()
-        self._is_hasty = True
 
     def keep_up(self, cpu_us: int) -> None:
         """Say what CPU time was taken so far, µs: packets that do not wait are read no slower than they come."""
-        if self._is_hasty:
-            self._budgets.keep_up(cpu_us, self._clock.steady(self._ts))
+        self._budgets.keep_up(cpu_us, self._clock.steady(self._ts))
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
         """Take the next packet."""
@@ -147,15 +144,10 @@ class Agent:
         before, answers, paying = METER.units, self._answers, self._paying_answers
         found = self._read(events, before + left)
         units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
+        paying, is_answered = self._paying_answers - paying, self._answers > answers
         if connection is None or connection.is_over():
             budgets.charge_together(units, wire_bytes, is_known=is_known)
-        elif (
-            not budgets.charge(
-                connection, units, wire_bytes, now, self._paying_answers - paying,
-                is_answered=self._answers > answers,
-            )
-            and left
-        ):  # fmt: skip
+        elif not budgets.charge(connection, units, wire_bytes, now, paying, is_answered=is_answered) and left:
             found += self._refuse(connection, ts)
         if others:
             found += self._read_late(others)

@@ -6,10 +6,6 @@ capture's own time refill. One whose bucket is empty goes on with its bytes coun
 half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
 not. When that one is empty only connections are read that have been answered before. These share another one; when it
 is empty those of them go on that pay for themselves.
-
-A unit is an estimate. Where packets do not wait, the time that reading really takes is held against the capture's own:
-an agent that takes more falls behind, and packets are dropped blindly. Then each unit counts for more than one, until
-what is read is read in time; what is dear for its bytes is what goes.
 """
 
 from __future__ import annotations
@@ -18,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.capture.tcp.load import Load
 
 if TYPE_CHECKING:
     from pipeline.capture.tcp.connection import Connection  # settings are read without it
@@ -50,19 +48,6 @@ SMALL_DEBT_UNITS = 5_000
 """What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
 together have used up what they may; not when they have used up that once more. A client that opens a connection for
 each two requests would owe a little ten thousand times: from then on who is new stays a stranger."""
-
-MOST_LOAD = 0.85
-"""CPU time for each second of the capture above which an agent that keeps up reads less."""
-
-MOST_DEAR = 64.0
-"""A unit counts for so many at most. What is left then are packets that are counted, not read."""
-
-_LOOK_US = 20_000
-"""CPU time, or the capture's own, after which load is looked at again."""
-
-_STEP = 4.0
-"""A unit becomes so many times dearer at once, at most. It becomes half as dear in a second: where connections are
-read and not read by turns, times without work are no sign that there is time."""
 
 _OF_BOTH = 2
 """A request takes what its response does: a response pays for both."""
@@ -207,19 +192,15 @@ class Budgets:
         self._strangers = _pool(self._allowed.strangers_units)
         self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
+        self._load: Load | None = None
         self._dear = 1.0  # what a unit counts for
-        self._looked: tuple[int, int] | None = None  # CPU time and time of the capture of the last look at load
         self.has_skipped = False
-
-    @property
-    def dearness(self) -> float:
-        """What a unit counts for: 1, or more while reading takes more time than there is."""
-        return self._dear
 
     def hasten(self) -> None:
         """Packets do not wait: keep to the limits of :meth:`WorkLimits.when_live`. Before the first packet."""
         self._allowed = self._allowed.when_live()
         self._known = _pool(self._allowed.all_known_units)
+        self._load = Load()
 
     @property
     def is_dry(self) -> bool:
@@ -227,19 +208,10 @@ class Budgets:
         return self._strangers.is_dry
 
     def keep_up(self, cpu_us: int, ts: int) -> None:
-        """Reading up to ``ts`` (capture time, µs) has taken so much CPU time, µs, since any fixed moment.
-
-        For packets that do not wait.
-        """
-        if self._looked is None:
-            self._looked = cpu_us, ts
-        spent, passed = cpu_us - self._looked[0], max(ts - self._looked[1], 0)
-        if max(spent, passed) < _LOOK_US:
-            return
-        self._looked = cpu_us, ts
-        load = spent / max(passed, 1)
-        less = 0.5 ** (passed / _SECOND_US)
-        self._dear = min(max(self._dear * min(max(load / MOST_LOAD, less), _STEP), 1.0), MOST_DEAR)
+        """Say what CPU time reading up to ``ts`` took; it counts where packets do not wait. See Load.look."""
+        if self._load is not None:
+            self._load.look(cpu_us, ts)
+            self._dear = self._load.dearness
 
     def pass_time(self, ts: int) -> None:
         """It is ``ts`` (capture time, µs) now. A clock that goes back refills nothing."""

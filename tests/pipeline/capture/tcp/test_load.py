@@ -9,7 +9,8 @@ from pipeline.capture.fast_path.block import block_of
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import MOST_DEAR, MOST_LOAD, Budgets, WorkLimits
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.load import MOST_DEAR, MOST_LOAD, Load
 from tests.decoder.mongodb.build import command, reply
 from tests.pipeline.capture.wire import Flow
 
@@ -17,11 +18,11 @@ SECOND, LOOK = 1_000_000, 50_000
 PING, OK = command({"ping": 1, "$db": "admin"}), reply({"ok": 1.0})
 
 
-def at_load(load: float, looks: int, budgets: Budgets | None = None, begin: int = 0) -> Budgets:
-    """Budgets of an agent that has taken so much CPU time for a time, 50 ms of the capture a look."""
-    found = budgets or Budgets()
+def at_load(load: float, looks: int) -> Load:
+    """An agent that has taken so much CPU time for a time, 50 ms of the capture a look."""
+    found = Load()
     for look in range(looks + 1):
-        found.keep_up(int(look * LOOK * load), begin + look * LOOK)
+        found.look(int(look * LOOK * load), look * LOOK)
     return found
 
 
@@ -32,31 +33,30 @@ def test_an_agent_that_has_time_reads_at_the_price_of_its_estimate(load):
 
 def test_work_becomes_dearer_until_it_is_done_in_time():
     """Half as much is done at twice the price."""
-    budgets, cpu = Budgets(), 0
+    load, cpu = Load(), 0
     for look in range(20):
-        cpu += int(LOOK * 3 / budgets.dearness)
-        budgets.keep_up(cpu, look * LOOK)
-    assert 3 / budgets.dearness <= MOST_LOAD * 1.05
+        cpu += int(LOOK * 3 / load.dearness)
+        load.look(cpu, look * LOOK)
+    assert 3 / load.dearness <= MOST_LOAD * 1.05
 
 
 def test_there_is_a_highest_price_and_it_halves_in_a_second_without_load():
-    budgets = at_load(1000, 50)
-    assert budgets.dearness == MOST_DEAR
-    begin = 50 * LOOK
-    cpu = int(50 * LOOK * 1000)
+    load = at_load(1000, 50)
+    assert load.dearness == MOST_DEAR
+    begin, cpu = 50 * LOOK, int(50 * LOOK * 1000)
     for look in range(1, 21):
-        budgets.keep_up(cpu, begin + look * LOOK)
-    assert budgets.dearness == pytest.approx(MOST_DEAR / 2, rel=0.01)
-    budgets.keep_up(cpu, begin + 100 * SECOND)
-    assert budgets.dearness == 1
+        load.look(cpu, begin + look * LOOK)
+    assert load.dearness == pytest.approx(MOST_DEAR / 2, rel=0.01)
+    load.look(cpu, begin + 100 * SECOND)
+    assert load.dearness == 1
 
 
 def test_a_clock_that_goes_back_is_no_load_of_its_own():
-    budgets = Budgets()
-    budgets.keep_up(0, 100 * SECOND)
-    budgets.keep_up(1000, 10 * SECOND)
-    budgets.keep_up(2000, 10 * SECOND + LOOK)
-    assert budgets.dearness == 1
+    load = Load()
+    load.look(0, 100 * SECOND)
+    load.look(1000, 10 * SECOND)
+    load.look(2000, 10 * SECOND + LOOK)
+    assert load.dearness == 1
 
 
 def talk() -> Flow:
