@@ -46,7 +46,7 @@ class Candidate(Protocol[ItemT_contra]):
 
 @dataclass
 class PerItem(Generic[Item]):
-    """A Python function for one item; False or an exception says that it does not understand it.
+    """A Python function for one item; False or an exception means that it does not understand it.
 
     Attributes:
         decode: is timed.
@@ -84,7 +84,7 @@ class PerItem(Generic[Item]):
 
 @dataclass
 class AllAtOnce(Generic[Item]):
-    """A Python function for all items in the form that it takes them, which says of each whether it was understood.
+    """A Python function for all items in the form that it takes them, which returns of each whether it was understood.
 
     Attributes:
         prepare: brings the items into that form; not timed.

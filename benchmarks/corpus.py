@@ -18,7 +18,7 @@ _HEAD = struct.Struct(">ibhh")
 
 @dataclass(frozen=True, slots=True)
 class CorpusFrame:
-    """A frame, what its decoder is told of it, and the connection and exchange that it belongs to."""
+    """A frame, what its decoder is given with it, and the connection and exchange that it belongs to."""
 
     data: bytes
     direction: Direction

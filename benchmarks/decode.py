@@ -38,7 +38,7 @@ def side_by_side(title: str, candidates: Sequence[Candidate[CorpusFrame]], frame
 
 
 def peers(readers: str) -> list[Candidate[Any]]:
-    """The candidates that are installed; of the others it is said how to get them."""
+    """The candidates that are installed; of the others it prints how to get them."""
     found: list[Candidate[Any]] = []
     for module in ("kafka_python", "kio_reader"):
         try:

@@ -38,7 +38,7 @@ class Process:
         """Send a command, return its answer.
 
         Raises:
-            RuntimeError: the program has ended; it has told why on standard error.
+            RuntimeError: the program has ended; standard error shows why.
         """
         if self._java.stdin is None or self._java.stdout is None:
             raise RuntimeError("the Java program has no pipes")

@@ -67,7 +67,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _started(command: list[str], ready: str) -> Any:
-    """A program that tells on its standard error when it is ready."""
+    """A program that prints on its standard error when it is ready."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         words = iter(lambda: process.stderr.readline() if process.stderr else "", "")
@@ -81,7 +81,7 @@ def _started(command: list[str], ready: str) -> Any:
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[str, str, float]:
-    """What a program said when it was told to end, and its CPU seconds with those of its children."""
+    """What a program printed when it was asked to end, and its CPU seconds with those of its children."""
     begun = children_seconds()
     process.send_signal(signal.SIGINT)
     out, words = process.communicate(timeout=120)
@@ -99,14 +99,14 @@ def _show(megabytes: float, summary: dict[str, Any], seconds: float, words: str,
     names = "candidate", "packets", "dropped", "messages", "bytes lost", "CPU seconds", "ms/MB", "% of a core"
     for name in names:
         table.add_column(name, justify="left" if name == "candidate" else "right")
-    told = {line.split(" packets ")[1]: int(line.split()[0]) for line in words.splitlines() if " packets " in line}
+    counts = {line.split(" packets ")[1]: int(line.split()[0]) for line in words.splitlines() if " packets " in line}
     rows: list[tuple[str, int, int, str, str, float]] = [
         (
             "wirelake capture live (with its tcpdump)", summary["packets"], summary["kernel_dropped"], f"{frames:,}",
             f"{summary['bytes_lost']:,}", seconds,
         ),
         (
-            "tcpdump -w /dev/null", told.get("captured", 0), told.get("dropped by kernel", 0), "-", "-",
+            "tcpdump -w /dev/null", counts.get("captured", 0), counts.get("dropped by kernel", 0), "-", "-",
             tcpdump_seconds,
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What do a busy broker and its clients say to each other? Recorded once by tcpdump, for all that is measured.
+"""What do a busy broker and its clients send to each other? Recorded once by tcpdump, for all that is measured.
 
 The sample captures are small and each tells a story; this is a minute of everyday load: producers with every codec, a
 consumer group that commits, a reader of committed transactions, producers and consumers of three libraries, some of
@@ -146,6 +146,6 @@ def _consume(bootstrap: str, client_id: str, group: str, topics: list[str], stop
     consumer.subscribe(topics)
     while not stop.is_set():
         if consumer.consume(500, 0.05):
-            with contextlib.suppress(Exception):  # a rebalance is under way: the next commit tells
+            with contextlib.suppress(Exception):  # a rebalance is under way: the next commit shows it
                 consumer.commit(asynchronous=True)
     consumer.close()

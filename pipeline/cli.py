@@ -27,7 +27,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(is_asked: bool) -> None:
+def _show_version(is_asked: bool) -> None:
     if is_asked:
         from importlib.metadata import version  # noqa: PLC0415 - read when asked for
 
@@ -38,14 +38,14 @@ def _tell_version(is_asked: bool) -> None:
 @app.callback()
 def _group(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Tell the version, and end.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version, and end.")
     ] = False,
 ) -> None:
     """What all commands begin with: nothing."""
 
 
 _OUTPUT_CLOSED = 128 + signal.SIGPIPE
-"""As of the usual tools, which that signal ends; and not 0, since findings or failed checks may not have been told."""
+"""As of the usual tools, which that signal ends; and not 0, since findings or failed checks may be unprinted."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -57,7 +57,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        _tell(str(error))
+        _print_error(str(error))
         raise SystemExit(2) from None
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):
@@ -72,13 +72,13 @@ def main() -> None:
         if error.errno not in _NO_ROOM:
             raise
         _discard_output()
-        _tell(f"cannot write: {error.strerror}")
+        _print_error(f"cannot write: {error.strerror}")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
 
-def _tell(message: str) -> None:
+def _print_error(message: str) -> None:
     Console(stderr=True).print(Text(f"error: {message}", "bold red"), soft_wrap=True)
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Raised when input or use is wrong; the message says what is wrong and what to do."""
+    """Raised when input or use is wrong; the message states what is wrong and what to do."""

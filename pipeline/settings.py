@@ -150,8 +150,8 @@ class StreamSettings(BaseModel):
     )
     manifests_required: bool = Field(
         default=False,
-        description="Set landing files aside that have no manifest. Without one nothing tells a file of an agent from "
-        "what somebody else put there; agents of older releases wrote none",
+        description="Set landing files aside that have no manifest. Without one nothing distinguishes a file of an "
+        "agent from what somebody else put there; agents of older releases wrote none",
     )
     kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
         default=20_000,
@@ -214,7 +214,7 @@ def _days_kept(chosen: Mapping[str, int | None], name: str) -> int | None:
 
 
 class SqlSettings(BaseModel):
-    """``wirelake sql`` and the page: what one query may take before it is ended, with a sentence that says so."""
+    """``wirelake sql`` and the page: what one query may take before it is ended, with a sentence that explains it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

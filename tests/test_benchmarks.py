@@ -1,4 +1,4 @@
-"""Do the benchmarks compare what they say? Not how fast anything is."""
+"""Do the benchmarks compare what they claim? Not how fast anything is."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def test_a_candidate_is_timed_on_what_it_understands(capsys):
     assert "1 of 2" in capsys.readouterr().out
 
 
-def test_what_is_not_installed_is_said(capsys, monkeypatch):
+def test_what_is_not_installed_is_reported(capsys, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("kio.") or name == "benchmarks.kio_reader"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kio", None)
     monkeypatch.setattr(java_clients, "lacks", lambda: "java")
     assert [candidate.name for candidate in decode.peers("frame_readers")] == [kafka_python()[0].name]
-    said = capsys.readouterr().out
-    assert "kio is not installed" in said
-    assert "not installed: java" in said
+    printed = capsys.readouterr().out
+    assert "kio is not installed" in printed
+    assert "not installed: java" in printed
 
 
 def test_a_candidate_in_a_process_of_its_own_answers_as_it_does_here(frames):
@@ -120,7 +120,7 @@ def landing(tmp_path_factory):
     return folder
 
 
-def test_frames_landed_again_are_news_and_tell_the_same_story(landing, tmp_path):
+def test_frames_landed_again_have_new_ids_and_the_same_structure(landing, tmp_path):
     rows = rows_of(landing).slice(0, 500)
     land(another(rows, "second", timedelta(days=1)), tmp_path)
     (file,) = tmp_path.glob("date=*/second-*.parquet")

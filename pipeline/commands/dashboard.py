@@ -87,7 +87,7 @@ def dashboard(
     def ready(url: str) -> None:
         console.print(Text(f"The dashboard of {lake} is at {url} (Ctrl-C ends it)"), soft_wrap=True)
         if shown.is_token_new:
-            console.print(Text("Whoever has this link can read the lake; it is told once."), soft_wrap=True)
+            console.print(Text("Whoever has this link can read the lake; it is shown once."), soft_wrap=True)
         elif shown.token is not None:
             console.print(Text("It asks for its token: open it with ?token=… at the end, once."), soft_wrap=True)
 

@@ -55,7 +55,7 @@ def decode(
     topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
     Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
 
-    What was lost or not recognised is told on standard error. The exit code is 2 if no message was found.
+    What was lost or not recognised is reported on standard error. The exit code is 2 if no message was found.
 
     Examples:
 
@@ -88,7 +88,7 @@ def decode(
         _print_records(chosen, as_json=as_json, payload=payload is Payload.full)
     else:
         _print_messages(chosen, as_json=as_json)
-    _tell_rest(stats, wanted)
+    _report_rest(stats, wanted)
 
 
 def _print_messages(messages: Iterator[Decoded], *, as_json: bool) -> None:
@@ -113,8 +113,8 @@ def _print_records(messages: Iterator[Decoded], *, as_json: bool, payload: bool)
     sys.stdout.flush()
 
 
-def _tell_rest(stats: CaptureStats, wanted: WantedApi | None) -> None:
-    """Say what was not printed, though the capture held it or should have held it."""
+def _report_rest(stats: CaptureStats, wanted: WantedApi | None) -> None:
+    """Report what was not printed, though the capture held it or should have held it."""
     errors = Console(stderr=True)
     for warning in warnings(stats):
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)

@@ -16,7 +16,7 @@ from rich.text import Text
 from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.diagnose import WIRELAKE
 from pipeline.commands.findings import read_findings, show_findings
-from pipeline.commands.lake import Say, spark_session, steps
+from pipeline.commands.lake import Progress, spark_session, steps
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
@@ -56,7 +56,7 @@ def demo(
     landing: Annotated[Path, typer.Option(help="Where the landing files go.")] = Path("demo-landing"),
     captures: Annotated[Path, typer.Option(help="Folder with the sample captures.")] = _CAPTURES,
 ) -> None:
-    """Read the sample captures, build a lake, check it, and say what is wrong. Running it again changes nothing.
+    """Read the sample captures, build a lake, check it, and show what is wrong. Running it again changes nothing.
 
     Example:
 
@@ -71,8 +71,8 @@ def demo(
     console.print(Rule("2. capture: packets to frames", align="left"))
     _read_samples(captures, landing, console)
     console.print(Rule("3. stream: frames to tables, and quality checks", align="left"))
-    with spark_session("wirelake demo", settings) as spark, steps() as say:
-        failed = _stream_and_check(spark, str(landing), str(lake), settings, say, console)
+    with spark_session("wirelake demo", settings) as spark, steps() as report:
+        failed = _stream_and_check(spark, str(landing), str(lake), settings, report, console)
     rows = read_findings(lake)
     console.print(Rule("4. findings: what is wrong", align="left"))
     show_findings(rows, console)
@@ -82,7 +82,7 @@ def demo(
         _show_timeline(lake, stuck, console)
     console.print(Rule("6. MongoDB: which application runs which commands", align="left"))
     _show_commands(lake, console)
-    _say_what_next(lake, console)
+    _show_next_steps(lake, console)
     if failed:
         raise typer.Exit(1)
 
@@ -118,15 +118,17 @@ def _read_samples(captures: Path, landing: Path, console: Console) -> None:
     console.print(table)
 
 
-def _stream_and_check(spark: Any, landing: str, lake: str, settings: Settings, say: Say, console: Console) -> bool:
+def _stream_and_check(
+    spark: Any, landing: str, lake: str, settings: Settings, report: Progress, console: Console
+) -> bool:
     """Run the job and the checks in one session. Returns whether a critical check failed."""
     from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 
-    run_stream(landing, lake, once=True, settings=settings.stream, spark=spark, progress=say)
-    say("loading Great Expectations")
+    run_stream(landing, lake, once=True, settings=settings.stream, spark=spark, progress=report)
+    report("loading Great Expectations")
     from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
 
-    say("checking the tables")
+    report("checking the tables")
     results = run_checks(spark, lake)
     show_results(results, console)
     return bool(critical_failures(results))
@@ -162,7 +164,7 @@ def _show_commands(lake: Path, console: Console) -> None:
     console.print(table)
 
 
-def _say_what_next(lake: Path, console: Console) -> None:
+def _show_next_steps(lake: Path, console: Console) -> None:
     console.print(Rule(align="left"))
     console.print(f"The lake is in {lake}. Try next:", soft_wrap=True)
     hints = [

@@ -45,7 +45,7 @@ def diagnose(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
-    """Say what is wrong in a capture, the worst first, with evidence and what to do. Needs no Java.
+    """Show what is wrong in a capture, the worst first, with evidence and what to do. Needs no Java.
 
     The exit code is 1 if a finding is critical, 2 if nothing could be read.
 

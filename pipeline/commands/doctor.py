@@ -53,7 +53,7 @@ class Check:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a check.")] = False) -> None:
-    """Tell what this machine lacks and how to mend it. Exit code 2 if something that is required is missing.
+    """Show what this machine lacks and how to mend it. Exit code 2 if something that is required is missing.
 
     Example:
 

@@ -20,7 +20,7 @@ from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
 from pipeline.commands.apis import kafka_api_key
 from pipeline.commands.messages import ordered_frames
-from pipeline.commands.tree import say, show_message, terminal
+from pipeline.commands.tree import print_sentence, show_message, terminal
 from pipeline.errors import UserError
 from pipeline.settings import load_settings
 from pipeline.terminal import Console, json_line, printable
@@ -41,11 +41,11 @@ def explain(
         typer.Option("--hex", help="Bytes instead of a file: hex, or a dump with offsets; '-' reads them from stdin."),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="With --hex: kafka or mongodb; by default as the bytes tell.")
+        str | None, typer.Option(help="With --hex: kafka or mongodb; by default recognised by the bytes.")
     ] = None,
     direction: Annotated[
         str | None,
-        typer.Option(help="With --hex: request (by default) or response. A MongoDB message tells it by itself."),
+        typer.Option(help="With --hex: request (by default) or response. A MongoDB message carries it."),
     ] = None,
     api_key: Annotated[
         str | None, typer.Option(help="With --hex of a response: the request's api, by key or name.")
@@ -74,8 +74,8 @@ def explain(
     """
     codec = Codec()
     if hex_text is not None:
-        told = Context(api_key=_key(api_key), api_version=api_version)
-        spoken, subject = _pasted(_standard_input() if hex_text == "-" else hex_text, protocol, direction, told, codec)
+        given = Context(api_key=_key(api_key), api_version=api_version)
+        spoken, subject = _pasted(_standard_input() if hex_text == "-" else hex_text, protocol, direction, given, codec)
     elif file is not None and frame is not None:
         spoken, subject = _captured(file, frame, tls_keylog, tls_embedded_keys)
     else:
@@ -151,10 +151,10 @@ def _show(explanation: Explanation, spoken: WireProtocol, subject: Pasted, codec
     console = terminal()
     _head(explanation, spoken, subject, console)
     for remark in subject.remarks:
-        say(f"note: {remark}", "yellow", console)
+        print_sentence(f"note: {remark}", "yellow", console)
     show_message(explanation, subject.frame, subject.base, console)
     for advice in spoken.advise(explanation, subject, codec):
-        say(f"→ {advice}", "", console)
+        print_sentence(f"→ {advice}", "", console)
 
 
 def _head(explanation: Explanation, spoken: WireProtocol, subject: Pasted, console: Console) -> None:

@@ -27,7 +27,7 @@ def findings(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
     only_open: Annotated[bool, typer.Option("--open", help="Only what still held at the end of the data.")] = False,
 ) -> None:
-    """Say what is wrong: each finding with its evidence and what to do. Exit code 1 if one of them is critical.
+    """Show what is wrong: each finding with its evidence and what to do. Exit code 1 if one of them is critical.
 
     Examples:
 
@@ -101,8 +101,8 @@ def _finding(row: dict[str, Any]) -> Group:
     more = len(row["evidence"]) - len(shown)
     evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
     details = Text()
-    told = [("seen", when), ("what to do", row["advice"])]
-    for label, text in [*told, ("evidence", f"exchanges {evidence}")] if evidence else told:
+    lines = [("seen", when), ("what to do", row["advice"])]
+    for label, text in [*lines, ("evidence", f"exchanges {evidence}")] if evidence else lines:
         details.append(f"{label}: ", "dim")
         details.append(f"{printable(text)}\n")
     details.rstrip()

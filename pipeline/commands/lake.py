@@ -22,8 +22,8 @@ from pipeline.terminal import Console
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Say = Callable[[str], None]
-"""Tells the user what is being done."""
+Progress = Callable[[str], None]
+"""Shows the user what is being done."""
 
 Conf = Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")]
 
@@ -44,10 +44,10 @@ def stream(
     """
     settings = _settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
-    with spark_session("wirelake stream", settings) as spark, steps() as say:
+    with spark_session("wirelake stream", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 
-        summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=say)
+        summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)
     Console().print(f"{frames} new frames in {place}. Next: wirelake findings --lake {place}", soft_wrap=True)
 
@@ -69,11 +69,11 @@ def backfill(
     """
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
-    with spark_session("wirelake backfill", settings) as spark, steps() as say:
+    with spark_session("wirelake backfill", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
 
         days = date_from.date(), date_to.date()
-        run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=say)
+        run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=report)
     Console().print(f"{place} is derived anew from {days[0]} to {days[1]}.", soft_wrap=True)
 
 
@@ -82,7 +82,7 @@ def maintain(
     erase: Annotated[
         list[str] | None, typer.Option(help="Forget all that names this, e.g. client_ip=10.0.0.7; may be repeated.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     conf: Conf = None,
 ) -> None:
     """Bring small files together, drop rows that are older than their table keeps, remove files that nobody needs.
@@ -102,17 +102,23 @@ def maintain(
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     wanted = [_name_and_value(text) for text in erase or ()]
-    with spark_session("wirelake maintain", settings) as spark, steps() as say:
+    with spark_session("wirelake maintain", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_maintenance  # noqa: PLC0415 - loads Spark
 
         run_maintenance(
-            place, settings.maintain, erase=wanted, dry_run=dry_run, settings=settings.stream, spark=spark, progress=say
+            place,
+            settings.maintain,
+            erase=wanted,
+            dry_run=dry_run,
+            settings=settings.stream,
+            spark=spark,
+            progress=report,
         )
     Console().print(f"{place}: {'nothing was changed' if dry_run else 'done'}.", soft_wrap=True)
 
 
 def _settings(conf: Path | None, **overrides: str | None) -> Settings:
-    """The settings; what is written from now on is for whom they say."""
+    """The settings; what is written from now on gets the file access that they set."""
     settings = load_settings(conf, **overrides)
     restrict_files(settings.file_access)
     return settings
@@ -137,11 +143,11 @@ def check(
     """
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
-    with spark_session("wirelake check", settings) as spark, steps() as say:
-        say("loading Great Expectations")
+    with spark_session("wirelake check", settings) as spark, steps() as report:
+        report("loading Great Expectations")
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
 
-        say("checking")
+        report("checking")
         results = run_checks(spark, place)
     show_results(results, Console())
     if critical_failures(results):
@@ -161,17 +167,17 @@ def required(settings: Settings, name: str) -> str:
 
 
 @contextmanager
-def steps() -> Iterator[Say]:
+def steps() -> Iterator[Progress]:
     """A spinner on standard error with the current step; finished steps stay as lines."""
     console = Console(stderr=True)
     with console.status("starting") as status:
 
-        def say(text: str) -> None:
+        def report(text: str) -> None:
             if console.is_terminal:
                 status.update(text)
             console.print(Text(f"  {text}", "dim"), soft_wrap=True)
 
-        yield say
+        yield report
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Decoded:
 
     Attributes:
         number: ordinal in the order of time, from 1.
-        message: of a response that does not tell its api, with that of its request.
+        message: of a response that does not carry its api, with that of its request.
         latency_us: of a response: last byte of the request to first byte of the response.
     """
 

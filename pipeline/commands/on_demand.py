@@ -58,7 +58,7 @@ def _load(name: str) -> Any:
 
 
 def _description(name: str) -> str:
-    """What the function of a command says of itself, read from its source."""
+    """The docstring of a command's function, read from its source."""
     source = _PACKAGES.joinpath(*MODULES[name].split(".")).with_suffix(".py").read_text(encoding="utf-8")
     return next(
         ast.get_docstring(part) or ""

@@ -76,7 +76,9 @@ def _show_error(explanation: Explanation, frame: bytes, base: int, console: Cons
     pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
     field = f" in {path_text(message.error_path)}" if message.error_path else ""
     console.print()
-    say(f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console)
+    print_sentence(
+        f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console
+    )
     _show_bytes(frame, at, base, console)
 
 
@@ -101,7 +103,7 @@ def _show_bytes(frame: bytes, offset: int, base: int, console: Console) -> None:
             console.print(Text(" " * (8 + 3 * column + (column >= 8)) + "^^", "bold red"), soft_wrap=True)
 
 
-def say(text: str, style: str, console: Console) -> None:
+def print_sentence(text: str, style: str, console: Console) -> None:
     """Print a sentence, broken between words to the console's width unless it wraps softly."""
     text = printable(text)
     whole = console.soft_wrap
@@ -110,7 +112,7 @@ def say(text: str, style: str, console: Console) -> None:
 
 
 def _is_final_error(line: Line) -> bool:
-    """The outer error is told below the fields, with the bytes around it."""
+    """The outer error is shown below the fields, with the bytes around it."""
     return line.is_error and line.depth == 0
 
 

@@ -30,7 +30,7 @@ class Landed:
     Attributes:
         frames: columns of the landing zone.
         gaps: columns of ``bronze.gaps``.
-        stats: what the capture held; None of a landing zone, which does not tell.
+        stats: what the capture held; None of a landing zone, which does not record it.
     """
 
     frames: pa.Table

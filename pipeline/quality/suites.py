@@ -208,7 +208,7 @@ def _exchanges(s: _Suite) -> Iterator[Check]:
         "paired_has_both_sides",
         "status <> 'paired' OR (request_ts IS NOT NULL AND response_ts IS NOT NULL "
         f"AND (latency_us IS NOT NULL OR ((request_flags | response_flags) & {int(FrameFlags.TIME_CLAMPED)}) <> 0))",
-        "a paired exchange has request, response and, where both times are told, latency",
+        "a paired exchange has request, response and, where both times are known, latency",
     )
     yield s.holds(
         "unpaired_has_one_side",
@@ -267,7 +267,7 @@ def _timeline(s: _Suite) -> Iterator[Check]:
     yield s.at_least("lag", 0)
     yield s.at_least("lag_read_committed", 0)
     yield s.at_least("lag_seconds", 0)
-    # Carried forward from different exchanges: a commit can be seen before the fetch that tells the new end.
+    # Carried forward from different exchanges: a commit can be seen before the fetch that has the new end.
     yield s.ordered("committed_offset", "high_watermark", "warning")
     yield s.ordered("last_stable_offset", "high_watermark", "warning")
 

@@ -10,7 +10,7 @@ from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, Tool, apt_install, install_command, may_install
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -25,29 +25,31 @@ def main() -> int:
     """Install what is missing, as far as we may. Returns 0, or 2 with the command that a person has to type."""
     missing = _missing()
     if missing and may_install():
-        _say(f"Installing {', '.join(tool.command for tool in missing)} …")
+        _print_line(f"Installing {', '.join(tool.command for tool in missing)} …")
         if not apt_install(missing):
-            _say("apt-get failed; its messages are above.")
+            _print_line("apt-get failed; its messages are above.")
         missing = _missing()
     for tool in missing:
         if tool is not JAVA:
-            _say(
+            _print_line(
                 f"Note: no {tool.command}; tests for {tool.purpose} will be skipped. To get it: {install_command(tool)}"
             )
     if JAVA in missing:
-        _say(f"Java {MIN_JAVA} or newer with the module {VECTOR_MODULE} is needed. Type, then run `make setup` again:")
-        _say(f"    {install_command(JAVA)}")
+        _print_line(
+            f"Java {MIN_JAVA} or newer with the module {VECTOR_MODULE} is needed. Type, then run `make setup` again:"
+        )
+        _print_line(f"    {install_command(JAVA)}")
         return 2
     java = find_java()
     if java is not None and not java.in_use:
-        _say(f"Note: another Java is in use. Before anything else: export JAVA_HOME={java.home}")
+        _print_line(f"Note: another Java is in use. Before anything else: export JAVA_HOME={java.home}")
     try:
         fetched = install_jars()
     except JarError as error:
-        _say(str(error))
+        _print_line(str(error))
         return 2
     for jar in fetched:
-        _say(f"Fetched {jar.coordinates}")
+        _print_line(f"Fetched {jar.coordinates}")
     return 0
 
 

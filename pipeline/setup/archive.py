@@ -8,7 +8,7 @@
 two jars
     of Delta Lake, from where ``make setup`` put them.
 
-``docs/cluster.md`` says how a job ships them.
+``docs/cluster.md`` describes how a job ships them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Reads the bill of materials that ``make dist`` wrote, and ``requirements.lock``, which has what tests need, too.
 Licences are compared with a list of those that we may ship beside; versions are looked up in OSV, which knows the
-advisories of Python packages and of jars. Whatever could not be looked up is said, and never counted as sound.
+advisories of Python packages and of jars. Whatever could not be looked up is reported, and never counted as sound.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TROVE = {
     "License :: OSI Approved :: GNU Lesser General Public License v2 or later (LGPLv2+)": "LGPL-2.1-or-later",
 }
 _READ_BY_HAND = {"asttokens": "Apache-2.0", "protobuf": "BSD-3-Clause", "pydeck": "Apache-2.0"}
-"""Packages whose metadata name no licence: what their licence files say."""
+"""Packages whose metadata name no licence: what their licence files state."""
 _NOT_A_LICENCE = re.compile(r"\b(?:AND|OR|WITH)\b|[()]")
 
 
@@ -66,7 +66,7 @@ def licence_faults(bom: dict[str, Any]) -> list[str]:
         if not str(component.get("purl", "")).startswith("pkg:pypi/"):
             continue
         name = component["name"]
-        licences = set(_licences(component)) or {_READ_BY_HAND.get(name, "not told by its metadata")}
+        licences = set(_licences(component)) or {_READ_BY_HAND.get(name, "not in its metadata")}
         if refused := sorted(licences - _PERMITTED):
             faults.append(f"{name} {component['version']}: {', '.join(refused)}")
     return faults
@@ -82,7 +82,7 @@ def _licences(component: dict[str, Any]) -> Iterable[str]:
 
 
 def versions(bom: dict[str, Any], lock: str) -> tuple[list[str], list[str]]:
-    """Package URLs to look up, and the jars that have none for nothing in them tells where they are from."""
+    """Package URLs to look up, and the jars that have none since nothing in them shows where they are from."""
     known = {str(component["purl"]).partition("?")[0] for component in bom["components"] if component.get("purl")}
     pinned = {f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{version}" for name, version in _PINNED.findall(lock)}
     unknown = [f"{found['name']}-{found['version']}" for found in bom["components"] if not found.get("purl")]
@@ -125,7 +125,7 @@ def _ask(server: str, purls: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def audit(bom: dict[str, Any], lock: str, server: str = OSV) -> tuple[bool, list[str]]:
-    """Whether nothing speaks against what was looked up, and what to tell a person."""
+    """Whether nothing speaks against what was looked up, and the lines of the report."""
     faults = licence_faults(bom)
     packages = sum(str(component.get("purl", "")).startswith("pkg:pypi/") for component in bom["components"])
     jars = sum(component["bom-ref"].startswith("jar:") for component in bom["components"])

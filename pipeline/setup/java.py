@@ -55,7 +55,7 @@ def parse_version(output: str) -> int | None:
     """Major version from the output of ``java -version``; None if it is not one.
 
     Args:
-        output: e.g. ``openjdk version "17.0.15" 2025-04-15``; Java 8 says ``"1.8.0_402"``.
+        output: e.g. ``openjdk version "17.0.15" 2025-04-15``; Java 8 prints ``"1.8.0_402"``.
     """
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match.group(1)) if match else None

@@ -36,7 +36,7 @@ def build(folder: Path, cyclonedx: Path) -> tuple[Path, Path]:
         cyclonedx: the program ``cyclonedx-py``.
 
     Raises:
-        UserError: a program failed; says which, and what it said.
+        UserError: a program failed; the message has its name and its output.
     """
     with tempfile.TemporaryDirectory(prefix="wirelake-release-") as work:
         _run("uv", "build", "--quiet", "--wheel", "--out-dir", f"{work}/wheel", str(_ROOT))
@@ -88,7 +88,7 @@ def _complete(bom: dict[str, Any], wheel: Path, jars: list[dict[str, Any]]) -> N
 
 
 def jar_components(directory: Path) -> Iterator[dict[str, Any]]:
-    """The jars of a folder; those whose Maven coordinates stand in them or can be told from nothing but their name."""
+    """The jars of a folder; those whose Maven coordinates stand in them or follow from nothing but their name."""
     for path in sorted(directory.glob("*.jar")):
         named = _JAR_NAME.fullmatch(path.name)
         group, artifact, version = _coordinates(path) or (

@@ -1,6 +1,7 @@
 """How do commands end? ``python -m tests.faults.endings --runs 1000`` runs each that needs no JVM again and again.
 
-A command that has said everything may still end badly: threads of Arrow, DuckDB and deltalake outlive the interpreter.
+A command that has printed everything may still end badly: threads of Arrow, DuckDB and deltalake outlive the
+interpreter.
 Each run is a process of its own; its ending (exit code, or the signal that killed it) and what it printed are compared
 with what the command always does.
 """
@@ -35,7 +36,7 @@ class Command:
     Attributes:
         arguments: of ``wirelake``; ``LAKE`` stands for the lake's folder, ``NEW`` for one that is not there yet.
         endings: exit codes that are right.
-        is_same: whether it prints the same bytes each time; doctor tells of free space, others of times and folders.
+        is_same: whether it prints the same bytes each time; doctor shows free space, others of times and folders.
         is_cut: whether its output is closed after the first line, as ``head -1`` does.
     """
 
@@ -71,8 +72,8 @@ class Endings:
     differing: int = 0
 
     def __str__(self) -> str:
-        told = ", ".join(f"{ending}: {count}" for ending, count in sorted(self.counts.items()))
-        return f"{told}; wrong endings: {self.bad}, other output: {self.differing}"
+        counted = ", ".join(f"{ending}: {count}" for ending, count in sorted(self.counts.items()))
+        return f"{counted}; wrong endings: {self.bad}, other output: {self.differing}"
 
 
 def small_lake(folder: Path) -> Path:

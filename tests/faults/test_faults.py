@@ -36,7 +36,7 @@ def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert outcome.is_good, outcome
 
 
-def test_what_is_wrong_in_one_of_two_lakes_is_told() -> None:
+def test_what_is_wrong_in_one_of_two_lakes_is_counted() -> None:
     outcome = Outcome(Counter(first=2), compared=10)
     outcome.add(Outcome(Counter(first=1, second=1), compared=5, lost={"gold.findings": 1}))
     assert outcome == Outcome(Counter(first=3, second=1), compared=15, lost={"gold.findings": 1})
@@ -58,14 +58,14 @@ def test_a_running_stream_does_what_is_asked_and_ends_well_when_it_is_terminated
         while (lake / "_checkpoints" / ".lock").read_text() != str(stream.pid):
             assert stream.poll() is None, (tmp_path / "log").read_text()
             time.sleep(0.5)
-        said: list[str] = []
-        run_backfill(lake, min(days), max(days), spark=spark, progress=said.append)
+        lines: list[str] = []
+        run_backfill(lake, min(days), max(days), spark=spark, progress=lines.append)
         stream.send_signal(signal.SIGTERM)
         assert stream.wait(300) == 0, (tmp_path / "log").read_text()
     finally:
         stream.kill()
         stream.wait()
-    assert f"process {stream.pid} works on this lake: waiting for it to do this, or to end" in said
+    assert f"process {stream.pid} works on this lake: waiting for it to do this, or to end" in lines
     outcome = Outcome()
     compare(lake, whole, outcome)
     assert outcome.is_good, outcome

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pipeline.tables import OFFSETS_BEFORE, TABLES, Table
 
 DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSETS_BEFORE]
-"""The tables that tell of the traffic, not of the pipeline.
+"""The tables that describe the traffic, not of the pipeline.
 
 What was known before an hour is noted of hours with news: where the stream was cut shows there.
 """
@@ -29,7 +29,7 @@ def versions(lake: Path, tables: Iterable[Table] | None = None) -> dict[str, int
 
 
 def assert_same(left: Path, right: Path) -> None:
-    """Every row of every table that tells of the traffic is in both lakes."""
+    """Every row of every table that describes the traffic is in both lakes."""
     for table in DATA:
         assert rows(left, table) == rows(right, table), table.full_name
 

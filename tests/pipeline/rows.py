@@ -1,4 +1,4 @@
-"""Rows of any table of the registry, made by hand: required columns are filled by type, the rest as a test says."""
+"""Rows of any table of the registry, made by hand: required columns are filled by type, the rest as a test gives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program as a whole: what the user's machine does not allow is told, with exit code 2."""
+"""The program as a whole: what the user's machine does not allow is reported, with exit code 2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.paths import CAPTURES
 HEALTHY = CAPTURES / "healthy.pcap"
 
 
-def test_the_version_is_told():
+def test_the_version_is_shown():
     done = subprocess.run(
         [sys.executable, "-m", "pipeline.cli", "--version"], capture_output=True, text=True, check=False
     )

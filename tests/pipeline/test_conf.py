@@ -1,4 +1,4 @@
-"""The files of ``conf/`` and the Makefile say what the program does."""
+"""The files of ``conf/`` and the Makefile match what the program does."""
 
 from __future__ import annotations
 

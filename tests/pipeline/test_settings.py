@@ -147,7 +147,7 @@ def test_no_error_shows_a_value_of_the_environment(write, monkeypatch: pytest.Mo
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_all_errors_are_told_at_once(write) -> None:
+def test_all_errors_are_reported_at_once(write) -> None:
     with pytest.raises(UserError) as caught:
         load_settings(write("strem: {}\npayload_policy: everything\n"))
     assert len(str(caught.value).splitlines()) == 3

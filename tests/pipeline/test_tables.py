@@ -1,4 +1,4 @@
-"""Is every table in the registry, in a file of its schema, and nothing of it said twice?"""
+"""Is every table in the registry, in a file of its schema, and nothing of it stated twice?"""
 
 from __future__ import annotations
 

@@ -119,7 +119,9 @@ def other() -> Flow:
 
 @pytest.mark.parametrize("mode", [(), ("--json",), ("--records",), ("--records", "--json")])
 class TestWhatWasNotRead:
-    def test_losses_and_other_protocols_are_told_on_standard_error(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
+    def test_losses_and_other_protocols_are_reported_on_standard_error(
+        self, tmp_path: Path, mode: tuple[str, ...]
+    ) -> None:
         path = tmp_path / "x.pcap"
         path.write_bytes(wire.pcap([*kafka(lost=20).packets, *other().packets]))
         done = CliRunner().invoke(app, [str(path), *mode], catch_exceptions=False)
@@ -130,7 +132,7 @@ class TestWhatWasNotRead:
             f"warning: lost: {lost} bytes in 1 gaps",
         ]
 
-    def test_several_captures_are_told_of_together(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
+    def test_several_captures_are_reported_together(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
         flows = kafka(), other(), other()
         paths = [str(flow.write(tmp_path / f"{number}.pcap")) for number, flow in enumerate(flows)]
         done = CliRunner().invoke(app, [*paths, *mode], catch_exceptions=False)
@@ -193,7 +195,7 @@ def test_no_name_of_a_message_steers_the_terminal(tmp_path: Path) -> None:
     assert "ev\\x1b[31mil\\n" in lines[2]
 
 
-def test_what_the_policy_removed_is_said() -> None:
+def test_what_the_policy_removed_is_reported() -> None:
     data = damaged(batch([record(b"k", b"v")]))
     body = {"topicData": [{"name": "t", "partitionData": [{"index": 3, "records": data}]}]}
     frame = landed(request(0, 9, body), flags=32)

@@ -44,7 +44,7 @@ def test_no_suitable_java(java: Java | None, monkeypatch: pytest.MonkeyPatch) ->
     assert (checks["Java"]["ok"], checks["Java"]["mend"]) == (False, "get java")
 
 
-def test_a_java_that_is_not_in_use_tells_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_is_not_in_use_is_shown_with_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_java", lambda: Java(Path("/jvm"), 17, has_vector=True, in_use=False))
     code, checks = run()
     assert code == 0

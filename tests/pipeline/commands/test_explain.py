@@ -1,4 +1,4 @@
-"""``wirelake explain`` in a terminal: what it accepts, what it says, and that no line is broken."""
+"""``wirelake explain`` in a terminal: what it accepts, what it prints, and that no line is broken."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_messages_inside_bytes_are_part_of_the_tree(run):
     assert "ConsumerProtocolSubscription v0 (ok)" in run("explain", "--hex", raw.hex())
 
 
-def test_a_broken_message_inside_bytes_says_where(run):
+def test_a_broken_message_inside_bytes_is_shown_with_its_place(run):
     protocols = [{"name": "range", "metadata": struct.pack(">hi", 0, 99)}]
     raw = request(11, 0, {"protocolType": "consumer", "protocols": protocols})
     out = run("explain", "--hex", raw.hex())
@@ -191,7 +191,7 @@ def test_a_mongodb_message_of_a_capture(run, number, name):
     assert "stopped at" not in out
 
 
-def test_what_follows_a_mongodb_message_is_said_and_a_wrong_protocol_refused(run):
+def test_what_follows_a_mongodb_message_is_reported_and_a_wrong_protocol_refused(run):
     assert "bytes follow the message that the header announces" in run("explain", "--hex", (command(FIND) * 2).hex())
     assert "--protocol is kafka or mongodb" in run("explain", "--hex", command(FIND).hex(), "--protocol", "mongo")
     assert "find request" not in run("explain", "--hex", command(FIND).hex(), "--protocol", "kafka")

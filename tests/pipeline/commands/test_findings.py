@@ -34,7 +34,7 @@ def test_what_is_over_counts_unless_only_what_is_open_is_asked_for(
     assert done.exit_code == exit_code
 
 
-def test_a_finding_without_evidence_says_nothing_of_exchanges(lake: Path) -> None:
+def test_a_finding_without_evidence_names_no_exchanges(lake: Path) -> None:
     done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--open"])
     assert "throttled" in done.stdout
     assert "exchanges" not in done.stdout

@@ -33,7 +33,7 @@ def test_what_is_not_needed_is_not_loaded(arguments: tuple[str, ...]) -> None:
     assert loaded(*arguments).isdisjoint(HEAVY)
 
 
-def test_the_overview_says_of_each_command_what_the_command_says() -> None:
+def test_the_overview_describes_each_command_as_the_command_does() -> None:
     context = typer.Context(typer.main.get_command(app))
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output.splitlines()
     for name in MODULES:
@@ -42,7 +42,7 @@ def test_the_overview_says_of_each_command_what_the_command_says() -> None:
         assert line.split()[1:4] == command.get_short_help_str(60).split()[:3]
 
 
-def test_a_name_that_is_nearly_right_is_told() -> None:
+def test_a_name_that_is_nearly_right_is_suggested() -> None:
     result = CliRunner().invoke(app, ["decod"])
     assert result.exit_code == 2
     assert "Did you mean 'decode'" in result.output

@@ -35,7 +35,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def refusal(*arguments: str | Path) -> str:
-    """What is said of a wrong use: an error that the program tells in a sentence, with exit code 2."""
+    """The answer to a wrong use: an error that the program prints as a sentence, with exit code 2."""
     done = run(*arguments)
     assert isinstance(done.exception, UserError), done.output
     return str(done.exception)
@@ -51,7 +51,7 @@ def test_each_recorded_incident_is_found_and_nothing_else(recording: Recording) 
     assert {(row["rule"], row["subject"]) for row in found} == recording.expected
 
 
-def test_it_says_what_is_wrong_and_what_was_read() -> None:
+def test_it_shows_what_is_wrong_and_what_was_read() -> None:
     done = run(STUCK)
     assert done.exit_code == 1
     first, *_ = done.stdout.splitlines()
@@ -60,7 +60,7 @@ def test_it_says_what_is_wrong_and_what_was_read() -> None:
     assert done.stdout.index("CRITICAL stuck_commit") < done.stdout.index("WARNING")
 
 
-def test_silence_says_what_was_looked_at() -> None:
+def test_without_findings_it_shows_what_was_looked_at() -> None:
     done = run(HEALTHY)
     assert done.exit_code == 0
     assert "Nothing found that looks wrong." in done.stdout
@@ -71,8 +71,8 @@ def test_the_lake_is_read_by_other_commands_and_replaced(tmp_path: Path) -> None
     lake = tmp_path / "lake"
     for capture in (HEALTHY, STUCK):
         printed = as_json(run(capture, "--json", "--lake", lake))
-    told = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--json"])
-    assert as_json(told) == printed
+    found = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--json"])
+    assert as_json(found) == printed
     assert query(str(lake), "SELECT count(*) AS n FROM gold.offset_timeline").to_pylist() == [{"n": 1955}]
     assert {path.name for path in tmp_path.iterdir()} == {"lake"}
     for table in TABLES.values():
@@ -116,15 +116,15 @@ def test_the_kernel_and_the_plain_reader_lead_to_the_same(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reason"),
     [(None, "does not exist"), (b"", "is empty"), (b"GET / HTTP/1.1\r\n", "is not a capture")],
     ids=["no file", "an empty file", "a foreign file"],
 )
-def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path: Path, content: bytes | None, told: str) -> None:
+def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path: Path, content: bytes | None, reason: str) -> None:
     path = tmp_path / "some.pcap"
     if content is not None:
         path.write_bytes(content)
-    assert told in refusal(path)
+    assert reason in refusal(path)
 
 
 def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A sound lake passes; each way of being unsound is found, counted and told without showing data."""
+"""A sound lake passes; each way of being unsound is found, counted and reported without showing data."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_each_defect_is_found_and_counted(spark: SparkSession, tmp_path: Path) -
     console = Console(file=(out := StringIO()), width=160)
     show_results(results, console)
     assert "latency_us >= 0; 1 of 9 rows violate it" in out.getvalue()
-    told = out.getvalue() + json.dumps(
+    reported = out.getvalue() + json.dumps(
         DeltaTable(str(tmp_path / QUALITY_RESULTS.path)).to_pyarrow_table().to_pylist(), default=str
     )
-    assert HIDDEN not in told
+    assert HIDDEN not in reported
 
 
 def test_a_table_that_lacks_a_column_fails_with_its_name(spark: SparkSession, tmp_path: Path) -> None:

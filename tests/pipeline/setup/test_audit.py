@@ -1,4 +1,4 @@
-"""What an audit says of licences and advisories, and that what could not be looked up is never called sound."""
+"""What an audit reports of licences and advisories, and that what could not be looked up is never called sound."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def server() -> Iterator[str]:
         serving.shutdown()
 
 
-def test_what_is_known_is_told_and_jars_without_an_origin_are_named(server: str) -> None:
+def test_what_is_known_is_reported_and_jars_without_an_origin_are_named(server: str) -> None:
     assert audit(BOM, "", server)[0]
-    is_good, told = audit(BOM, "Bad_One==1.0 ; python_version < '3'\n    --hash=sha256:00\n", server)
+    is_good, report = audit(BOM, "Bad_One==1.0 ; python_version < '3'\n    --hash=sha256:00\n", server)
     assert not is_good
-    assert f"{BAD}: X-1" in told
-    assert told[-1].endswith(": c-3")
+    assert f"{BAD}: X-1" in report
+    assert report[-1].endswith(": c-3")
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", None])
-def test_without_an_answer_it_says_that_nothing_was_looked_up(
+def test_without_an_answer_it_reports_that_nothing_was_looked_up(
     path: str | None, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bom").write_text(json.dumps(BOM))
@@ -71,7 +71,7 @@ def test_licences_must_be_permitted_one_and_all() -> None:
     assert faults({"expression": "MIT OR (Apache-2.0 WITH LLVM-exception)"}) == []
     assert faults({"license": {"name": "License :: OSI Approved :: BSD License"}}) == []
     assert faults({"expression": "MIT AND AGPL-3.0-only"}) == ["x 1: AGPL-3.0-only"]
-    assert faults() == ["x 1: not told by its metadata"]
+    assert faults() == ["x 1: not in its metadata"]
     assert faults(name="protobuf") == []
 
 

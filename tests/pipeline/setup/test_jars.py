@@ -61,7 +61,7 @@ def test_other_bytes_than_the_pinned_ones_are_not_installed(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_download_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_that_fails_is_reported_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "spark_jars_dir", lambda: tmp_path)  # no Ivy there
     monkeypatch.setenv("PATH", "")  # and no Maven
     with pytest.raises(JarError, match=r"cannot download org\.example:thing:1\.0; check the network, or put it into"):

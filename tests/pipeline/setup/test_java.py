@@ -77,7 +77,7 @@ def test_a_runtime_without_the_vector_module_does_not_suit(tmp_path: Path) -> No
     assert not found.suitable
 
 
-def test_an_old_one_is_told_when_there_is_no_other(tmp_path: Path) -> None:
+def test_an_old_one_is_named_when_there_is_no_other(tmp_path: Path) -> None:
     found = find_java({"JAVA_HOME": str(runtime(tmp_path, 'java version "1.8.0_402"')), "PATH": ""})
     assert found is not None
     assert (found.version, found.suitable) == (8, False)

@@ -1,4 +1,4 @@
-"""``python -m pipeline.setup``: what it installs, what it only tells, and when it ends with 2."""
+"""``python -m pipeline.setup``: what it installs, what it only prints, and when it ends with 2."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_missing_test_tools_are_noted_only(machine: Machine, capsys: pytest.Capt
     ]
 
 
-def test_another_java_in_use_is_told(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_java_in_use_is_reported(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.java = Java(Path("/jvm"), 17, has_vector=True, in_use=False)
     assert setup.main() == 0
     assert "export JAVA_HOME=/jvm" in capsys.readouterr().out

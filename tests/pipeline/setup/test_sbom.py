@@ -1,4 +1,4 @@
-"""How a bill of materials tells jars apart."""
+"""How a bill of materials distinguishes jars."""
 
 from __future__ import annotations
 

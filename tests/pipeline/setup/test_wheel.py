@@ -37,10 +37,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_program_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     demand_installed(python, tmp_path)
-    said = run_python(python, tmp_path, str(python.with_name("wirelake")), "--help")
-    assert (said.returncode, said.stderr) == (0, "")
+    done = run_python(python, tmp_path, str(python.with_name("wirelake")), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
     for command in ("capture", "decode", "explain", "findings", "sql", "stream", "doctor"):
-        assert command in said.stdout
+        assert command in done.stdout
 
 
 def test_data_files_are_in_it(python: Path, tmp_path: Path) -> None:
