@@ -1,4 +1,4 @@
-"""How do the DAGs run Wirelake's job? By spark-submit, as users do. The environment of Airflow's workers says where.
+"""How do the DAGs run Wirelake's job? By spark-submit, as users do. The environment of Airflow's workers names where.
 
 - ``WIRELAKE_HOME``: the checkout, with its ``.venv``
 - ``WIRELAKE_LAKE``: the lake's folder or URL

@@ -27,7 +27,7 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.exchanges import group_halves
-from pipeline.streaming.silver.offset_events import said_by
+from pipeline.streaming.silver.offset_events import statement_rows
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, snapshot
 from pipeline.streaming.storage.sinks import append
@@ -153,7 +153,7 @@ def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
         "read": [read_table(spark, lake, table) for table in TABLES.values()],
         "decode": [decode_frames(landed, kernel_after=0)],
         "pair": [group_halves(frames, waiting)],
-        "extract": [said_by(exchanges)],
+        "extract": [statement_rows(exchanges)],
     }
     costs = {}
     for name, rows in steps.items():
@@ -200,7 +200,7 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
         ("of that, reading them", part["read"], None),
         ("decoding alone, nothing written", part["decode"], None),
         ("pairing alone", part["pair"], None),
-        ("what exchanges say, out of their bodies, alone", part["extract"], None),
+        ("what exchanges state, out of their bodies, alone", part["extract"], None),
         ("copied - 2 times reading + the three: at the least, so", at_the_least(copied, part), None),
     ]
     CONSOLE.print()

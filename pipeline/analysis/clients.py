@@ -1,6 +1,6 @@
 """Which software speaks to the brokers, in which versions, and does Kafka 4 still understand it? ``gold.clients``.
 
-Clients of MongoDB stand beside those of Kafka, by the name of their application; they tell no versions of commands.
+Clients of MongoDB stand beside those of Kafka, by the name of their application; they state no versions of commands.
 The inventory is small, so it is merged in plain Python: unions, minima and maxima, which do not depend on an order.
 """
 
@@ -57,7 +57,7 @@ Inventory = dict[tuple[str, str, str], Client]
 
 _SEEN = "min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us"
 _SOFTWARE_IP = r"replace(replace(regexp_replace(client, ':\d+$', ''), '[', ''), ']', '')"
-_SAID = f"""
+_SIGHTINGS = f"""
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, api_name, api_version, NULL AS software,
         'kafka' AS protocol, {_SEEN}
     FROM exchanges WHERE protocol = 'kafka' AND request_ts IS NOT NULL AND api_name IS NOT NULL GROUP BY ALL
@@ -77,7 +77,7 @@ def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, facts: Fa
     """Rows of ``gold.clients`` from rows of ``silver.exchanges``, ``state_events`` and ``mongo_commands``."""
     tables = Tables({"exchanges": exchanges, "states": states, "commands": commands})
     try:
-        rows = tables.rows(_SAID)
+        rows = tables.rows(_SIGHTINGS)
     finally:
         tables.close()
     found: Inventory = {}

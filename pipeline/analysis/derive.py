@@ -17,7 +17,7 @@ from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges
 from pipeline.analysis.rules.run import Found, find_all
-from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements
+from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
 from pipeline.analysis.transactions import transactions
@@ -64,6 +64,37 @@ class Derived:
         return self.tables[table.full_name]
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was taken from frames, without what follows from all of it.
+
+    Attributes:
+        exchanges: completed ones, rows of ``silver.exchanges``.
+        pending: those of which the other half may still come.
+        kafka: what the completed ones of Kafka state.
+        commands, handshakes: rows of ``silver.mongo_commands``, without what handshakes state, and ``mongo_handshakes``.
+        gaps: rows of ``bronze.gaps``.
+        facts: clusters and topic names.
+    """
+
+    exchanges: pa.Table
+    pending: pa.Table
+    kafka: KafkaStatements
+    commands: pa.Table
+    handshakes: pa.Table
+    gaps: pa.Table
+    facts: Facts
+
+
+def gathered(paired: pa.Table, gaps: pa.Table) -> Gathered:
+    """What exchanges (as :func:`pipeline.analysis.pairing.exchanges` gives them) hold."""
+    complete = completed(paired)
+    kafka = KafkaStatements.of(complete)
+    commands, handshakes = mongodb_statements(complete)
+    pending = paired.filter(pc.equal(paired.column("status"), "pending"))
+    return Gathered(complete, pending, kafka, commands, handshakes, gaps, Facts().merged(kafka.facts()))
+
+
 def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derived:
     """Everything that follows from frames.
 
@@ -73,23 +104,26 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derive
         settings: how long halves wait, how far lag looks back.
     """
     paired = exchanges(frames, settings.answer_timeout, settings.abandon_timeout)
-    complete = completed(paired)
-    kafka = KafkaStatements(complete)
-    facts = Facts().merged(kafka.facts())
-    all_events, all_batches, all_states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
-    commands, handshakes = mongodb_statements(complete)
+    found = derive_from(gathered(paired, gaps), settings)
+    return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
+
+
+def derive_from(gathered: Gathered, settings: StreamSettings) -> Derived:
+    """Everything that follows from what was gathered, the frames themselves left out."""
+    complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
+    all_events, all_batches, all_states = (gathered.kafka.table(part, facts) for part in ("event", "batch", "state"))
+    commands = with_handshakes(gathered.commands, gathered.handshakes)
     others = copies(complete)
     events, batches, states = (counted(rows, others) for rows in (all_events, all_batches, all_states))
     once, own_commands = counted(complete, others), counted(commands, others)
     found = (
-        (FRAMES, frames),
         (GAPS, gaps),
         (EXCHANGES, complete),
         (OFFSET_EVENTS, all_events),
         (RECORD_BATCHES, all_batches),
         (STATE_EVENTS, all_states),
         (MONGO_COMMANDS, commands),
-        (MONGO_HANDSHAKES, handshakes),
+        (MONGO_HANDSHAKES, gathered.handshakes),
         (COPIES, others),
         (BROKERS, brokers(facts)),
         (TOPICS, topics(facts)),
@@ -101,8 +135,7 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derive
         (CLIENTS, clients(complete, all_states, commands, facts)),
         (MONGO_MINUTES, mongo_minutes(own_commands)),
     )
-    waiting = paired.filter(pc.equal(paired.column("status"), "pending"))
-    return Derived({table.full_name: rows for table, rows in found}, waiting, facts)
+    return Derived({table.full_name: rows for table, rows in found}, gathered.pending, facts)
 
 
 def findings_of(derived: Derived, settings: FindingSettings) -> Found:

@@ -1,4 +1,4 @@
-"""Which cluster does a server belong to, and which name has a topic id? What the wire said of that, merged over time.
+"""Which cluster does a server belong to, and which name has a topic id? What the wire states of that, merged over time.
 
 Both are small, so they are merged in plain Python. Merging takes minima and maxima only: the result does not depend on
 how the stream was cut into batches.
@@ -17,7 +17,7 @@ class Fact:
     """One statement, or several of the same content: between ``first_us`` and ``last_us`` (µs since the epoch).
 
     Attributes:
-        server: ip:port that said it.
+        server: ip:port that stated it.
         cluster: cluster id, if the statement names it.
         topic_id, topic: if the statement is about a topic.
     """
@@ -32,14 +32,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A value and when it was said first and last, µs since the epoch."""
+    """A value and when it was seen first and last, µs since the epoch."""
 
     value: str
     first_us: int
     last_us: int
 
     def merged(self, other: Seen) -> Seen:
-        """Both together; the value that was said first stays."""
+        """Both together; the value that was seen first stays."""
         first = min(self, other, key=lambda seen: (seen.first_us, seen.value))
         return Seen(first.value, first.first_us, max(self.last_us, other.last_us))
 
@@ -119,21 +119,21 @@ class Facts:
         for fact in news:
             if fact.cluster is not None:
                 _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
-        told = [(cluster, topic_id, seen) for (cluster, topic_id), seen in self.topics.items()]
-        told += [
+        sightings = [(cluster, topic_id, seen) for (cluster, topic_id), seen in self.topics.items()]
+        sightings += [
             (fact.cluster or fact.server, fact.topic_id, Seen(fact.topic, fact.first_us, fact.last_us))
             for fact in news
             if fact.topic_id is not None and fact.topic is not None
         ]
         # CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
-        home = {topic_id: cluster for cluster, topic_id, _ in sorted(told, key=str) if not _is_address(cluster)}
+        home = {topic_id: cluster for cluster, topic_id, _ in sorted(sightings, key=str) if not _is_address(cluster)}
         topics: dict[tuple[str, str], Seen] = {}
-        for cluster, topic_id, seen in told:
+        for cluster, topic_id, seen in sightings:
             _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
         return Facts(brokers, topics)
 
     def servers_changed(self, before: Facts) -> list[str]:
-        """Servers whose cluster is another, at some time, than ``before`` said."""
+        """Servers whose cluster is another, at some time, than in ``before``."""
         old, new = before._spans(), self._spans()
         return sorted(server for server, spans in new.items() if old.get(server) != spans)
 
@@ -153,7 +153,7 @@ _FAR_AWAY = 253_370_764_800_000_000
 
 
 def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
-    """Cut time at each first and last sighting, and tell which cluster has the address in between."""
+    """Cut time at each first and last sighting, and find which cluster has the address in between."""
     cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), _FAR_AWAY})
     spans: list[tuple[int, int, str]] = []
     for start, end in pairwise(cuts):

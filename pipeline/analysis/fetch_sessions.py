@@ -25,7 +25,7 @@ OUTPUT = (
 
 
 class _Row(NamedTuple):
-    """What a fetch of a session says of itself and of a partition, or (``carried``) what was held before."""
+    """What a fetch of a session states of itself and of a partition, or (``carried``) what was held before."""
 
     server: str
     session_id: int
@@ -49,8 +49,8 @@ def follow_session(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
     """Rows of ``OUTPUT`` of one session. What is carried comes first: it is of an earlier day."""
     clusters: dict[date, str] = {}
     carried: list[Held] = []
-    said = _noting_clusters(rows, clusters)
-    for is_carried, of_source in groupby(said, key=lambda row: row.kind == "carried"):
+    noted = _noting_clusters(rows, clusters)
+    for is_carried, of_source in groupby(noted, key=lambda row: row.kind == "carried"):
         if is_carried:
             carried = [_held(row) for row in of_source]
         else:
@@ -74,10 +74,10 @@ def _values(held: Held) -> Values:
 
 def _fetches(rows: Iterable[_Row]) -> Iterator[SessionFetch]:
     for _, of_one in groupby(rows, key=lambda row: (row.ts_us, row.exchange_id)):
-        said = list(of_one)
-        head = next((row for row in said if row.kind == "fetch_session"), None)
+        statements = list(of_one)
+        head = next((row for row in statements if row.kind == "fetch_session"), None)
         if head is not None:
-            parts = tuple(row.part for row in said if row.kind != "fetch_session")
+            parts = tuple(row.part for row in statements if row.kind != "fetch_session")
             yield SessionFetch(
                 head.date, head.ts_us, head.client, head.client_id, head.session_epoch, bool(head.error_code), parts
             )
@@ -93,15 +93,15 @@ def _held(row: _Row) -> Held:
 
 _NAMES = ", ".join(f'"{name}"' for name in FETCH if name not in ("ts_us", "complete"))
 _PARTS = ", ".join(f'"{name}"' for name in Part._fields if name != "forgotten")
-_SAID = f"""
-    WITH said AS (
+_STATEMENTS = f"""
+    WITH stated AS (
         SELECT * FROM states WHERE kind = 'fetch_session'
         UNION ALL BY NAME
         SELECT * FROM events
         WHERE kind IN ('fetched', 'fetch_rejected', 'fetch_forgotten') AND session_id IS NOT NULL
     ), timed AS (
         SELECT {_NAMES}, {_PARTS}, epoch_us(ts) AS ts_us, false AS complete, kind = 'fetch_forgotten' AS forgotten
-        FROM said
+        FROM stated
     )
     SELECT {", ".join(f'"{name}"' for name in (*FETCH, *Part._fields))} FROM timed
     ORDER BY server, session_id, ts_us, exchange_id
@@ -117,7 +117,7 @@ def fetch_sessions(events: pa.Table, states: pa.Table) -> pa.Table:
     """
     tables = Tables({"events": events, "states": states})
     try:
-        rows = tables.rows(_SAID)
+        rows = tables.rows(_STATEMENTS)
     finally:
         tables.close()
     found = []

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from decoder.kafka.facts.state import GROUP_KINDS
-from pipeline.analysis.hours import GROUP_TOLD_US, HOUR_US, first_hour_sql, hour_sql
+from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, first_hour_sql, hour_sql
 
 _HOST = r"regexp_replace(client, ':\d+$', '')"
 _GROUP_KINDS = sorted(GROUP_KINDS)
 
 WITH_GROUP = rf"""
-    told AS (
+    naming AS (
         SELECT DISTINCT server, client, client_id, group_id AS named, {first_hour_sql("epoch_us(ts)")} AS first,
             {hour_sql("epoch_us(ts)")} AS own
         FROM states WHERE list_contains({_GROUP_KINDS}, kind) AND group_id <> ''
     ), seen AS (
         SELECT server, client, client_id, {_HOST} AS client_ip, named,
-            unnest(range(first, own + {GROUP_TOLD_US} + 1, {HOUR_US})) AS hour
-        FROM told
+            unnest(range(first, own + {GROUP_KNOWN_US} + 1, {HOUR_US})) AS hour
+        FROM naming
     ), by_connection AS (
         SELECT hour, server, client, min(named) AS connection_group FROM seen
         GROUP BY hour, server, client HAVING count(DISTINCT named) = 1
@@ -36,10 +36,10 @@ WITH_GROUP = rf"""
             LEFT JOIN by_client USING (hour, client_ip, client_id)
     )
 """
-"""``events`` with ``group_id`` filled: a Fetch names no group, so its client's other requests tell, if they agree.
+"""``events`` with ``group_id`` filled: a Fetch names no group, so its client's other requests decide, if they agree.
 
-A request tells for its hour and the next ones, up to ``GROUP_TOLD_US``. First those of the same connection, then those
-of the same host and client_id (clients keep a connection of its own to the group's coordinator). Where they name
+A request counts for its hour and the next ones, up to ``GROUP_KNOWN_US``. First those of the same connection, then
+those of the same host and client_id (clients keep a connection of its own to the group's coordinator). Where they name
 several groups, or none, the group stays empty.
 """
 
@@ -49,7 +49,7 @@ SETTLED = """
             {'us': epoch_us(ts), 'exchange_id': exchange_id,
              'commits': coalesce(kind = 'txn_end' AND committed, false)} AS ended
         FROM states WHERE kind IN ('txn_end', 'txn_init') AND error_code = 0
-    ), told_and_ended AS (
+    ), commits_and_ends AS (
         SELECT *, ordinal AS event_ordinal, NULL AS ended FROM events WHERE kind = 'txn_committed'
         UNION ALL BY NAME
         SELECT cluster, ts, exchange_id, transactional_id, ended FROM ends
@@ -57,7 +57,7 @@ SETTLED = """
         SELECT * REPLACE (last_value(ended IGNORE NULLS) OVER (
             PARTITION BY cluster, transactional_id
             ORDER BY ts DESC, exchange_id DESC, event_ordinal DESC ROWS UNBOUNDED PRECEDING
-        ) AS ended) FROM told_and_ended
+        ) AS ended) FROM commits_and_ends
     ), settled AS (
         SELECT * FROM closed WHERE kind IS NOT NULL AND ended IS NOT NULL
         QUALIFY row_number() OVER (
@@ -69,5 +69,5 @@ SETTLED = """
 """Offsets committed by TxnOffsetCommit, at the time of the EndTxn that ends their transaction (KIP-98).
 
 An InitProducerId ends it as well: whoever begins anew aborts what an earlier process has left open. Of each
-transaction, group and partition the last counts; ``ended`` tells when and by which exchange, and whether it commits.
+transaction, group and partition the last counts; ``ended`` holds when and by which exchange, and whether it commits.
 """

@@ -1,8 +1,8 @@
-"""For which hours does what is said count? Timelines are computed by whole hours, however the stream is cut.
+"""For which hours does a statement count? Timelines are computed by whole hours, however the stream is cut.
 
-An hour knows what is said until ``LATE_US`` after it: a marker or a heartbeat of the moment after belongs to what it
+An hour knows what is stated until ``LATE_US`` after it: a marker or a heartbeat of the moment after belongs to what it
 ends. So news change no row of an earlier hour than :func:`first_hour`. All times and hours are µs since the epoch; an
-hour is told by its beginning.
+hour is named by its beginning.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 LATE_US = 300_000_000
 """Five minutes."""
-GROUP_TOLD_US = 6 * HOUR_US
-"""For how long a request tells its client's group: longer than most wait from one commit to the next."""
+GROUP_KNOWN_US = 6 * HOUR_US
+"""For how long a request names its client's group: longer than most wait from one commit to the next."""
 
 
 def span_us(span: timedelta) -> int:
@@ -28,7 +28,7 @@ def hour_of(us: int) -> int:
 
 
 def first_hour(us: int) -> int:
-    """The first hour that can be told anything by what is said at a time."""
+    """The first hour to which a statement made at a time can count."""
     return hour_of(us - LATE_US)
 
 

@@ -7,7 +7,7 @@ What is complete or given up goes by the capture's own time only:
 * a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
   all connections together have gone on for longer than ``abandon_timeout``.
 
-A time that the capture did not tell (TIME_CLAMPED) says nothing: such a frame makes no other one old, is not late, and
+A time that the capture did not give (TIME_CLAMPED) means nothing: such a frame makes no other one old, is not late, and
 has no latency.
 """
 
@@ -53,17 +53,19 @@ _RESPONSE_STATUS = f"""CASE
     WHEN {_has("res", FrameFlags.FOLLOWING_RESPONSE)} THEN 'following_response'
     WHEN {_has("res", FrameFlags.ORPHAN_RESPONSE)} OR epoch_us(res.ts) < expired_after THEN 'orphan_response'
     ELSE 'pending' END"""
+_ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
+_CLOCK = "connection_id, direction, seq, ts, flags"
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
     WITH halves AS (
-        SELECT *, coalesce(exchange_id, connection_id || '/' || direction || '/' || seq) AS id FROM frames
+        SELECT *, {_ID} AS id FROM frames
     ), requests AS ({_first("request")}), responses AS ({_first("response")}),
     clocks AS (
         SELECT connection_id, greatest(
             arg_max(epoch_us(ts), seq) FILTER (direction = 'request' AND flags & {_CLAMPED} = 0),
             arg_max(epoch_us(ts), seq) FILTER (direction = 'response' AND flags & {_CLAMPED} = 0)
         ) AS clock
-        FROM frames GROUP BY connection_id
+        FROM (SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier) GROUP BY connection_id
     ), deadlines AS (
         SELECT connection_id,
             greatest(clock - $answer_us, (SELECT max(clock) FROM clocks) - $abandon_us) AS expired_after
@@ -105,15 +107,18 @@ _EXCHANGES = f"""
 """
 
 
-def exchanges(frames: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
+def exchanges(
+    frames: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta, earlier: pa.Table | None = None
+) -> pa.Table:
     """Rows of ``silver.exchanges``, and beside them those whose ``status`` is ``pending``.
 
     Args:
         frames: rows of ``bronze.frames``; each frame once. Should an exchange id repeat in one direction, the first
             frame wins; a frame that the agent could not number stands for itself.
         answer_timeout, abandon_timeout: see StreamSettings.
+        earlier: the newest frames of each connection that came before these (:func:`newest`); they are not paired.
     """
-    tables = Tables({"frames": frames})
+    tables = Tables({"frames": frames, "earlier": frames.slice(0, 0) if earlier is None else earlier})
     try:
         paired = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
@@ -133,3 +138,27 @@ def exchanges(frames: pa.Table, answer_timeout: timedelta, abandon_timeout: time
 def completed(rows: pa.Table) -> pa.Table:
     """Those that wait for no other half."""
     return rows.filter(pc.not_equal(rows.column("status"), "pending"))
+
+
+def newest(frames: pa.Table, earlier: pa.Table | None, since_us: int) -> pa.Table:
+    """By connection and direction when the newest frame came, of those that came after ``since_us``."""
+    known = f"SELECT {_CLOCK} FROM frames" + (f" UNION ALL SELECT {_CLOCK} FROM earlier" if earlier is not None else "")
+    tables = Tables({"frames": frames} if earlier is None else {"frames": frames, "earlier": earlier})
+    try:
+        return tables.table(f"""
+            SELECT * FROM ({known}) WHERE flags & {_CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
+            QUALIFY row_number() OVER (PARTITION BY connection_id, direction ORDER BY seq DESC) = 1
+        """)
+    finally:
+        tables.close()
+
+
+def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
+    """The frames of exchanges that are ``pending``."""
+    tables = Tables({"pending": pending, "frames": frames})
+    try:
+        return tables.table(f"""
+            SELECT * FROM frames WHERE {_ID} IN (SELECT regexp_replace(exchange_id, '/late$', '') FROM pending)
+        """).cast(frames.schema)
+    finally:
+        tables.close()

@@ -33,7 +33,7 @@ ORDER_WITHIN = {
     "control": 4,
     "loss": 5,
 }
-"""Of what is said in one exchange."""
+"""Of the events of one exchange."""
 
 
 def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> Iterator[Values]:
@@ -43,7 +43,7 @@ def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> I
         cluster: where.
         rows: cluster, transactional id, and the values of a TxnEvent, in order of time; of one exchange by
             ``ORDER_WITHIN``.
-        patience_us: nothing said of a transaction for so long, it is left as it is.
+        patience_us: if nothing is seen of a transaction for so long, it stays as it is.
     """
     ids: list[str] = []
     found = follow(_noting_ids(iter(rows), ids), patience_us)
@@ -96,13 +96,13 @@ _EVENTS = f"""
         FROM gaps JOIN (
             SELECT DISTINCT cluster, producer_id, connection_id FROM known WHERE connection_id IS NOT NULL
         ) AS used USING (connection_id)
-    ), said AS (
+    ), with_losses AS (
         SELECT * FROM known UNION ALL BY NAME SELECT * EXCLUDE (direction, seq) FROM losses
     )
     SELECT cluster, transactional_id, {
     ", ".join("epoch_us(ts) AS ts_us" if name == "ts_us" else f'"{name}"' for name in TxnEvent._fields)
 }
-    FROM said
+    FROM with_losses
     ORDER BY cluster, producer_id, ts_us, exchange_id,
         CASE kind {" ".join(f"WHEN '{kind}' THEN {place}" for kind, place in ORDER_WITHIN.items())} END,
         coalesce(partition, ''), coalesce("offset", 0)
@@ -118,7 +118,7 @@ def transactions(
         events, states, batches: rows of ``silver.offset_events``, ``state_events`` and ``record_batches``; of a
             connection that two agents saw, one copy.
         gaps: rows of ``bronze.gaps``.
-        patience: see StreamSettings.lag_lookback; nothing said of a transaction for so long, it is left as it is.
+        patience: see StreamSettings.lag_lookback; if nothing is seen of a transaction for so long, it stays as it is.
     """
     tables = Tables({"events": events, "states": states, "batches": batches, "gaps": gaps})
     try:

@@ -128,7 +128,7 @@ class _Query:
         self._pid, self._folder = started["pid"], started["folder"]
 
     def wait(self) -> None:
-        """Until it says something.
+        """Until it sends something.
 
         Raises:
             TooSlowError, TooMuchError: it must end before.
@@ -164,7 +164,7 @@ class _Query:
 
 
 def _is_over(answer: socket.socket) -> bool:
-    """Whether the other end is closed, i.e. its process has ended; drops what it has said."""
+    """Whether the other end is closed, i.e. its process has ended; drops what it has sent."""
     with suppress(BlockingIOError):
         while answer.recv(MIB, socket.MSG_DONTWAIT):
             pass
@@ -173,7 +173,7 @@ def _is_over(answer: socket.socket) -> bool:
 
 
 def _private_memory(pid: int) -> int:
-    """Bytes that a process holds for itself alone; 0 where the system does not say."""
+    """Bytes that a process holds for itself alone; 0 where the system does not show it."""
     try:
         _, resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[:3])
     except (OSError, ValueError):

@@ -102,7 +102,7 @@ def _demand_own_files(found: DeltaTable, folder: str | None, table: Table) -> No
             try:
                 mode = os.lstat(file).st_mode
             except (FileNotFoundError, NotADirectoryError):
-                continue  # the query says so if it reads it
+                continue  # the query reports it if it reads the file
             if not stat.S_ISREG(mode):
                 raise _leaves(table, f"{path!r} is a link or no file")
     for parent in parents:

@@ -1,4 +1,4 @@
-"""What the process that answers a query and the one that asks say to each other, over a socket."""
+"""What the process that answers a query and the one that asks send each other, over a socket."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from pipeline.dashboard.views import views
 from pipeline.errors import UserError
 from pipeline.settings import SqlSettings
 
-_MOST_TOLD = 10_000
+_MOST_ERROR_TEXT = 10_000
 """Characters of an error."""
 _BESIDE = 4096 * MIB
 """Address space of a process that has done nothing yet: stacks and arenas of its threads, most of it never used."""
@@ -107,19 +107,19 @@ def _answer(
         for batch in reader:
             _send_rows(asker, batch)
     except UserError as error:
-        return ERROR, _told(error)
+        return ERROR, _error_text(error)
     except (MemoryError, duckdb.OutOfMemoryException):
         return TOO_MUCH, b""
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         # The reader has one error for all that can go wrong while rows come: OSError.
-        return (TOO_MUCH, b"") if "Out of Memory Error" in str(error) else (ERROR, _told(error))
+        return (TOO_MUCH, b"") if "Out of Memory Error" in str(error) else (ERROR, _error_text(error))
     return END, b""
 
 
-def _told(error: Exception) -> bytes:
+def _error_text(error: Exception) -> bytes:
     """An error in words; it may quote a value of any length."""
     text = str(error)
-    return (text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]} …").encode()
+    return (text if len(text) <= _MOST_ERROR_TEXT else f"{text[:_MOST_ERROR_TEXT]} …").encode()
 
 
 def _send_rows(asker: socket.socket, batch: pa.RecordBatch) -> None:

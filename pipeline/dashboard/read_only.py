@@ -1,4 +1,4 @@
-"""Does a query only read? DuckDB's own parser says what is in it; only what is known to be harmless passes."""
+"""Does a query only read? DuckDB's own parser shows what is in it; only what is known to be harmless passes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Query:
     Attributes:
         sql: its text.
         words: every text in its tree, in small letters: names of tables are among them.
-        asks_for_all: it may name tables in a way that ``words`` does not tell, e.g. ``SHOW TABLES``.
+        asks_for_all: it may name tables in a way that ``words`` does not show, e.g. ``SHOW TABLES``.
     """
 
     sql: str

@@ -145,8 +145,8 @@ def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordB
         batch: rows that come at once.
 
     Raises:
-        UserError: there is no lake, it is not one query that only reads, or it does not run; says which tables and
-            views there are.
+        UserError: there is no lake, it is not one query that only reads, or it does not run; names the tables and
+            views that there are.
     """
     connection = lake.connection
     try:

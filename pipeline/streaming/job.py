@@ -44,7 +44,7 @@ from pipeline.streaming.operations.requests import (
     perform,
     serve,
 )
-from pipeline.streaming.queries import Progress, Queries, StreamSummary, told_as
+from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import renew_checkpoints
 from pipeline.streaming.storage.lake import Lake, create_tables
@@ -105,11 +105,11 @@ class _Job:
         if isinstance(request, Maintenance):
             if not request.dry_run:
                 catch_up()
-            with told_as(RefusedError, "maintenance"):
+            with errors_as(RefusedError, "maintenance"):
                 maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
             return
         catch_up()
-        with told_as(RefusedError, "the backfill"):
+        with errors_as(RefusedError, "the backfill"):
             backfill_days(
                 self.spark, self.lake, request.first, request.last,
                 recode=request.recode, settings=self.settings, progress=progress,
@@ -137,7 +137,7 @@ def run_stream(
         progress: called with a line of text for each step.
 
     Raises:
-        UserError: the landing zone, the lake or a query cannot be used; the message says what to do.
+        UserError: the landing zone, the lake or a query cannot be used; the message explains what to do.
     """
     zone, place = Landing.at(landing), Lake.at(lake)
     summary = StreamSummary()
@@ -173,7 +173,7 @@ def run_backfill(
         settings, spark, progress: as for :func:`run_stream`.
 
     Raises:
-        UserError: the range or the lake cannot be used; the message says what to do.
+        UserError: the range or the lake cannot be used; the message explains what to do.
     """
     if date_to < date_from:
         raise UserError(f"the range ends ({date_to}) before it begins ({date_from})")
@@ -199,11 +199,11 @@ def run_maintenance(
         lake: root of the lake.
         maintenance: what to keep; defaults if None.
         erase: names and values, see :mod:`pipeline.streaming.operations.erasure`.
-        dry_run: only say what would be done.
+        dry_run: only report what would be done.
         settings, spark, progress: as for :func:`run_stream`.
 
     Raises:
-        UserError: the lake cannot be used; the message says what to do.
+        UserError: the lake cannot be used; the message explains what to do.
     """
     check_names(erase)
     request = Maintenance(settings=maintenance or MaintenanceSettings(), erase=tuple(erase), dry_run=dry_run)
@@ -224,11 +224,11 @@ def _perform(
         raise UserError(f"there is no lake at {place.root}: name the folder that `wirelake stream --lake` fills")
     job = _Job(session, place, settings or StreamSettings())
 
-    def do(asked: Backfill | Maintenance, say: Progress) -> None:
+    def do(asked: Backfill | Maintenance, report: Progress) -> None:
         if not (isinstance(asked, Maintenance) and asked.dry_run):
             create_tables(session, place)
-            renew_checkpoints(session, place, say)
-        job.do(asked, say)
+            renew_checkpoints(session, place, report)
+        job.do(asked, report)
 
     perform(place, request, do, progress)
 
@@ -277,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point for ``spark-submit``; returns the exit code."""
     chosen = _arguments(argv)
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         sys.stderr.write(f"{printable_lines(text)}\n")
 
     try:
@@ -286,14 +286,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         spark = build_session("wirelake", extra_conf=settings.spark)
         stream = settings.stream
         if chosen.landing is not None:
-            run_stream(chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=say)
+            run_stream(chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report)
         elif chosen.maintain:
-            run_maintenance(chosen.lake, settings.maintain, settings=stream, spark=spark, progress=say)
+            run_maintenance(chosen.lake, settings.maintain, settings=stream, spark=spark, progress=report)
         else:
             days = chosen.backfill_from, chosen.backfill_to
-            run_backfill(chosen.lake, *days, recode=chosen.recode, settings=stream, spark=spark, progress=say)
+            run_backfill(chosen.lake, *days, recode=chosen.recode, settings=stream, spark=spark, progress=report)
     except UserError as error:
-        say(f"error: {error}")
+        report(f"error: {error}")
         return 2
     return 0
 

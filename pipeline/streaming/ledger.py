@@ -39,7 +39,7 @@ class Ledger:
 
     Args:
         spark: the session.
-        intake: where what is missed is told.
+        intake: where what is missed is reported.
     """
 
     def __init__(self, spark: SparkSession, intake: Intake) -> None:
@@ -56,10 +56,10 @@ class Ledger:
             self.look()
 
     def look(self) -> None:
-        """Tell of each file that is missed: a sentence, a row in ``bronze.gaps`` and one in ``ops.landing_files``.
+        """Report each file that is missed: a sentence, a row in ``bronze.gaps`` and one in ``ops.landing_files``.
 
         Repeating it changes nothing. No other process and no other thread may do it at the same time. A look that fails
-        (network, rights) is told once for each kind of failure; the next one does the rest.
+        (network, rights) is reported once for each kind of failure; the next one does the rest.
         """
         try:
             for kind in get_args(Kind):
@@ -83,7 +83,7 @@ class Ledger:
         missing -= self._under_way(kind, missing)
         if missing:
             lost = list(self._lost(kind, sorted(missing)))
-            self._intake.tell(self._spark, kind, lost)
+            self._intake.report(self._spark, kind, lost)
             record(self._spark, self._intake.lake, kind, [], lost, None)
             self._settled[kind] |= missing
 
@@ -123,8 +123,8 @@ class Ledger:
         read = contents(self._spark, [f"{root}/{manifest_place(kind, name)}" for name in names])
         for name in names:
             place = place_of(kind, name) or ""
-            told, _ = read.get(f"{root}/{manifest_place(kind, name)}", (None, ""))
-            manifest = parsed(told, place) if told is not None else None
+            content, _ = read.get(f"{root}/{manifest_place(kind, name)}", (None, ""))
+            manifest = parsed(content, place) if content is not None else None
             size, time_us = (manifest.size, manifest.first_us) if manifest is not None else (0, 0)
             uri = f"{root if '://' in root else Path(root).as_uri()}/{place}"
             reason = "was published, and is gone or empty before it was read"

@@ -188,7 +188,7 @@ class Queries:
 
         Args:
             starts: the methods above.
-            is_enough: asked once a second; when it says so, batches under way are finished and no other begins.
+            is_enough: asked once a second; once it is, batches under way are finished and no other begins.
 
         Raises:
             StreamError: a query failed.
@@ -201,7 +201,7 @@ class Queries:
                 if is_enough():
                     self._close(queries)
                     break
-                with suppress(StreamingQueryException):  # told below
+                with suppress(StreamingQueryException):  # raised below
                     next((query for query in queries if query.isActive), queries[0]).awaitTermination(1)
             for query in queries:
                 if (error := query.exception()) is not None and _ClosedError.__name__ not in str(error):
@@ -221,11 +221,11 @@ class Queries:
 
 
 @contextmanager
-def told_as(kind: type[UserError], what: str) -> Iterator[None]:
+def errors_as(kind: type[UserError], what: str) -> Iterator[None]:
     """Around work in Spark outside of queries: its errors become one line instead of Java's and Python's traces.
 
     Raises:
-        UserError: of this kind; says what stopped and why.
+        UserError: of this kind; names what stopped and why.
     """
     try:
         yield
@@ -238,9 +238,9 @@ def _failed(queries: Sequence[StreamingQuery]) -> bool:
 
 
 def cause_of(error: Exception) -> str:
-    """The line of an error that says what happened, without Java's and Python's stack traces, and the file if any."""
+    """The line of an error that states what happened, without Java's and Python's stack traces, and the file if any."""
     text = str(error).split("=== Streaming Query ===")[0]
-    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]  # as Py4J begins what Java says
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]  # as Py4J begins Java's message
     named = [line for line in lines if _NAMES_ERROR.match(line)]
     cause = named[-1] if named else next((line for line in lines if line), "no reason given")
     file = _NAMES_FILE.search(text)

@@ -33,7 +33,7 @@ LANDING_COLUMNS = (
         "512 correlation id mismatch, 1024 raw SASL token, 2048 bytes came twice with different content, "
         "4096 record batch headers removed too, 8192 a body that did not decode removed, 16384 the reply to a command "
         "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
-        "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture told a "
+        "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture gave a "
         "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span",
     ),
     required("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),

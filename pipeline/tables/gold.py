@@ -157,7 +157,7 @@ CLIENTS = Table(
         required(
             "software",
             "array<string>",
-            "Name and version of the library, as ApiVersions v3+ (KIP-511) or MongoDB's handshake say them",
+            "Name and version of the library, as ApiVersions v3+ (KIP-511) or MongoDB's handshake state them",
         ),
         required("api_versions", "array<string>", "api name and version of all its requests, e.g. Fetch v12"),
         required("oldest_versions", "array<string>", "The lowest version of each api that it used"),

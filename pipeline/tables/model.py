@@ -37,8 +37,8 @@ class Table:
         key: columns that identify a row; no two rows share them; null counts as a value.
         partition_by: columns of the directory layout.
         checks: CHECK constraints by name, as SQL over the row.
-        keep_days: days after which `wirelake maintain` drops a row, unless the settings say otherwise; None: never.
-        aged_by: the date or timestamp that tells a row's age.
+        keep_days: days after which `wirelake maintain` drops a row, unless the settings state otherwise; None: never.
+        aged_by: the date or timestamp that determines a row's age.
         cluster_by: what `wirelake maintain` orders the rows of a day by, so that readers skip files.
     """
 

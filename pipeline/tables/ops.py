@@ -29,14 +29,14 @@ LANDING_FILES = Table(
         required("query", "string", "Name of the query that read it: frames or gaps"),
         required("file", "string", "URI of the file"),
         required("rows", "bigint", "Rows that were read of it"),
-        required("bytes", "bigint", "Size of the file; of a lost one as its manifest says"),
+        required("bytes", "bigint", "Size of the file; of a lost one as its manifest states"),
         required("modified_at", "timestamp", "Its modification time; of a lost one the time of its first row"),
         required("batch_id", "bigint", "Batch id of the query's checkpoint; -1: found missing outside of batches"),
         required("checkpoint", "string", "Id of the checkpoint; empty: found missing outside of batches"),
         optional(
             "status",
             "string",
-            "read; or why not: lost (deleted before), damaged (not what its manifest says), unreadable (no landing "
+            "read; or why not: lost (deleted before), damaged (not what its manifest states), unreadable (no landing "
             "file), unlisted (without a manifest, where the settings demand one); null: read, by an older release",
         ),
         optional("reason", "string", "Why it was not read, in words"),

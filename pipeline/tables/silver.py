@@ -1,4 +1,4 @@
-"""Silver: requests with their responses, and what each of them says."""
+"""Silver: requests with their responses, and what each of them states."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ OPEN_EXCHANGES = Table(
 OFFSET_EVENTS = Table(
     "silver",
     "offset_events",
-    "What one exchange says of one partition",
+    "What one exchange states of one partition",
     (
         DATE,
-        required("exchange_id", "string", "The exchange that says it"),
+        required("exchange_id", "string", "The exchange that states it"),
         required(
-            "ts", "timestamp", "When it was said: the response's first byte, or the request's if there is no response"
+            "ts", "timestamp", "When it was stated: the response's first byte, or the request's if there is no response"
         ),
         required("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
         required("server", "string", "ip:port of the broker that answered"),
@@ -128,10 +128,10 @@ OFFSET_EVENTS = Table(
         optional("offset", "bigint", "produced: first offset; fetched: fetch offset; commits: next offset to read"),
         optional("next_offset", "bigint", "produced, fetched: one past the last record seen"),
         optional("records", "bigint", "Records in the batches seen"),
-        optional("high_watermark", "bigint", "As the response says"),
-        optional("last_stable_offset", "bigint", "As the response says"),
-        optional("log_start_offset", "bigint", "As the response says"),
-        optional("leader_epoch", "int", "As the exchange says"),
+        optional("high_watermark", "bigint", "As the response states"),
+        optional("last_stable_offset", "bigint", "As the response states"),
+        optional("log_start_offset", "bigint", "As the response states"),
+        optional("leader_epoch", "int", "As the exchange states"),
         optional("group_id", "string", "Consumer group"),
         optional("member_id", "string", "Member of the group"),
         optional("generation", "int", "Generation (or member epoch) of the commit"),
@@ -141,7 +141,7 @@ OFFSET_EVENTS = Table(
         optional("error_name", "string", "Its name"),
         optional("producer_id", "bigint", "Producer of the (last) batch or transaction"),
         optional("producer_epoch", "int", "Its epoch"),
-        optional("transactional_id", "string", "Its transactional id, if the exchange says it"),
+        optional("transactional_id", "string", "Its transactional id, if the exchange states it"),
         optional("list_timestamp", "bigint", "listed: the timestamp asked for; -1 latest, -2 earliest"),
         optional("metadata", "string", "commits: the metadata string"),
         optional("session_id", "int", "fetches: the fetch session (KIP-227); null outside of one"),
@@ -169,7 +169,7 @@ RECORD_BATCHES = Table(
         required("partition", "int", "Partition index"),
         required("source", "string", "produce or fetch"),
         required("ordinal", "int", "Position in the records field of this partition"),
-        optional("base_offset", "bigint", "First offset; of Produce as the response tells it, null if it does not"),
+        optional("base_offset", "bigint", "First offset; of Produce as the response states it, null if it does not"),
         optional("last_offset", "bigint", "Last offset, inclusive"),
         optional("records", "int", "Number of records; null if a compressed v0/v1 message cannot be opened"),
         optional("size", "int", "Bytes of the batch with its header"),
@@ -195,13 +195,13 @@ RECORD_BATCHES = Table(
 STATE_EVENTS = Table(
     "silver",
     "state_events",
-    "What one exchange says of groups, transactions, fetch sessions and client software",
+    "What one exchange states of groups, transactions, fetch sessions and client software",
     (
         DATE,
-        required("exchange_id", "string", "The exchange that says it"),
+        required("exchange_id", "string", "The exchange that states it"),
         required("connection_id", "string", "Its TCP connection"),
         required(
-            "ts", "timestamp", "When it was said: the response's first byte, or the request's if there is no response"
+            "ts", "timestamp", "When it was stated: the response's first byte, or the request's if there is no response"
         ),
         required("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
         required("server", "string", "ip:port of the broker that answered"),

@@ -8,7 +8,7 @@ from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
 ASSIGNMENTS = Table(
     "silver",
     "assignments",
-    "Who was given which partition in which generation of a group; the view partition_owners tells until when",
+    "Who was given which partition in which generation of a group; the view partition_owners shows until when",
     (
         required("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
         required("group_id", "string", "Consumer group"),
@@ -20,11 +20,11 @@ ASSIGNMENTS = Table(
         optional("partition", "int", "Partition index; null: the member was given nothing"),
         optional("topic_id", "string", "Topic id, where the assignment names it by that (KIP-848)"),
         required("group_protocol", "string", "classic (JoinGroup, SyncGroup) or consumer (KIP-848)"),
-        required("server", "string", "ip:port of the coordinator that said it first"),
-        optional("client_id", "string", "client_id of the member; null while only the group's leader has told of it"),
-        required("first_ts", "timestamp", "First told"),
-        required("last_ts", "timestamp", "Last told"),
-        required("exchange_id", "string", "The exchange that told it first"),
+        required("server", "string", "ip:port of the coordinator that stated it first"),
+        optional("client_id", "string", "client_id of the member; null while only the group's leader has stated it"),
+        required("first_ts", "timestamp", "First stated"),
+        required("last_ts", "timestamp", "Last stated"),
+        required("exchange_id", "string", "The exchange that stated it first"),
     ),
     key=("cluster", "group_id", "generation", "member_id", "topic", "topic_id", "partition"),
     checks={"times_in_order": "last_ts >= first_ts"},
@@ -89,8 +89,8 @@ FETCH_SESSIONS = Table(
         optional("topic_id", "string", "Topic id, where fetches carry one"),
         required("partition", "int", "Partition index"),
         optional("isolation_level", "string", "read_uncommitted or read_committed; null: a follower"),
-        required("first_ts", "timestamp", "First fetch of this day that asks for the partition, said or not"),
-        required("last_ts", "timestamp", "Last fetch of this day that asks for it, said or not"),
+        required("first_ts", "timestamp", "First fetch of this day that asks for the partition, by name or not"),
+        required("last_ts", "timestamp", "Last fetch of this day that asks for it, by name or not"),
         optional("fetch_offset", "bigint", "Last known offset that is fetched from or up to (exclusive end)"),
         required("fetches", "bigint", "Fetches between first_ts and last_ts"),
         required("session_epoch", "int", "Epoch of the last of them"),
@@ -114,7 +114,7 @@ FETCH_SESSIONS = Table(
 TOPICS = Table(
     "silver",
     "topics",
-    "Topic id and name as the wire said them, and when the id was valid: a slowly changing dimension",
+    "Topic id and name as the wire stated them, and when the id was valid: a slowly changing dimension",
     (
         required("cluster", "string", "Kafka cluster id, or server ip:port while it is not known"),
         required("topic_id", "string", "Topic id (KIP-516)"),
@@ -147,10 +147,10 @@ BROKERS = Table(
 MONGO_HANDSHAKES = Table(
     "silver",
     "mongo_handshakes",
-    "What a MongoDB client says of itself in hello or isMaster, at the beginning of a connection",
+    "What a MongoDB client states of itself in hello or isMaster, at the beginning of a connection",
     (
         DATE,
-        required("exchange_id", "string", "The exchange that says it"),
+        required("exchange_id", "string", "The exchange that states it"),
         required("connection_id", "string", "Its TCP connection"),
         required("ts", "timestamp", "First byte of the request"),
         required("server", "string", "ip:port of the server"),
@@ -171,7 +171,7 @@ MONGO_HANDSHAKES = Table(
 MONGO_COMMANDS = Table(
     "silver",
     "mongo_commands",
-    "What one MongoDB exchange says: the command with its reply",
+    "What one MongoDB exchange states: the command with its reply",
     (
         DATE,
         required("exchange_id", "string", "The exchange"),
@@ -180,7 +180,7 @@ MONGO_COMMANDS = Table(
         required("server", "string", "ip:port of the server"),
         required("client", "string", "ip:port of the client"),
         required("client_ip", "string", "Address of the client"),
-        optional("application", "string", "appName of the connection, as its handshake said; null: it was not seen"),
+        optional("application", "string", "appName of the connection, as its handshake stated; null: it was not seen"),
         optional("driver", "string", "Driver of the connection"),
         optional("driver_version", "string", "Its version"),
         required("status", "string", "status of the exchange: paired, no_response_expected, following_response …"),
@@ -205,11 +205,11 @@ MONGO_COMMANDS = Table(
         optional("documents_out", "bigint", "Documents in the reply"),
         optional("n", "bigint", "n of the reply: documents inserted, matched, deleted"),
         optional("n_modified", "bigint", "nModified of the reply"),
-        optional("ok", "boolean", "Whether the reply says so; writes inside may have failed all the same"),
+        optional("ok", "boolean", "Whether the reply reports success; writes inside may have failed all the same"),
         optional(
             "error_code", "int", "Error of the command, else of its first failed write, else of its write concern"
         ),
-        optional("error_name", "string", "Its name, if the reply says it or it is well known"),
+        optional("error_name", "string", "Its name, if the reply states it or it is well known"),
         optional("write_errors", "int", "Writes that failed"),
         optional("read_concern", "string", "Level of the read concern, if the request names one"),
         optional("write_concern", "string", "w of the write concern, if the request names one"),

@@ -52,28 +52,28 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("make", "said"), BAD)
-def test_an_unusable_capture_lands_nothing(tmp_path: Path, make: Callable[[Path], Path], said: str) -> None:
+@pytest.mark.parametrize(("make", "reason"), BAD)
+def test_an_unusable_capture_lands_nothing(tmp_path: Path, make: Callable[[Path], Path], reason: str) -> None:
     path = make(tmp_path)
     done = wirelake("capture", "read", path, "--landing", tmp_path / "landing")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert reason in done.stderr
     assert path.name in done.stderr
     assert "Traceback" not in done.stderr
     assert [p for p in (tmp_path / "landing").rglob("*") if p.is_file()] == []
 
 
-@pytest.mark.parametrize(("make", "said"), BAD)
+@pytest.mark.parametrize(("make", "reason"), BAD)
 @pytest.mark.parametrize("command", [["decode"], ["explain", "--frame", "9999"]])
-def test_decode_and_explain_say_the_same(
-    tmp_path: Path, make: Callable[[Path], Path], said: str, command: list[str]
+def test_decode_and_explain_report_the_same(
+    tmp_path: Path, make: Callable[[Path], Path], reason: str, command: list[str]
 ) -> None:
     if make is truncated and command[0] == "explain":
-        said = "there is no frame"  # what precedes the damage can be explained
+        reason = "there is no frame"  # what precedes the damage can be explained
     path = make(tmp_path)
     done = wirelake(*command, path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert reason in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -123,7 +123,7 @@ def test_a_lake_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         (["explain"], "--hex"),
         (["explain", "--hex", "0g"], "is no hex digit"),
@@ -132,8 +132,8 @@ def test_a_lake_that_cannot_be_written(tmp_path: Path) -> None:
         (["stream", "--conf", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_wrong_use_says_what_is_right(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_wrong_use_names_what_is_right(arguments: list[str], reason: str, tmp_path: Path) -> None:
     done = wirelake(*arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert reason in done.stderr
     assert "Traceback" not in done.stderr

@@ -41,7 +41,7 @@ def _all_in(temporary: Path, events: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Planted:
-    """A lake made of captures with secrets, all that the commands said on the way, and what they were called."""
+    """A lake made of captures with secrets, all that the commands printed on the way, and what they were called."""
 
     folder: Path
     lake: Path

@@ -88,9 +88,9 @@ def test_every_refused_commit_is_in_the_timeline_with_its_error(live: Live) -> N
     comparison = compare_commits(live.truth, timeline, accepted=False)
     assert comparison.compared == 3
     assert (comparison.missing, comparison.surplus) == ([], [])
-    told = {e["error"] for e in live.truth["events"] if e["kind"] == "commit_error"}
+    refused = {e["error"] for e in live.truth["events"] if e["kind"] == "commit_error"}
     seen = {r["error_name"] for r in timeline if r["kind"] == "commit_rejected"}
-    assert seen == told
+    assert seen == refused
 
 
 def test_a_refused_commit_moves_nothing(live: Live) -> None:

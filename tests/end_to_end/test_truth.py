@@ -1,4 +1,4 @@
-"""Do the tables say what the clients say they did? Every acknowledged record, every commit, in order."""
+"""Do the tables hold what the clients report they did? Every acknowledged record, every commit, in order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_timeline_knows_what_the_broker_was_asked_at_the_end(demo_lake: Path
 
 
 def groups_of(log: dict[str, Any]) -> dict[str, tuple[str, dict[str, int]]]:
-    """Group to topic and committed offsets by partition, as the broker told them."""
+    """Group to topic and committed offsets by partition, as the broker stated them."""
     outcome = log["outcome"]
     if "group" in outcome:
         return {outcome["group"]: (outcome["topic"], outcome["committed"])}

@@ -1,4 +1,4 @@
-"""Does the timeline say exactly what the clients did? Compares a client log with ``gold.offset_timeline``."""
+"""Does the timeline hold exactly what the clients did? Compares a client log with ``gold.offset_timeline``."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def stranger(served: Served) -> Iterator[str]:
 
 
 def link(served: Served, path: str = "/?") -> str:
-    found = re.search(r"token=\S+", served.said())
+    found = re.search(r"token=\S+", served.printed())
     assert found is not None
     return f"http://localhost:{served.port}{path}{found[0]}"
 

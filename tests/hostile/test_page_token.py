@@ -35,7 +35,7 @@ def open_to_all(hand_made_lake: Path) -> Iterator[Served]:
 
 
 def told(served: Served) -> str:
-    found = re.search(r"\?token=(\S+)", served.said())
+    found = re.search(r"\?token=(\S+)", served.printed())
     assert found is not None
     return found[1]
 
@@ -138,7 +138,7 @@ def test_the_token_of_a_service_is_asked_for_on_this_machine_too(hand_made_lake:
         for host in ("localhost", "a.example", "b.example"):
             assert ask(served.port, "/", [f"Host: {host}", kept]).status == 200
         assert ask(served.port, "/", ["Host: c.example", kept]).status == 403
-        assert TOKEN not in served.said()
+        assert TOKEN not in served.printed()
 
 
 def test_a_proxy_is_believed_where_it_comes_from(hand_made_lake: Path) -> None:
@@ -159,5 +159,5 @@ def test_a_proxy_is_believed_where_it_comes_from(hand_made_lake: Path) -> None:
             assert ask(served.port, "/", ours(served, *headers), source=source).status == status, (source, headers)
             opened = handshake(served.port, ours(served, *headers), source=source).status
             assert opened == (101 if status == 200 else 403), (source, headers)
-        assert "token" not in served.said()
+        assert "token" not in served.printed()
         assert ask(served.port, HEALTH, ["Host: a.load.balancer"]).status == 200

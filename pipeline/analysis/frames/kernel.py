@@ -39,7 +39,7 @@ def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _fill(columns: dict[str, pa.Array], is_place: Bools, found: Mapping[str, Any]) -> None:
-    """Put values where ``is_place`` says; they are as many as it has places."""
+    """Put values where ``is_place`` is set; they are as many as it has places."""
     for name, values in found.items():
         array = values if isinstance(values, pa.Array) else pa.array(values, columns[name].type)
         columns[name] = array if is_place.all() else pc.replace_with_mask(columns[name], pa.array(is_place), array)

@@ -32,7 +32,7 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def decode_or_halve(
     decode: Callable[[pa.RecordBatch], pa.RecordBatch], piece: pa.RecordBatch
 ) -> Iterator[pa.RecordBatch]:
-    """Decode a piece; what fails is halved until it is one row, which stays and says why."""
+    """Decode a piece; what fails is halved until it is one row, which stays, with the reason."""
     try:
         decoded = decode(piece)
     except Exception as error:  # a fault of ours must cost one row, not the stream, which would fail at each restart

@@ -66,12 +66,12 @@ def decode_row(
             flags=flags,
         )
         return _columns(message, most_text(len(frame)))
-    except Exception as error:  # a fault of ours, or a protocol newer than this codec: one row says so
+    except Exception as error:  # a fault of ours, or a protocol newer than this codec: one row is marked
         return rejected_row(error) if protocol in protocols() else _unknown_protocol()
 
 
 def rejected_row(error: Exception) -> dict[str, object]:
-    """The decoded columns of a frame that we failed on. What an error says may quote the frame: its kind must do."""
+    """The decoded columns of a frame that we failed on. The text of an error may quote the frame: its kind must do."""
     failed = Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, type(error).__name__)
     return _columns(failed, limits.TEXT_FLOOR)
 
@@ -81,7 +81,7 @@ def _unknown_protocol() -> dict[str, object]:
 
 
 def _columns(message: Message, most_bytes: int) -> dict[str, object]:
-    """The columns of a message. A text of more than ``most_bytes`` stays out, and a code says so."""
+    """The columns of a message. A text of more than ``most_bytes`` stays out, and a code marks it."""
     texts = {
         "header": json_text(message.header) if message.header else None,
         "body": json_text(message.body) if message.body or message.status == "ok" else None,

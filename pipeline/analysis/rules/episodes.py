@@ -1,6 +1,6 @@
 """Which symptoms belong together? Those of one subject, cut where they pause.
 
-Only exchanges that can hold a symptom are parsed; the others are told apart by columns and a search in their text.
+Only exchanges that can hold a symptom are parsed; the others are ruled out by columns and a search in their text.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Shown(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Tells apart whose symptoms are counted for themselves."""
+        """Distinguishes whose symptoms are counted for themselves."""
         return self.client_ip if self.rule in _BY_HOST else ""
 
 
@@ -113,7 +113,7 @@ def exchange_symptoms(tables: Tables, settings: FindingSettings) -> Iterator[Sho
         settings: the latency that is a symptom.
     """
     slow_us = int(settings.slow_seconds * 1_000_000)
-    for row in tables.each(_MAY_TELL, slow_us=slow_us):
+    for row in tables.each(_CANDIDATES, slow_us=slow_us):
         for one in symptoms(_exchange(row), slow_us):
             yield Shown(
                 row.server, row.client_id, row.client_ip, row.us, row.exchange_id, one.rule, one.subject, one.what,
@@ -160,12 +160,7 @@ def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[S
 
 
 _JOINS = (JOIN_GROUP, INIT_PRODUCER_ID, CREATE_TOPICS, DELETE_TOPICS)
-_MAY_TELL = f"""
-    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
-    SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,
-        api_version, status, request_status, latency_us, error_codes, request_body, response_body
-    FROM exchanges
-    WHERE protocol = 'kafka' AND (
+MAY_SHOW_ONE = f"""
         coalesce(len(error_codes), 0) > 0
         OR (latency_us >= $slow_us AND api_key NOT IN {WAITING_APIS})
         OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
@@ -174,7 +169,14 @@ _MAY_TELL = f"""
         OR (api_key = {PRODUCE} AND response_body IS NULL)
         OR api_key IN {_JOINS}
         OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
-    ) AND NOT (
+"""
+"""As SQL, with ``$slow_us``: which Kafka exchanges may show a symptom. The bodies of no other are looked at."""
+_CANDIDATES = f"""
+    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
+    SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,
+        api_version, status, request_status, latency_us, error_codes, request_body, response_body
+    FROM exchanges
+    WHERE protocol = 'kafka' AND ({MAY_SHOW_ONE}) AND NOT (
         connection_id IN (SELECT connection_id FROM lossy) AND status IN ('unanswered', 'orphan_response')
     )
 """

@@ -66,7 +66,7 @@ def finds(*rules: Rule) -> Callable[[Find], Find]:
 def families() -> tuple[Family, ...]:
     """All families of rules by their modules' names; those that count symptoms of any protocol come last.
 
-    What two of them find of one subject is told by the first: it has looked more closely.
+    What two of them find of one subject is reported by the first: it has looked more closely.
     """
     for place in ("pipeline.analysis.rules", *chain.from_iterable(one.rules for one in protocols().values())):
         package = importlib.import_module(place)

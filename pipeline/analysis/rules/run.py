@@ -68,7 +68,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
 
 
 def _ends_of_servers(tables: Tables) -> dict[str, int]:
-    """By server the time of the last exchange, µs since the epoch; of protocols whose clusters nothing tells."""
+    """By server the time of the last exchange, µs since the epoch; of protocols whose clusters nothing names."""
     rows = tables.rows(
         f"""
         SELECT {ADDRESS["server"]} AS server, max(epoch_us(ts)) AS us FROM exchanges
@@ -79,7 +79,7 @@ def _ends_of_servers(tables: Tables) -> dict[str, int]:
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """Two ways to tell the same: the more severe one stays, of equals the first."""
+    """Two reports of the same: the more severe one stays, of equals the first."""
     best: dict[str, Finding] = {}
     for finding in findings:
         known = best.get(finding.finding_id)
@@ -106,7 +106,7 @@ def with_earlier(
         earlier: rows of ``ROW_SCHEMA`` that began before.
         pause_us: what comes again after a longer pause, µs, begins anew.
         clusters: those that were seen in the time that was looked at. Of the others the data ended before, and what
-            held then is what a look at all of it would tell.
+            held then is what a look at all of it would find.
     """
     begun = {row["finding_id"]: row for row in earlier}
     now = {finding.finding_id: finding.row() for finding in found}
@@ -117,7 +117,7 @@ def with_earlier(
 
 
 def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None, pause_us: int) -> dict[str, Any]:
-    """What is found of it now may be its end alone: without anything new, what was told of all of it stays."""
+    """What is found of it now may be its end alone: without anything new, what was reported of all of it stays."""
     if begun is None or row["first_us"] - begun["last_us"] > pause_us:
         return row
     if begun["last_us"] >= row["last_us"]:

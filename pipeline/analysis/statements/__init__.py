@@ -1,1 +1,1 @@
-"""What do exchanges say? A row for each statement."""
+"""What do exchanges state? A row for each statement."""

@@ -33,9 +33,18 @@ _TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENT
 
 
 class KafkaStatements:
-    """What completed Kafka exchanges say, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it."""
+    """What completed Kafka exchanges state, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it.
 
-    def __init__(self, exchanges: pa.Table) -> None:
+    Attributes:
+        rows: each statement in the column of its part, without cluster and names; None: there are none.
+    """
+
+    def __init__(self, rows: pa.Table | None) -> None:
+        self.rows = rows
+
+    @classmethod
+    def of(cls, exchanges: pa.Table) -> KafkaStatements:
+        """Those of completed exchanges."""
         tables = Tables({"exchanges": exchanges})
         try:
             inputs = tables.table(_KAFKA)
@@ -44,10 +53,10 @@ class KafkaStatements:
         found = [
             one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows
         ]
-        self._rows = pa.Table.from_batches(found) if found else None
+        return cls(pa.Table.from_batches(found) if found else None)
 
     def facts(self) -> list[Fact]:
-        """What is said of clusters and topic ids, each statement once."""
+        """What is stated of clusters and topic ids, each statement once."""
         rows = self._part("fact")
         if rows is None:
             return []
@@ -69,9 +78,9 @@ class KafkaStatements:
         return fit(_resolved(rows, facts), table)
 
     def _part(self, name: str) -> pa.Table | None:
-        if self._rows is None:
+        if self.rows is None:
             return None
-        rows = self._rows.filter(pc.is_valid(self._rows.column(name)))
+        rows = self.rows.filter(pc.is_valid(self.rows.column(name)))
         if not rows.num_rows:
             return None
         values = rows.column(name).combine_chunks()
@@ -97,30 +106,38 @@ def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
 
 
 def mongodb_statements(exchanges: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Rows of ``silver.mongo_commands`` and ``silver.mongo_handshakes`` from completed exchanges.
-
-    A client tells its name in the first message of a connection; a later one is refused by servers. What it told stands
-    beside its commands.
-    """
+    """Rows of ``silver.mongo_commands``, without what handshakes state, and of ``silver.mongo_handshakes``."""
     tables = Tables({"exchanges": exchanges})
     try:
         inputs = tables.table(_MONGODB).combine_chunks()
-        handshakes = _map(inputs, MONGO_HANDSHAKES, mongodb.handshake_values)
-        commands = _map(inputs, MONGO_COMMANDS, mongodb.command_values, mongodb.TOLD)
-        tables.add("commands", commands)
-        tables.add("handshakes", handshakes)
+    finally:
+        tables.close()
+    return (
+        _map(inputs, MONGO_COMMANDS, mongodb.command_values, mongodb.FROM_HANDSHAKE),
+        _map(inputs, MONGO_HANDSHAKES, mongodb.handshake_values),
+    )
+
+
+def with_handshakes(commands: pa.Table, handshakes: pa.Table) -> pa.Table:
+    """Rows of ``silver.mongo_commands`` with what their clients state of themselves.
+
+    A client states its name in the first message of a connection; a later one is refused by servers.
+    """
+    stated = ", ".join(mongodb.FROM_HANDSHAKE)
+    tables = Tables({"commands": commands, "handshakes": handshakes})
+    try:
         named = tables.table(f"""
             WITH first AS (
-                SELECT connection_id, date AS told_on, {", ".join(mongodb.TOLD)} FROM handshakes
+                SELECT connection_id, date AS handshake_date, {stated} FROM handshakes
                 QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY ts, exchange_id) = 1
             )
-            SELECT commands.* EXCLUDE ({", ".join(mongodb.TOLD)}), {", ".join(f"first.{n}" for n in mongodb.TOLD)}
+            SELECT commands.* EXCLUDE ({stated}), {", ".join(f"first.{name}" for name in mongodb.FROM_HANDSHAKE)}
             FROM commands LEFT JOIN first
-                ON commands.connection_id = first.connection_id AND date - told_on <= {mongodb.REMEMBERED_DAYS}
+                ON commands.connection_id = first.connection_id AND date - handshake_date <= {mongodb.REMEMBERED_DAYS}
         """)
     finally:
         tables.close()
-    return fit(named, MONGO_COMMANDS), handshakes
+    return fit(named, MONGO_COMMANDS)
 
 
 def _map(inputs: pa.Table, table: Table, extract: mongodb.Extract, without: Iterable[str] = ()) -> pa.Table:

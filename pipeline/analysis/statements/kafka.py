@@ -1,4 +1,4 @@
-"""What does each exchange say of offsets, records, state and names? All in one pass: parsing bodies is the work."""
+"""What does each exchange state of offsets, records, state and names? All in one pass: parsing bodies is the work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from decoder.kafka.facts import exchanges as said
-from decoder.kafka.facts import offsets, state
+from decoder.kafka.facts import exchanges, offsets, state
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
@@ -18,7 +17,7 @@ CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_
 """Of each statement: which exchange makes it, when (µs), who speaks to whom."""
 
 
-class Said(NamedTuple):
+class ParsedExchange(NamedTuple):
     """An exchange with parsed bodies."""
 
     api_key: int
@@ -36,43 +35,43 @@ _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "cli
 BODIES = (
     "api_key", "api_version", "request_body", "response_body", "request_embedded", "response_embedded",
 )  # fmt: skip
-FACT = tuple(Column(name, "string", "") for name in ("told_by", "cluster", "topic_id", "topic"))
+FACT = tuple(Column(name, "string", "") for name in ("stated_by", "cluster", "topic_id", "topic"))
 
 
-class _Told(NamedTuple):
+class _Fact(NamedTuple):
     """A statement about names, with the columns of ``FACT``."""
 
-    told_by: str
+    stated_by: str
     cluster: str | None
     topic_id: str | None = None
     topic: str | None = None
 
 
-def _events(item: Said) -> Iterable[object]:
+def _events(item: ParsedExchange) -> Iterable[object]:
     return offsets.offset_events(item.api_key, item.api_version, item.request, item.response, item.client_id)
 
 
-def _batches(item: Said) -> Iterable[object]:
-    return said.record_batch_rows(item.api_key, item.request, item.response)
+def _batches(item: ParsedExchange) -> Iterable[object]:
+    return exchanges.record_batch_rows(item.api_key, item.request, item.response)
 
 
-def _states(item: Said) -> Iterable[object]:
+def _states(item: ParsedExchange) -> Iterable[object]:
     return state.state_events(
         item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
     )
 
 
-def _facts(item: Said) -> Iterator[_Told]:
-    cluster = said.cluster_id(item.api_key, item.response)
+def _facts(item: ParsedExchange) -> Iterator[_Fact]:
+    cluster = exchanges.cluster_id(item.api_key, item.response)
     if cluster is not None:
         brokers = (
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            for host, port in said.cluster_addresses(item.api_key, item.response)
+            for host, port in exchanges.cluster_addresses(item.api_key, item.response)
         )
         for server in sorted({item.server, *brokers}):
-            yield _Told(server, cluster)
-    for topic in said.topic_ids(item.api_key, item.response):
-        yield _Told(item.server, cluster, topic.topic_id, topic.topic)
+            yield _Fact(server, cluster)
+    for topic in exchanges.topic_ids(item.api_key, item.response):
+        yield _Fact(item.server, cluster, topic.topic_id, topic.topic)
 
 
 class _Part(NamedTuple):
@@ -80,7 +79,7 @@ class _Part(NamedTuple):
 
     apis: frozenset[int]
     columns: tuple[Column, ...]
-    extract: Callable[[Said], Iterable[object]]
+    extract: Callable[[ParsedExchange], Iterable[object]]
 
 
 def _own(table: Table) -> tuple[Column, ...]:
@@ -89,9 +88,9 @@ def _own(table: Table) -> tuple[Column, ...]:
 
 PARTS = {
     "event": _Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
-    "batch": _Part(frozenset(said.BATCH_APIS), _own(RECORD_BATCHES), _batches),
+    "batch": _Part(frozenset(exchanges.BATCH_APIS), _own(RECORD_BATCHES), _batches),
     "state": _Part(frozenset(state.STATE_APIS), _own(STATE_EVENTS), _states),
-    "fact": _Part(frozenset(said.FACT_APIS), FACT, _facts),
+    "fact": _Part(frozenset(exchanges.FACT_APIS), FACT, _facts),
 }
 
 
@@ -118,12 +117,14 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
                 arrow_array(column, field.type)
                 for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
             ]
-            told = pa.StructArray.from_arrays(fields, fields=list(types[name]))
-            others = [told if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
+            structs = pa.StructArray.from_arrays(fields, fields=list(types[name]))
+            others = [structs if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
             who = batch.select(list(context)).take(arrow_array(sources[name], pa.int32()))
             yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
 
 
-def _parsed(client_id: str | None, server: str, api_key: int, api_version: int | None, *texts: str | None) -> Said:
+def _parsed(
+    client_id: str | None, server: str, api_key: int, api_version: int | None, *texts: str | None
+) -> ParsedExchange:
     parsed = [None if text is None else orjson.loads(text) for text in texts]
-    return Said(api_key, -1 if api_version is None else api_version, client_id, server, *parsed)
+    return ParsedExchange(api_key, -1 if api_version is None else api_version, client_id, server, *parsed)

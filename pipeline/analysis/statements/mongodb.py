@@ -1,4 +1,4 @@
-"""What does each MongoDB exchange say? Its command, and what clients tell of themselves in their first message."""
+"""What does each MongoDB exchange state? Its command, and what clients state of themselves in their first message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decoder.mongodb.facts import Half, command_facts, handshake
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 
-TOLD = ("application", "driver", "driver_version")
+FROM_HANDSHAKE = ("application", "driver", "driver_version")
 """What a command takes from its connection's handshake."""
 CONTEXT = (
     "date", "exchange_id", "connection_id", "ts", "server", "client", "client_ip", "status", "opcode", "request_id",
@@ -29,15 +29,15 @@ Extract = Callable[["Half | None", "Half | None"], "Mapping[str, Any] | None"]
 
 
 def command_values(request: Half | None, response: Half | None) -> Mapping[str, Any]:
-    """The columns of ``silver.mongo_commands`` that the halves of an exchange tell."""
+    """The columns of ``silver.mongo_commands`` that the halves of an exchange give."""
     values = asdict(command_facts(request, response))
     return {**values, "reply_to": response.header.get("responseTo") if response is not None else None}
 
 
 def handshake_values(request: Half | None, _: Half | None) -> Mapping[str, Any] | None:
-    """The columns of ``silver.mongo_handshakes`` that a request tells; None if it is no handshake."""
-    told = handshake(request) if request is not None else None
-    return None if told is None else asdict(told)
+    """The columns of ``silver.mongo_handshakes`` that a request gives; None if it is no handshake."""
+    stated = handshake(request) if request is not None else None
+    return None if stated is None else asdict(stated)
 
 
 def statements(

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.analysis.timeline.offset_state import Lag, Offsets, OffsetState, Said
+from pipeline.analysis.timeline.offset_state import Event, Lag, Offsets, OffsetState
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
 
 PARTITION = ("cluster", "topic", "partition")
-"""Tells partitions apart, but for topics made anew: those have a state of their own."""
+"""Distinguishes partitions, but for topics made anew: those have a state of their own."""
 PRODUCED, MARKER, KNOWN, EVENT = range(4)
 ORDER = (*PARTITION, "what", "at", "ts", "exchange_id", "kind", "event_ordinal")
 _FILLED = (*Offsets._fields, *Lag._fields, "ordinal")
@@ -71,17 +71,17 @@ class Pass:
         elif what == MARKER:
             state.add_marker(at, seen_hour)
         else:
-            said = Said(ts_us, kind, group_id, client_id, Offsets(*offsets))
+            event = Event(ts_us, kind, group_id, client_id, Offsets(*offsets))
             if what == EVENT:
-                known, lag = state.take(said)
-                return (*known, *lag, self._number(said))
-            state.restore(said)
+                known, lag = state.take(event)
+                return (*known, *lag, self._number(event))
+            state.restore(event)
         return None
 
-    def _number(self, said: Said) -> int:
+    def _number(self, event: Event) -> int:
         """Orders the events of one partition, group and time."""
-        if said.ts_us != self._ts_us:
-            self._ts_us = said.ts_us
+        if event.ts_us != self._ts_us:
+            self._ts_us = event.ts_us
             self._at_once.clear()
-        self._at_once[said.group_id] += 1
-        return self._at_once[said.group_id] - 1
+        self._at_once[event.group_id] += 1
+        return self._at_once[event.group_id] - 1

@@ -20,14 +20,14 @@ from pipeline.analysis.hours import hour_of, span_us
 from pipeline.tables import LOG_STATE
 
 SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
-"""The kinds of events that say what is pending, also that nothing is."""
+"""The kinds of events that state what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
 _HIGH = LOG_STATE.index("high_watermark")
 
 
 class Offsets(NamedTuple):
-    """Columns of ``gold.offset_timeline``, ``LOG_STATE`` first; None: not said, or not known."""
+    """Columns of ``gold.offset_timeline``, ``LOG_STATE`` first; None: not stated, or not known."""
 
     log_start_offset: int | None
     last_stable_offset: int | None
@@ -38,7 +38,7 @@ class Offsets(NamedTuple):
     fetch_position: int | None
 
 
-class Said(NamedTuple):
+class Event(NamedTuple):
     """An event at ``ts_us`` (µs since the epoch), with the offsets that it states itself."""
 
     ts_us: int
@@ -89,39 +89,39 @@ class OffsetState:
         self._markers.append(offset)
         self._marker_hours.append(hour)
 
-    def restore(self, known: Said) -> None:
+    def restore(self, known: Event) -> None:
         """What was known before the first event, of a client in a group."""
-        self._carry(known, says_pending=True)
+        self._carry(known, sets_pending=True)
 
-    def take(self, said: Said) -> tuple[Offsets, Lag]:
+    def take(self, event: Event) -> tuple[Offsets, Lag]:
         """The next event: what was known then, itself included."""
         known_high = self._log[_HIGH]
-        self._carry(said, says_pending=said.kind in SETS_PENDING)
-        if said.kind == "produced" and known_high is not None:  # the answer to a repeated or overtaken request is late
+        self._carry(event, sets_pending=event.kind in SETS_PENDING)
+        if event.kind == "produced" and known_high is not None:  # the answer to a repeated or overtaken request is late
             self._log[_HIGH] = max(known_high, self._log[_HIGH] or known_high)
-        group = said.group_id
+        group = event.group_id
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
-        hour = hour_of(said.ts_us)
+        hour = hour_of(event.ts_us)
         lag = self._lag(high, committed, hour)
         pending = self._pending.get(group) if group else None
-        fetched = self._fetched.get((group, said.client_id))
+        fetched = self._fetched.get((group, event.client_id))
         return (
             Offsets(start, stable, high, produced, committed, pending, fetched),
-            Lag(lag, self._lag(stable, committed, hour), self._lag_seconds(lag, committed, said.ts_us)),
+            Lag(lag, self._lag(stable, committed, hour), self._lag_seconds(lag, committed, event.ts_us)),
         )
 
-    def _carry(self, said: Said, *, says_pending: bool) -> None:
-        *log, committed, pending, fetched = said.offsets
+    def _carry(self, event: Event, *, sets_pending: bool) -> None:
+        *log, committed, pending, fetched = event.offsets
         for number, value in enumerate(log):
             if value is not None:
                 self._log[number] = value
         if committed is not None:
-            self._committed[said.group_id] = committed
-        if says_pending:
-            self._pending[said.group_id] = pending
+            self._committed[event.group_id] = committed
+        if sets_pending:
+            self._pending[event.group_id] = pending
         if fetched is not None:
-            self._fetched[said.group_id, said.client_id] = fetched
+            self._fetched[event.group_id, event.client_id] = fetched
 
     def _lag(self, ahead: int | None, committed: int | None, hour: int) -> int | None:
         """Records between the two, without markers; None if that is not known.

@@ -59,7 +59,7 @@ GROUP BY name ORDER BY count(*) DESC, name LIMIT $most
 _APIS = _NAMES.format(name="api_name", span=_IN_SPAN)
 _ERRORS = _NAMES.format(name="unnest(error_names)", span=_IN_SPAN)
 
-# An id does not tell its day: looking for it in all of them must not read their bodies.
+# An id does not contain its day: looking for it in all of them must not read their bodies.
 _DAY = "SELECT date FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
 _ONE = "SELECT * FROM silver.exchanges WHERE date = $day AND exchange_id = $exchange_id LIMIT 1"
 

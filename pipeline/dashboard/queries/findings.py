@@ -50,10 +50,10 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`findings` are open, by severity (all three are there), and how many are over (``closed``)."""
-    told = dict.fromkeys((*SEVERITIES, "closed"), 0)
+    numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
     for row in ask_rows(connection, _COUNTS, scope, rules=_rules(scope)):
-        told[row["severity"] if row["state"] == "open" else "closed"] += row["n"]
-    return told
+        numbers[row["severity"] if row["state"] == "open" else "closed"] += row["n"]
+    return numbers
 
 
 def _rules(scope: Scope) -> list[str]:

@@ -112,11 +112,11 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api_name: str) -> Scope:
     """The part of the span in which this api was used, in whole points of :func:`over_time`."""
-    told = ask_rows(connection, _SPAN, scope, api_protocol=protocol, api_name=api_name)[0]
-    if told["first_ts"] is None:
+    bounds = ask_rows(connection, _SPAN, scope, api_protocol=protocol, api_name=api_name)[0]
+    if bounds["first_ts"] is None:
         return scope
-    width = step(Scope(told["first_ts"], told["last_ts"]))[0]
-    first, last = (int(told[name].timestamp()) // width * width for name in ("first_ts", "last_ts"))
+    width = step(Scope(bounds["first_ts"], bounds["last_ts"]))[0]
+    first, last = (int(bounds[name].timestamp()) // width * width for name in ("first_ts", "last_ts"))
     return Scope(
         datetime.fromtimestamp(first, timezone.utc), datetime.fromtimestamp(last + width, timezone.utc), scope.protocol
     )

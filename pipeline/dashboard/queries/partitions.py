@@ -12,7 +12,7 @@ from pipeline.dashboard.queries.scope import BUCKETS, Scope, as_of, ask, ask_row
 
 MOST_ROWS = 500
 CLIENTS = 8
-"""Clients whose commits and fetches one plot tells apart; those who commit most."""
+"""Clients whose commits and fetches one plot distinguishes; those who commit most."""
 MOST_PLACES = 10_000
 """Partitions and groups to choose from."""
 POINTS = 1500
@@ -38,7 +38,7 @@ class Place:
 _LAG = f"""
 WITH lag_now AS ({as_of("consumer_lag")}),
 stuck AS (SELECT DISTINCT cluster, topic, partition, group_id FROM ({as_of("stuck_partitions")})),
--- Not what the lag knows of both offsets: one of them may have been told later than the other.
+-- Not what the lag knows of both offsets: one of them may have been stated later than the other.
 held AS (SELECT cluster, topic, partition FROM ({as_of("open_transactions")}))
 SELECT l.*, s.group_id IS NOT NULL AS is_stuck, h.topic IS NOT NULL AS is_held
 FROM lag_now AS l
@@ -68,38 +68,38 @@ _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeli
 _LINES = f"""
 WITH known AS (
   SELECT ts, ordinal, incarnation, log_start_offset, high_watermark,
-         -- Only where it was told: carried on, it would look as if a transaction held it.
+         -- Only where it was stated: carried on, it would look as if a transaction held it.
          CASE WHEN kind = 'fetched' THEN last_stable_offset END AS last_stable_offset,
          CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
   FROM gold.offset_timeline WHERE {_HERE}
 ),
-said AS (
+points AS (
   UNPIVOT known ON log_start_offset, last_stable_offset, high_watermark, committed_offset
   INTO NAME line VALUE value
 )
 SELECT line, coalesce(incarnation, 0) AS incarnation, max(ts) AS ts, arg_max(value, (ts, ordinal)) AS value
-FROM said
+FROM points
 GROUP BY line, coalesce(incarnation, 0), time_bucket($bucket, ts, $start)
 ORDER BY line, ts
 """  # noqa: S608 - our own text
 
 _EVENTS = f"""
-WITH said AS (
+WITH events AS (
   SELECT coalesce(client_id, '') AS client_id, kind, ts, ordinal, member_id, generation, error_name, exchange_id,
          event_offset, fetch_position, pending_offset
   FROM gold.offset_timeline WHERE {_HERE} AND group_id = $group_id
 ),
 busiest AS (
-  SELECT client_id FROM said GROUP BY client_id
+  SELECT client_id FROM events GROUP BY client_id
   ORDER BY count(*) FILTER (contains(kind, 'commit')) DESC, count(*) DESC, client_id LIMIT $clients
 ),
-heard AS (SELECT * FROM said WHERE client_id IN (FROM busiest))
+shown AS (SELECT * FROM events WHERE client_id IN (FROM busiest))
 """  # noqa: S608 - our own text
 
 _POSITIONS = f"""
 {_EVENTS}
 SELECT client_id, max(ts) AS ts, arg_max(fetch_position, (ts, ordinal)) AS value
-FROM heard
+FROM shown
 WHERE kind IN ('fetched', 'fetch_rejected') AND fetch_position IS NOT NULL
 GROUP BY client_id, time_bucket($bucket, ts, $start)
 ORDER BY client_id, ts
@@ -113,17 +113,17 @@ _COMMIT_KINDS = (
     "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied', 'txn_discarded')"
 )
 
-_HEARD_COMMITS = f"""
+_SHOWN_COMMITS = f"""
 {_EVENTS},
 commits AS (
-  SELECT *, {_OUTCOMES} AS outcome FROM heard WHERE kind IN {_COMMIT_KINDS} AND event_offset IS NOT NULL
+  SELECT *, {_OUTCOMES} AS outcome FROM shown WHERE kind IN {_COMMIT_KINDS} AND event_offset IS NOT NULL
 )
 """  # noqa: S608 - our own text
 
-_SERIES = f"{_HEARD_COMMITS} SELECT count(DISTINCT (client_id, outcome)) AS n FROM commits"  # noqa: S608
+_SERIES = f"{_SHOWN_COMMITS} SELECT count(DISTINCT (client_id, outcome)) AS n FROM commits"  # noqa: S608
 
 _COMMITS = f"""
-{_HEARD_COMMITS},
+{_SHOWN_COMMITS},
 kept AS (
   -- Of each moment, client and outcome the least and the greatest offset: what falls back is seen at any width.
   SELECT *,
@@ -179,7 +179,7 @@ def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, A
 
 
 def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
-    """Partitions and groups of which something was said in the span; of very many those of which most was said."""
+    """Partitions and groups of which something was seen in the span; of very many those of which most was seen."""
     return [
         Place(row["cluster"], row["topic"], row["partition"], row["group_id"])
         for row in ask_rows(connection, _PLACES, scope, most=MOST_PLACES)
@@ -187,9 +187,9 @@ def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> Scope | None:
-    """The part of the span in which something was said of the partition, so that a plot is not mostly empty."""
-    told = ask_rows(connection, _SPAN, scope, **place.parameters())[0]
-    return None if told["first_ts"] is None else Scope(told["first_ts"], told["last_ts"], "kafka")
+    """The part of the span in which something was seen of the partition, so that a plot is not mostly empty."""
+    bounds = ask_rows(connection, _SPAN, scope, **place.parameters())[0]
+    return None if bounds["first_ts"] is None else Scope(bounds["first_ts"], bounds["last_ts"], "kafka")
 
 
 def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:

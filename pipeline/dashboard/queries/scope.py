@@ -18,7 +18,7 @@ from pipeline.tables import TABLES
 BUCKETS = 300
 """Points of one line in a plot."""
 LOOK_BACK = timedelta(days=1)
-"""How far before a span is read to tell how things stood at its end."""
+"""How far before a span is read to know how things stood at its end."""
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
 _READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
@@ -147,10 +147,10 @@ def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     first_day, last_day = days[0]["first_day"], days[0]["last_day"]
     if last_day is None:
         return None
-    told = ask_rows(connection, _DAY, day=last_day)[0]
-    if told["last_ts"] is None:
+    bounds = ask_rows(connection, _DAY, day=last_day)[0]
+    if bounds["last_ts"] is None:
         return None
     first = (
-        told["first_ts"] if first_day == last_day else datetime.combine(first_day, datetime.min.time(), timezone.utc)
+        bounds["first_ts"] if first_day == last_day else datetime.combine(first_day, datetime.min.time(), timezone.utc)
     )
-    return Extent(first, told["last_ts"], told["first_ts"])
+    return Extent(first, bounds["last_ts"], bounds["first_ts"])

@@ -26,19 +26,19 @@ ORDER BY h.records_held_back DESC, h.topic, h.partition
 LIMIT $most
 """  # noqa: S608 - our own view
 
-# A cluster that nothing is heard of any more says nothing of how long its transactions stay open.
+# A cluster of which nothing is seen any more shows nothing of how long its transactions stay open.
 _OPEN = """
-WITH heard AS (
-  SELECT cluster, max(ts) AS last_heard FROM gold.offset_timeline
+WITH clusters AS (
+  SELECT cluster, max(ts) AS last_seen FROM gold.offset_timeline
   WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   GROUP BY cluster
 )
 SELECT t.transactional_id, t.producer_id, t.producer_epoch, t.client_id, t.client,
        CASE WHEN t.end_ts > $end THEN 'ongoing' ELSE t.state END AS state, t.partitions, t.groups,
        t.records, t.first_ts, t.last_ts, t.cluster, t.first_exchange_id,
-       (epoch_us(least(greatest(t.last_ts, coalesce(h.last_heard, t.last_ts)), $end)) - epoch_us(t.first_ts)) / 1e6
+       (epoch_us(least(greatest(t.last_ts, coalesce(c.last_seen, t.last_ts)), $end)) - epoch_us(t.first_ts)) / 1e6
          AS open_seconds
-FROM silver.transactions AS t LEFT JOIN heard AS h ON h.cluster = t.cluster
+FROM silver.transactions AS t LEFT JOIN clusters AS c ON c.cluster = t.cluster
 WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
 ORDER BY open_seconds DESC, t.transactional_id
 LIMIT $most

@@ -1,4 +1,4 @@
-"""Who may see the page? What the command line and the environment say about it, checked before anything listens."""
+"""Who may see the page? What the command line and the environment state about it, checked before anything listens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Access:
     Attributes:
         names: which the page answers to, besides loopback names and the address that a request came to.
         token: None where none is asked for.
-        is_token_new: it was made for this run, so that only the link that is printed tells it.
+        is_token_new: it was made for this run, so that only the link that is printed contains it.
         proxy: through which requests must come; None if they may come straight.
     """
 
@@ -65,7 +65,7 @@ def access(
 ) -> Access:
     """Decide what a request must show where the page listens on ``host``.
 
-    Beyond loopback that is a token, made up here unless one is given, or what a proxy says.
+    Beyond loopback that is a token, made up here unless one is given, or what a proxy states.
 
     Args:
         host: the address to listen on.

@@ -3,7 +3,7 @@
 Static files and the web socket included: what is not let through here Streamlit does not see, whatever it serves.
 
 - **Foreign names** (DNS rebinding): a page of a stranger whose name suddenly leads to this machine sends that name.
-- **Foreign pages**: a browser says in ``Origin`` which page sends a request; other ports are other pages.
+- **Foreign pages**: a browser states in ``Origin`` which page sends a request; other ports are other pages.
 - **Who asks**: a token, or a proxy that has asked.
 """
 
@@ -57,19 +57,19 @@ class Gate:
             case "http" | "websocket":
                 answer = None if _is_health(scope) else self._refusal(scope) or self._stranger(scope)
                 if answer is not None and scope["type"] == "websocket":
-                    await send({"type": "websocket.close"})  # before it was accepted: the server says 403
+                    await send({"type": "websocket.close"})  # before it was accepted: the server answers 403
                 else:
                     await (answer or self._inner)(scope, receive, self._guarded(send))
             case other:
                 raise RuntimeError(f"nothing is known of {other} connections")
 
     async def _inner(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The page, which is not told ``Origin``: Streamlit would ask the internet whether an unknown one is ours."""
+        """The page, which does not get ``Origin``: Streamlit would ask the internet whether an unknown one is ours."""
         kept = [(name, value) for name, value in scope["headers"] if name.lower() != b"origin"]
         await self._page({**scope, "headers": kept}, receive, send)
 
     def _guarded(self, send: Send) -> Send:
-        """``send`` that adds what a browser has to be told about each answer."""
+        """``send`` that adds the headers that a browser has to get with each answer."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -100,7 +100,7 @@ class Gate:
         return is_loopback(place.host) or place.host in self._access.names or place.host == reached
 
     def _stranger(self, scope: Scope) -> Response | None:
-        """What somebody is told who has not shown who they are; None if they have."""
+        """The answer to somebody who has not shown who they are; None if they have."""
         proxy, token = self._access.proxy, self._access.token
         headers = Headers(scope=scope)
         if proxy is not None:
@@ -154,7 +154,7 @@ def _derived(token: str) -> str:
 
 
 def _same(given: str, right: str) -> bool:
-    """Whether two texts are the same, in a time that tells nothing about how far they are."""
+    """Whether two texts are the same, in a time that reveals nothing about how far they are."""
     return hmac.compare_digest(
         *(hashlib.sha256(one.encode(errors="surrogateescape")).digest() for one in (given, right))
     )

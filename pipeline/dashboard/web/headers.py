@@ -1,4 +1,4 @@
-"""What is a browser told about each answer, so that nothing of a stranger can run, look on, or carry away?"""
+"""Which headers does a browser get with each answer, so that nothing of a stranger can run, look on, or carry away?"""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 def answer_headers() -> dict[str, str]:
     """Headers of every answer.
 
-    All comes from the page itself and all goes to it: were a script smuggled in, it would not run, and could not tell
-    anybody. Scripts that stand in Streamlit's own index are known by their hash; styles are made in the browser.
+    All comes from the page itself and all goes to it: were a script smuggled in, it would not run, and could not report
+    to anybody. Scripts that stand in Streamlit's own index are known by their hash; styles are made in the browser.
     """
     scripts = " ".join(f"'sha256-{_digest(text)}'" for text in _INLINE.findall(_INDEX.read_text(encoding="utf-8")))
     policy = {

@@ -61,7 +61,7 @@ def lake_of_session(*, anew: bool) -> tuple[duckdb.DuckDBPyConnection, datetime]
 
 
 def sidebar() -> None:
-    """Draw the controls that all pages share, and keep what they say for :func:`run`."""
+    """Draw the controls that all pages share, and keep what they state for :func:`run`."""
     st.session_state.pop("here", None)
     with st.sidebar:
         chosen = st.selectbox("Time range", RANGES, key="range", bind="query-params") or RANGES[0]
@@ -130,7 +130,7 @@ def _moment(label: str, key: str, default: datetime) -> datetime:
 
 
 def run(draw: Callable[[Here], None]) -> None:
-    """Draw a page, or say in plain words why there is nothing to draw."""
+    """Draw a page, or explain in plain words why there is nothing to draw."""
     if trouble := st.session_state.get("trouble"):
         st.error(plain(trouble))
         return
@@ -158,25 +158,25 @@ def choose(place: Any, label: str, key: str, options: Sequence[str], first: str 
         label: what is chosen.
         key: name in the address.
         options: not empty.
-        first: what is chosen while the address says nothing, if it is one of them.
+        first: what is chosen while the address states nothing, if it is one of them.
         keys: those of all boxes that belong together, whose choices go into the address with this one.
     """
     state, asked = st.session_state, st.query_params.get(key)
-    is_new = asked != state.get(f"told {key}")  # a link, or the browser's way back
-    state[f"told {key}"] = asked
+    is_new = asked != state.get(f"in address {key}")  # a link, or the browser's way back
+    state[f"in address {key}"] = asked
     if asked in options and (is_new or key not in state):
         state[key] = asked
     elif state.get(key) not in options:
         state[key] = first if first in options else options[0]
-    chosen: str = place.selectbox(label, options, key=key, on_change=tell, args=(keys,))
+    chosen: str = place.selectbox(label, options, key=key, on_change=put_in_address, args=(keys,))
     return chosen
 
 
-def tell(keys: Sequence[str]) -> None:
+def put_in_address(keys: Sequence[str]) -> None:
     """Put what is chosen in the boxes of these keys into the address."""
     for key in keys:
         if key in st.session_state:
-            st.query_params[key] = st.session_state[f"told {key}"] = st.session_state[key]
+            st.query_params[key] = st.session_state[f"in address {key}"] = st.session_state[key]
 
 
 def fixed(scope: Scope) -> dict[str, str]:
@@ -189,7 +189,7 @@ def fixed(scope: Scope) -> dict[str, str]:
 
 
 def link(page: str, label: str, icon: str, **parameters: str | int | None) -> None:
-    """A link to another page that keeps the time range and says what to show there.
+    """A link to another page that keeps the time range and states what to show there.
 
     Args:
         page: name of its file, without ``.py``.

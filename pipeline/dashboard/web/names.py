@@ -17,7 +17,7 @@ _MOST_PORTS = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A host as a browser was told it.
+    """A host as a browser was given it.
 
     Attributes:
         host: a name in lower case without the dot at its end, or an IP address in its usual form.
@@ -42,7 +42,7 @@ class Origin:
 
 
 def read_place(text: str) -> Place | None:
-    """What a ``Host`` header says; None if it is no host, or more than one (user names, paths, lists, shorthands)."""
+    """What a ``Host`` header states; None if it is no host, or more than one (user names, paths, lists, shorthands)."""
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         return None
@@ -57,7 +57,7 @@ def read_place(text: str) -> Place | None:
 
 
 def read_origin(text: str) -> Origin | None:
-    """What an ``Origin`` header says; None if it is no page of a web server: ``null``, ``file://``, an extension."""
+    """What an ``Origin`` header states; None if it is no page of a web server: ``null``, ``file://``, an extension."""
     match = _ORIGIN.fullmatch(text)
     place = read_place(match[2]) if match else None
     return Origin(match[1].lower(), place) if match and place else None

@@ -35,7 +35,7 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
     client = f"{exchange['client_ip']}:{exchange['client_port']}"
     server = f"{exchange['server_ip']}:{exchange['server_port']}"
     latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
-    told = {
+    facts = {
         "Time, UTC": f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
         "Latency": latency,
         "Status": exchange["status"],
@@ -46,7 +46,7 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
         "Connection": exchange["connection_id"],
     }
     columns = st.columns(4)
-    for index, (label, value) in enumerate(told.items()):
+    for index, (label, value) in enumerate(facts.items()):
         columns[index % 4].caption(label)
         columns[index % 4].text(printable(value))
     left, right = st.columns(2)
@@ -61,8 +61,8 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
 
 
 def _body(title: str, body: str | None, length: int | None, status: str | None) -> None:
-    told = f", {size(length)}, {status}" if length is not None else ""
-    st.markdown(f"**{title}**{told}")
+    state = f", {size(length)}, {status}" if length is not None else ""
+    st.markdown(f"**{title}**{state}")
     if body is None:
         st.caption("not seen" if length is None else "did not decode, or was removed")
         return
@@ -112,10 +112,10 @@ def is_long(frame: dict[str, Any]) -> bool:
 
 def explained(frame: dict[str, Any]) -> str:
     """What each byte of a frame means, as the lines of ``wirelake explain``; of many fields the first and the last."""
-    told = explain(
+    message = explain(
         frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
         protocol=frame["protocol"],
     )  # fmt: skip
     text = io.StringIO()
-    show_message(told, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), _MOST_FIELDS)
+    show_message(message, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), _MOST_FIELDS)
     return text.getvalue()

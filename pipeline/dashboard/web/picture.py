@@ -22,7 +22,7 @@ def milliseconds(ts: datetime) -> float:
 
 def data(rows: Sequence[dict[str, Any]]) -> alt.Data:
     """Rows for a chart: times as ms since the epoch, each also as text, as the browser would show its own zone."""
-    told = []
+    values = []
     for row in rows:
         plain: dict[str, Any] = {}
         for name, value in row.items():
@@ -31,8 +31,8 @@ def data(rows: Sequence[dict[str, Any]]) -> alt.Data:
                 plain[f"{name}_text"] = value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
             else:
                 plain[name] = printable(value) if isinstance(value, str) else value
-        told.append(plain)
-    return alt.Data(values=told)
+        values.append(plain)
+    return alt.Data(values=values)
 
 
 def time_axis(scope: Scope, field: str = "ts", *, axis: bool = True) -> alt.X:

@@ -1,4 +1,4 @@
-"""How does the page come to a browser? Streamlit in this process, behind the gate, until it is told to end."""
+"""How does the page come to a browser? Streamlit in this process, behind the gate, until it has to end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WAITING = 2048
 """Connections that wait to be accepted."""
 _PING_SECONDS = 30
 _END_SECONDS = 5
-"""How long open connections may take to end when the page is told to."""
+"""How long open connections may take to end when the page has to end."""
 
 
 def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str], None], *, browser: bool) -> None:
@@ -62,7 +62,7 @@ def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str]
         host: the address to listen on, a name or an IP address.
         port: the TCP port.
         access: what a request must show.
-        ready: is told the page's URL once it can be opened, with the token if it was made for this run.
+        ready: gets the page's URL once it can be opened, with the token if it was made for this run.
         browser: whether to open it in the user's browser; not where it takes a token or a proxy, since others on this
             machine see the address that a browser is started with.
 
@@ -79,7 +79,7 @@ def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str]
         ws_ping_interval=_PING_SECONDS,
         ws_ping_timeout=_PING_SECONDS,
         ws_per_message_deflate=False,
-        proxy_headers=False,  # who connects is who connects, whatever a header says
+        proxy_headers=False,  # who connects is who connects, whatever a header claims
         server_header=False,
         access_log=False,  # addresses have the token in them, once
         log_config=None,
@@ -99,14 +99,14 @@ def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str]
 
 
 class _Server(uvicorn.Server):
-    """Says when it can be asked, and ends well when told to end."""
+    """Reports when it can be asked, and ends well on a signal."""
 
     def __init__(self, config: uvicorn.Config, begun: Callable[[], None]) -> None:
         super().__init__(config)
         self._begun = begun
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, and say so."""
+        """Begin, and report it."""
         await super().startup(sockets)
         if self.started:
             self._begun()

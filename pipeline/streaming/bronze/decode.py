@@ -1,7 +1,7 @@
 """How do raw frames become decoded rows? By a broadcast codec in Python workers; one bad frame costs one row.
 
 Batches go through ``mapInPandas`` as columns of Arrow's, which pass through untouched (see
-:mod:`pipeline.streaming.spark.arrow_backed`), or through ``mapInArrow``, as the settings say. The rows are the same.
+:mod:`pipeline.streaming.spark.arrow_backed`), or through ``mapInArrow``, as the settings demand. The rows are the same.
 """
 
 from __future__ import annotations

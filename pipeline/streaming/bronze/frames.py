@@ -48,7 +48,7 @@ def write_frames(
 ) -> Counted:
     """Decode a batch of landed rows and append those that bronze does not hold yet.
 
-    Frames of days that maintenance has dropped stay out: nobody could tell any more whether bronze has had them.
+    Frames of days that maintenance has dropped stay out: nobody could know any more whether bronze has had them.
     """
     dated = landed.withColumn("date", F.to_date("ts"))
     kept_from = frames_kept_from(landed.sparkSession, lake)

@@ -1,6 +1,6 @@
 """How does a batch of landing files reach bronze, though some of them are damaged, foreign or gone? File by file.
 
-A file that cannot be read is set aside: a sentence, a row in ``ops.landing_files``, and, if its manifest tells that
+A file that cannot be read is set aside: a sentence, a row in ``ops.landing_files``, and, if its manifest shows that
 rows are lost with it, a row in ``bronze.gaps``. The rest of the batch goes on. Which files are read is noted before
 anything is written (decisions): a replay of the batch goes by that, whatever has become of the files meanwhile.
 """
@@ -41,16 +41,16 @@ class InHand:
     """What all that takes in files of one landing zone shares.
 
     Attributes:
-        telling: held while gap rows are written: whoever looks first whether a row is there must be alone.
+        reporting: held while gap rows are written: whoever looks first whether a row is there must be alone.
     """
 
     def __init__(self) -> None:
-        self.telling = threading.Lock()
+        self.reporting = threading.Lock()
         self._names: dict[Kind, frozenset[str]] = {}
 
     @contextmanager
     def batch(self, kind: Kind, names: Iterable[str]) -> Iterator[None]:
-        """Around a batch with files of these names: what becomes of them is for it to tell."""
+        """Around a batch with files of these names: what becomes of them is for it to report."""
         self._names[kind] = frozenset(names)
         try:
             yield
@@ -68,7 +68,7 @@ class Intake:
 
     Attributes:
         root: of the landing zone.
-        progress: told a sentence for each file that is set aside.
+        progress: takes a sentence for each file that is set aside.
         in_hand: shared with whatever else takes in files of this landing zone at the same time.
     """
 
@@ -94,7 +94,7 @@ class Intake:
         decided = (*before.good, *(one.file for one in before.set_aside)) if before is not None else ()
         with self.in_hand.batch(kind, map(name_of, (*files, *decided))):
             if before is not None:
-                self.tell(spark, kind, before.set_aside)
+                self.report(spark, kind, before.set_aside)
                 if self._is_written(spark, kind, batch):
                     record(spark, self.lake, kind, before.good, before.set_aside, batch)
                     return Counted(sum(file.rows for file in before.good), 0)
@@ -104,7 +104,7 @@ class Intake:
             return counted
 
     def _is_written(self, spark: SparkSession, kind: Kind, batch: Batch) -> bool:
-        """Whether an earlier try has written what it had decided. Notes tell it where bronze held all rows already."""
+        """Whether an earlier try has written what it had decided. Notes show it where bronze held all rows already."""
         return is_appended(spark, self.lake, _TABLES[kind], batch) or is_noted(spark, self.lake, LANDING_FILES, batch)
 
     def _read(
@@ -142,11 +142,11 @@ class Intake:
         rows = (replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in good.items())
         decision = Decision(tuple(rows), (*before, *found))
         save_decision(spark, self.lake, kind, batch, decision)
-        self.tell(spark, kind, found)
+        self.report(spark, kind, found)
         return decision
 
-    def tell(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
-        """Say which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
+    def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
+        """Report which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
         for one in set_aside:
             lost = f"; {one.manifest.rows} rows are lost with it (bronze.gaps)" if one.manifest is not None else ""
             self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest goes on")
@@ -158,7 +158,7 @@ class Intake:
         if rows:
             schema = struct_type(replace(c, type="bigint") if c.name == "ts" else c for c in GAP_LANDING_COLUMNS)
             gaps = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
-            with self.in_hand.telling:
+            with self.in_hand.reporting:
                 write_gaps(gaps.coalesce(1), self.lake, None)
 
 
@@ -195,9 +195,9 @@ def record(
     schema = "file string, rows bigint, bytes bigint, modified_us bigint, status string, reason string"
     entries: list[tuple[NewFile, int, str, str | None]] = [(file, file.rows, READ, None) for file in files]
     entries += [(one.file, 0, one.status, one.reason) for one in set_aside]
-    told = [(file.uri, rows, file.size, file.modified_us, *why) for file, rows, *why in entries]
+    noted = [(file.uri, rows, file.size, file.modified_us, *why) for file, rows, *why in entries]
     checkpoint, number = (batch.checkpoint_id, batch.number) if batch is not None else MISSED
-    rows = spark.createDataFrame(told, schema).select(
+    rows = spark.createDataFrame(noted, schema).select(
         F.lit(kind).alias("query"),
         "file",
         "rows",

@@ -1,6 +1,6 @@
 """Which software speaks to the brokers, in which versions, and does Kafka 4 still understand it? ``gold.clients``.
 
-Clients of MongoDB stand beside those of Kafka, by the name of their application; they tell no versions of commands.
+Clients of MongoDB stand beside those of Kafka, by the name of their application; they state no versions of commands.
 The inventory is small, so it is merged in plain Python on the driver: unions, minima and maxima, which do not depend
 on how the stream was cut into batches.
 """
@@ -28,7 +28,7 @@ _SCHEMA = (
 
 
 def refresh_clients(spark: SparkSession, lake: Lake, facts: Facts, since_us: int) -> None:
-    """Take in what clients said from ``since_us`` (µs since the epoch) on."""
+    """Take in what clients stated from ``since_us`` (µs since the epoch) on."""
     later = since(since_us)
     who = ("server", "client_id", "client_ip")
     asked = (

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.hours import DAY_US, GROUP_TOLD_US, first_hour, span_us
+from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, first_hour, span_us
 from pipeline.streaming.gold.carry_forward import carry_forward
 from pipeline.streaming.silver.groups import settled_commits, with_group
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -55,12 +55,12 @@ def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, since_us: in
     states = read_once(spark, lake, STATE_EVENTS, day_of(first))
     batches = _named(read_once(spark, lake, RECORD_BATCHES, day_of(first)).where(back), facts)
 
-    unnamed, telling = events.where(since(first)), states.where(since(first - GROUP_TOLD_US))
+    unnamed, naming = events.where(since(first)), states.where(since(first - GROUP_KNOWN_US))
     settled = _settled(events, states.where(back)).where(since(first))
     known = _known_before(spark, lake, first)
-    lowest = lowest_committed(_statements(unnamed).unionByName(settled), known, telling)
+    lowest = lowest_committed(_statements(unnamed).unionByName(settled), known, naming)
     past = produced_above(lowest, events), markers_above(lowest, batches)
-    timeline = carry_forward(_statements(with_group(unnamed, telling)).unionByName(settled), known, *past, lookback)
+    timeline = carry_forward(_statements(with_group(unnamed, naming)).unionByName(settled), known, *past, lookback)
     replace_since(timeline, lake, OFFSET_TIMELINE, "ts", first)
 
 
@@ -127,7 +127,7 @@ def _known_before(spark: SparkSession, lake: Lake, first: int) -> DataFrame:
 
     What was noted of later hours goes, because news may change it; beside the note of ``first`` stay those of the day
     before it, for news that come late. Noting comes before the timeline is written: cut off in between, it is what the
-    timeline of the hours before says all the same.
+    timeline of the hours before states all the same.
     """
     begun = F.coalesce("hour", F.col("date").cast("timestamp"))  # earlier versions noted days
     noted = read_table(spark, lake, OFFSETS_BEFORE).withColumn("hour", begun)

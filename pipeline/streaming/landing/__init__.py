@@ -1,1 +1,1 @@
-"""Which landing files are to be read, and which of them are what their manifests say?"""
+"""Which landing files are to be read, and which of them are what their manifests state?"""

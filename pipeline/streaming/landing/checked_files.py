@@ -1,4 +1,4 @@
-"""Which files of a batch may be read? Those that are what their manifest says; the others are set aside, and told.
+"""Which files of a batch may be read? Those that are what their manifest states; the others are set aside and reported.
 
 What is set aside stays where it lies and is not read again under this name.
 """
@@ -36,7 +36,7 @@ class SetAside:
     """A file that is not read.
 
     Attributes:
-        file: as the stream found it; of one that it did not find, its place and what its manifest says.
+        file: as the stream found it; of one that it did not find, its place and what its manifest states.
         status: see ``ops.landing_files``.
         reason: a sentence without a subject; nothing in it comes from the file.
         manifest: if there is one that can be read: its rows are lost.
@@ -97,11 +97,11 @@ def check_files(
     pairs = list(zip(files, paths, manifests, sizes[: len(files)], sizes[len(files) :], strict=True))
     listed = [(path, size) for _, path, _, size, manifest_size in pairs if manifest_size is not None]
     wanted = {path for path, size in listed if size is not None and size <= MOST_BYTES}
-    told_of = {place for _, _, place, _, size in pairs if size is not None and size <= MOST_MANIFEST_BYTES}
-    read = contents(spark, wanted | told_of)
+    readable = {place for _, _, place, _, size in pairs if size is not None and size <= MOST_MANIFEST_BYTES}
+    read = contents(spark, wanted | readable)
     for file, path, manifest_path, size, manifest_size in pairs:
-        told, _ = read.get(manifest_path, (None, ""))
-        manifest = parsed(told, place_in_zone(file, kind)) if told is not None else None
+        content, _ = read.get(manifest_path, (None, ""))
+        manifest = parsed(content, place_in_zone(file, kind)) if content is not None else None
         if size is None or (path in wanted and path not in read):
             aside.append(_deleted(file, manifest))
         elif manifest_size is None and manifests_required:

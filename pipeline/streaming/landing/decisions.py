@@ -28,7 +28,7 @@ class Decision:
     """Which files of a batch are read.
 
     Attributes:
-        good: those, with the rows that their manifests tell; 0 where there is none.
+        good: those, with the rows that their manifests state; 0 where there is none.
         set_aside: the others. Once set aside, a file stays so, though it be readable again.
     """
 

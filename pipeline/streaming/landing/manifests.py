@@ -1,6 +1,6 @@
-"""What must a landing file hold? Its manifest says it, which the agent wrote before the file.
+"""What must a landing file hold? Its manifest states it, which the agent wrote before the file.
 
-A manifest is as much from outside as the file itself: nothing in it is taken for what it should be. It tells damage,
+A manifest is as much from outside as the file itself: nothing in it is taken for what it should be. It shows damage,
 cut off files and what others put there; not a change by somebody who may write to the landing zone and writes a fitting
 manifest as well: against that stand the permissions of the folder.
 """
@@ -66,17 +66,17 @@ def manifest_place(kind: Kind, name: str) -> str:
 
 
 def parsed(content: bytes, place: str) -> Manifest | None:
-    """What a manifest says of the file at ``place``; None: it is not the manifest of this file."""
+    """What a manifest states of the file at ``place``; None: it is not the manifest of this file."""
     try:
-        told = json.loads(content)
-        if told["path"] != place or not _SHA256.fullmatch(told["sha256"]):
+        stated = json.loads(content)
+        if stated["path"] != place or not _SHA256.fullmatch(stated["sha256"]):
             return None
-        first = datetime.fromisoformat(str(told["min_ts"]).replace("Z", "+00:00"))
+        first = datetime.fromisoformat(str(stated["min_ts"]).replace("Z", "+00:00"))
         first_us = clamped_time((first - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND)
-        rows, size, frames = told["rows"], told["bytes"], told.get("frame_bytes", told["bytes"])
+        rows, size, frames = stated["rows"], stated["bytes"], stated.get("frame_bytes", stated["bytes"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     counts = rows, size, frames
     if not all(type(count) is int and 0 <= count < _MOST for count in counts):
         return None
-    return Manifest(rows, size, told["sha256"], first_us, frames)
+    return Manifest(rows, size, stated["sha256"], first_us, frames)

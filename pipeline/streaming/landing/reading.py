@@ -15,7 +15,7 @@ from pipeline.streaming.storage.new_files import literally, with_metadata
 
 
 class LandingError(UserError):
-    """Raised when the landing zone cannot be read; the message says what to do."""
+    """Raised when the landing zone cannot be read; the message explains what to do."""
 
 
 @dataclass(frozen=True, slots=True)

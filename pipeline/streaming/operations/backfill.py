@@ -19,8 +19,8 @@ from pipeline.streaming.silver.offset_events import (
     collect_facts,
     event_rows,
     rename_earlier,
-    said_by,
     state_rows,
+    statement_rows,
 )
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.sinks import overwrite, replace_dates, same_rows
@@ -37,7 +37,7 @@ from pipeline.tables import (
 
 _DAY = timedelta(days=1)
 _EARLIEST = date(1970, 1, 1)
-"""No capture tells an earlier time."""
+"""No capture holds an earlier time."""
 
 
 def backfill_days(
@@ -79,13 +79,13 @@ def backfill_days(
     progress("deriving offset events")
     # An answer that came after midnight is an event of the next day.
     around = read_table(spark, lake, EXCHANGES).where(F.col("date").between(F.lit(first - _DAY), F.lit(last)))
-    said = said_by(around).persist()
+    statements = statement_rows(around).persist()
     before = load_facts(spark, lake)
-    facts = before.merged(collect_facts(said))
-    replace_dates(event_rows(said, facts).where(days), lake, OFFSET_EVENTS, first, last)
-    replace_dates(batch_rows(said, facts).where(days), lake, RECORD_BATCHES, first, last)
-    replace_dates(state_rows(said, facts).where(days), lake, STATE_EVENTS, first, last)
-    said.unpersist()
+    facts = before.merged(collect_facts(statements))
+    replace_dates(event_rows(statements, facts).where(days), lake, OFFSET_EVENTS, first, last)
+    replace_dates(batch_rows(statements, facts).where(days), lake, RECORD_BATCHES, first, last)
+    replace_dates(state_rows(statements, facts).where(days), lake, STATE_EVENTS, first, last)
+    statements.unpersist()
     rename_earlier(spark, lake, facts, before)
     save_facts(spark, lake, facts, before)
     progress("deriving MongoDB commands")
@@ -101,7 +101,7 @@ def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None
     orphans.
 
     Raises:
-        RefusedError: says which day to begin with.
+        RefusedError: names the day to begin with.
     """
     kept_from = frames_kept_from(spark, lake)
     if kept_from is not None and first <= kept_from:

@@ -86,17 +86,17 @@ def erase(
     texts += _topic_ids(spark, lake, [value for name, value in wanted if name == "topic"])
     ids = _exchanges_of(spark, lake, wanted, texts).localCheckpoint()
     count, since_us = ids.agg(F.count_distinct("exchange_id"), F.unix_micros(F.min("ts"))).collect()[0]
-    findings = read_table(spark, lake, FINDINGS).where(_says(FINDINGS, wanted, texts)).count()
+    findings = read_table(spark, lake, FINDINGS).where(_mentions(FINDINGS, wanted, texts)).count()
     named = ", ".join(f"{name}={value}" for name, value in wanted)
     progress(f"{named}: {'would erase' if dry_run else 'erasing'} {count} exchanges and {findings} findings")
     if dry_run:
         return
     for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
-        delete_rows(spark, lake, table, _says(table, wanted, texts))
+        delete_rows(spark, lake, table, _mentions(table, wanted, texts))
     exchange_ids = ids.select("exchange_id").distinct()
     for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
         _delete_exchanges(spark, lake, table, exchange_ids)
-    delete_rows(spark, lake, TOPICS, _says(TOPICS, wanted, texts))
+    delete_rows(spark, lake, TOPICS, _mentions(TOPICS, wanted, texts))
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
     progress("deriving gold anew without it")
@@ -128,12 +128,16 @@ def _topic_ids(spark: SparkSession, lake: Lake, topics: Sequence[str]) -> list[s
 def _exchanges_of(
     spark: SparkSession, lake: Lake, wanted: Sequence[tuple[str, str]], texts: Sequence[str]
 ) -> DataFrame:
-    """``exchange_id`` and ``ts`` of all that says it."""
+    """``exchange_id`` and ``ts`` of all that mentions it."""
     own_id = F.coalesce("exchange_id", F.concat_ws("/", "connection_id", "direction", "seq"))
     frames = (
-        read_table(spark, lake, FRAMES).where(_says(FRAMES, wanted, texts)).select(own_id.alias("exchange_id"), "ts")
+        read_table(spark, lake, FRAMES)
+        .where(_mentions(FRAMES, wanted, texts))
+        .select(own_id.alias("exchange_id"), "ts")
     )
-    exchanges = read_table(spark, lake, EXCHANGES).where(_says(EXCHANGES, wanted, texts)).select("exchange_id", "ts")
+    exchanges = (
+        read_table(spark, lake, EXCHANGES).where(_mentions(EXCHANGES, wanted, texts)).select("exchange_id", "ts")
+    )
     # Of a MongoDB connection only the first command names the application.
     clients = [value for name, value in wanted if name == "client_id"]
     commands = read_table(spark, lake, MONGO_COMMANDS).where(F.col("application").isin(clients))
@@ -146,17 +150,17 @@ def _whole_id(exchange_id: Column) -> Column:
     return F.regexp_replace(exchange_id, "/late$", "")
 
 
-def _says(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[str]) -> Column:
-    """Whether a row of ``table`` says it."""
+def _mentions(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[str]) -> Column:
+    """Whether a row of ``table`` mentions it."""
     columns = set(table.column_names)
-    said = [F.col(name) == value for name, value in wanted if name in columns]
+    conditions = [F.col(name) == value for name, value in wanted if name in columns]
     if "topic_id" in columns:
-        said.append(F.col("topic_id").isin(list(texts)))
-    said += [F.col(column).rlike(_as_value(text)) for column in _TEXTS.get(table.full_name, ()) for text in texts]
+        conditions.append(F.col("topic_id").isin(list(texts)))
+    conditions += [F.col(column).rlike(_as_value(text)) for column in _TEXTS.get(table.full_name, ()) for text in texts]
     if table is FINDINGS:
         words = F.concat_ws(" ", "subject", "summary", "details")
-        said += [words.rlike(rf"(?<![\w.-]){re.escape(text)}(-\d+)?(?![\w.-])") for text in texts]
-    return F.coalesce(reduce(or_, said, F.lit(False)), F.lit(False))
+        conditions += [words.rlike(rf"(?<![\w.-]){re.escape(text)}(-\d+)?(?![\w.-])") for text in texts]
+    return F.coalesce(reduce(or_, conditions, F.lit(False)), F.lit(False))
 
 
 def _as_value(text: str) -> str:

@@ -24,7 +24,7 @@ from pipeline.tables import FRAMES, TABLES, Table
 _SMALL = 64 * 1024 * 1024
 """Bytes of a file below which it is worth being brought together with others."""
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 def maintain_tables(
@@ -33,7 +33,7 @@ def maintain_tables(
     asked: Maintenance,
     settings: StreamSettings,
     catch_up: Callable[[], None],
-    progress: Say,
+    progress: Progress,
 ) -> None:
     """Do all of it; no query may run, and all must have read what there is: files that they still need would go.
 
@@ -74,7 +74,7 @@ def newest_day(spark: SparkSession, lake: Lake) -> date | None:
     return None if newest is None else min(newest, datetime.now(timezone.utc).date())
 
 
-def expire(spark: SparkSession, lake: Lake, table: Table, before: date, progress: Say, *, dry_run: bool) -> None:
+def expire(spark: SparkSession, lake: Lake, table: Table, before: date, progress: Progress, *, dry_run: bool) -> None:
     """Delete the rows that are older than the day ``before``."""
     too_old = F.col(table.aged_by) < F.lit(before)
     rows = read_table(spark, lake, table).where(too_old).count()
@@ -94,7 +94,7 @@ class _Parts(NamedTuple):
     has_large: bool
 
 
-def compact(spark: SparkSession, lake: Lake, table: Table, progress: Say, *, dry_run: bool) -> None:
+def compact(spark: SparkSession, lake: Lake, table: Table, progress: Progress, *, dry_run: bool) -> None:
     """Make one file of the small ones of each day, in the order that helps readers (Delta's OPTIMIZE)."""
     parts = [part for part in _small_files(spark, lake, table) if part.files > 1]
     if not parts:

@@ -2,10 +2,10 @@
 
 Only one process may write through a lake's checkpoints. A backfill or maintenance that finds the lake's lock taken
 leaves a request in ``<lake>/_requests``. The stream looks there once a second, finishes the batches under way, does
-what is asked and goes on. Whoever asked passes on what the stream says meanwhile; should the stream end first, it does
-the work itself.
+what is asked and goes on. Whoever asked passes on what the stream reports meanwhile; should the stream end first, it
+does the work itself.
 
-``<id>.json`` is the request, ``<id>.log`` what the stream says, ``<id>.done`` its end: ``{"error": …}``.
+``<id>.json`` is the request, ``<id>.log`` what the stream reports, ``<id>.done`` its end: ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeline.streaming.storage.lock import LakeBusyError, job_lock
 
 _POLL_S = 0.5
 _DAY_S = 86_400
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class Backfill(BaseModel):
@@ -56,7 +56,7 @@ class Maintenance(BaseModel):
     dry_run: bool = False
 
 
-Do = Callable[[Backfill | Maintenance, Say], None]
+Do = Callable[[Backfill | Maintenance, Progress], None]
 """Does what a request asks for. Raises UserError if it cannot be done."""
 _READER: TypeAdapter[Backfill | Maintenance] = TypeAdapter(
     Annotated[Backfill | Maintenance, Field(discriminator="kind")]
@@ -64,7 +64,7 @@ _READER: TypeAdapter[Backfill | Maintenance] = TypeAdapter(
 
 
 class RefusedError(UserError):
-    """Raised when what was asked for cannot be done; the message says why. A stream goes on all the same."""
+    """Raised when what was asked for cannot be done; the message gives the reason. A stream goes on all the same."""
 
 
 def is_asked(lake: Lake) -> bool:
@@ -80,7 +80,7 @@ def serve(lake: Lake, do: Do) -> None:
         do: does one.
 
     Raises:
-        Exception: what ``do`` raised, but RefusedError: that one is told to who asked only.
+        Exception: what ``do`` raised, but RefusedError: that one is reported to who asked only.
     """
     _sweep(lake)
     for path in _waiting(lake):
@@ -101,14 +101,14 @@ def serve(lake: Lake, do: Do) -> None:
             _end(path, None)
 
 
-def perform(lake: Lake, request: Backfill | Maintenance, do: Do, say: Say) -> None:
+def perform(lake: Lake, request: Backfill | Maintenance, do: Do, progress: Progress) -> None:
     """Do what is asked: here, if the lake is free, else by the stream that works on it.
 
     Args:
         lake: where.
         request: what.
         do: does it; the lock is held then.
-        say: called with a line of text for each step, wherever it is done.
+        progress: called with a line of text for each step, wherever it is done.
 
     Raises:
         UserError: what ``do`` raised, here or there.
@@ -119,14 +119,14 @@ def perform(lake: Lake, request: Backfill | Maintenance, do: Do, say: Say) -> No
             try:
                 with job_lock(lake):
                     if asked is None or not asked.is_done:
-                        do(request, say)
+                        do(request, progress)
                         return
             except LakeBusyError as busy:
                 if asked is None:
                     asked = _Asked.of(lake, request)
-                    say(f"process {busy.owner} works on this lake: waiting for it to do this, or to end")
+                    progress(f"process {busy.owner} works on this lake: waiting for it to do this, or to end")
             is_done = asked.is_done
-            asked.tell(say)
+            asked.pass_on(progress)
             if is_done:
                 asked.raise_error()
                 return
@@ -141,7 +141,7 @@ class _Asked:
     """A request that was handed over: its file, and how many lines of its log were passed on."""
 
     path: Path
-    lines_told: int = 0
+    lines_passed: int = 0
 
     @classmethod
     def of(cls, lake: Lake, request: Backfill | Maintenance) -> _Asked:
@@ -157,13 +157,13 @@ class _Asked:
     def is_done(self) -> bool:
         return self.path.with_suffix(".done").exists()
 
-    def tell(self, say: Say) -> None:
-        """Pass on what was said since the last time."""
+    def pass_on(self, progress: Progress) -> None:
+        """Pass on what was reported since the last time."""
         log = self.path.with_suffix(".log")
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        for line in lines[self.lines_told :]:
-            say(line)
-        self.lines_told = len(lines)
+        for line in lines[self.lines_passed :]:
+            progress(line)
+        self.lines_passed = len(lines)
 
     def raise_error(self) -> None:
         """Raise the error with which it ended, if it did."""

@@ -1,1 +1,1 @@
-"""What do frames say? Requests with their responses, and the statements of each."""
+"""What do frames state? Requests with their responses, and the statements of each."""

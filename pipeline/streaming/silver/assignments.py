@@ -59,10 +59,10 @@ def drop_provisional(spark: SparkSession, lake: Lake, facts: Facts) -> None:
 def assignment_rows(events: DataFrame) -> DataFrame:
     """Rows of ``silver.assignments`` from ``silver.state_events``."""
     news = events.where(F.col("kind").isin(*NEWS_KINDS))
-    told = news.where("group_id IS NOT NULL AND member_id IS NOT NULL AND generation IS NOT NULL AND error_code = 0")
-    # Of an assignment the group's leader may have told; these come from the member itself.
+    valid = news.where("group_id IS NOT NULL AND member_id IS NOT NULL AND generation IS NOT NULL AND error_code = 0")
+    # An assignment may be from the group's leader; these come from the member itself.
     own = F.when((F.col("kind") == "join") | (F.col("group_protocol") == "consumer"), F.col("client_id"))
-    named = told.withColumn("member_client", F.min(own).over(Window.partitionBy(*_MEMBER)))
+    named = valid.withColumn("member_client", F.min(own).over(Window.partitionBy(*_MEMBER)))
     when = F.struct("ts", "exchange_id")
     once = (
         named.where("kind = 'assignment'")

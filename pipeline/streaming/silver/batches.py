@@ -25,8 +25,8 @@ from pipeline.streaming.silver.offset_events import (
     collect_facts,
     event_rows,
     rename_earlier,
-    said_by,
     state_rows,
+    statement_rows,
 )
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -43,7 +43,7 @@ from pipeline.tables import (
 
 
 def write_exchanges(frames: DataFrame, rows_in: int, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
-    """Pair a batch of ``bronze.frames``, of ``rows_in`` rows, and write what the completed exchanges say."""
+    """Pair a batch of ``bronze.frames``, of ``rows_in`` rows, and write what the completed exchanges state."""
     spark = frames.sparkSession
     waiting = read_table(spark, lake, OPEN_EXCHANGES)
     had_waiting = not waiting.isEmpty()
@@ -68,28 +68,29 @@ def write_exchanges(frames: DataFrame, rows_in: int, lake: Lake, batch: Batch, s
 
 
 def _derive(complete: DataFrame, lake: Lake, batch: Batch) -> None:
-    """Write completed exchanges and what they say, names first: gold takes new rows as the sign that there are some."""
+    """Write completed exchanges and what they state, names first: gold takes new rows as a sign that there are some."""
     spark = complete.sparkSession
-    said = said_by(complete).persist()
+    statements = statement_rows(complete).persist()
     try:
-        told = said.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact"))).collect()[0]
+        counted = statements.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact")))
+        counts = counted.collect()[0]
         before = load_facts(spark, lake)
-        facts = before.merged(collect_facts(said)) if told.fact else before
+        facts = before.merged(collect_facts(statements)) if counts.fact else before
         rename_earlier(spark, lake, facts, before)
         save_facts(spark, lake, facts, before)
-        parts = ((complete, EXCHANGES), *_told_rows(said, facts, told))
+        parts = ((complete, EXCHANGES), *_event_tables(statements, facts, counts))
         side_by_side(*(partial(append, rows, lake, table, batch) for rows, table in parts))
     finally:
-        said.unpersist()
+        statements.unpersist()
 
 
-def _told_rows(said: DataFrame, facts: Facts, told: Row) -> Iterator[tuple[DataFrame, Table]]:
-    if told.event:
-        yield event_rows(said, facts), OFFSET_EVENTS
-    if told.batch:
-        yield batch_rows(said, facts), RECORD_BATCHES
-    if told.state:
-        yield state_rows(said, facts), STATE_EVENTS
+def _event_tables(statements: DataFrame, facts: Facts, counts: Row) -> Iterator[tuple[DataFrame, Table]]:
+    if counts.event:
+        yield event_rows(statements, facts), OFFSET_EVENTS
+    if counts.batch:
+        yield batch_rows(statements, facts), RECORD_BATCHES
+    if counts.state:
+        yield state_rows(statements, facts), STATE_EVENTS
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:

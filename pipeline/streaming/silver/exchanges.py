@@ -9,7 +9,7 @@ that the same frames give the same rows however the stream was cut into batches:
 * a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
   all connections together have gone on for longer than ``abandon_timeout``.
 
-A time that the capture did not tell (TIME_CLAMPED) says nothing: such a frame makes no other one old, is not late, and
+A time that the capture did not give (TIME_CLAMPED) means nothing: such a frame makes no other one old, is not late, and
 has no latency.
 """
 
@@ -84,14 +84,14 @@ def connection_clocks(*halves: DataFrame) -> DataFrame:
     times = reduce(DataFrame.unionByName, (some.select(*columns) for some in halves))
 
     def last(direction: str) -> Column:
-        told = (F.col("direction") == direction) & ~_is_clamped("flags")
-        return F.max_by("ts", F.when(told, F.col("seq")))
+        is_timed = (F.col("direction") == direction) & ~_is_clamped("flags")
+        return F.max_by("ts", F.when(is_timed, F.col("seq")))
 
     return times.groupBy("connection_id").agg(F.greatest(last("request"), last("response")).alias("connection_clock"))
 
 
 def settle(grouped: DataFrame, clocks: DataFrame, answer_timeout: timedelta, abandon_timeout: timedelta) -> Paired:
-    """Tell what is complete or given up from what still waits.
+    """Separate what is complete or given up from what still waits.
 
     Args:
         grouped: as :func:`group_halves` gives it.

@@ -31,8 +31,8 @@ def refresh_fetch_sessions(spark: SparkSession, lake: Lake, first: date) -> None
     """Recompute the days from ``first`` on."""
     since = F.col("date") >= F.lit(first)
     fetches = read_once(spark, lake, STATE_EVENTS, first).where(since & (F.col("kind") == "fetch_session"))
-    said = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("session_id").isNotNull()
-    parts = read_once(spark, lake, OFFSET_EVENTS, first).where(since & said)
+    in_session = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("session_id").isNotNull()
+    parts = read_once(spark, lake, OFFSET_EVENTS, first).where(since & in_session)
     before = read_table(spark, lake, FETCH_SESSIONS).where(
         (F.col("date") == F.lit(first - timedelta(days=1))) & F.col("is_open")
     )
@@ -51,8 +51,8 @@ def session_rows(fetches: DataFrame, parts: DataFrame, carried: DataFrame) -> Da
         carried: open rows of the day before.
     """
     both = fetches.unionByName(parts, allowMissingColumns=True).unionByName(carried, allowMissingColumns=True)
-    told = {"ts_us": F.unix_micros("ts"), "forgotten": F.col("kind") == "fetch_forgotten"}
-    inputs = both.withColumns(told).select(*FETCH, *Part._fields)
+    added = {"ts_us": F.unix_micros("ts"), "forgotten": F.col("kind") == "fetch_forgotten"}
+    inputs = both.withColumns(added).select(*FETCH, *Part._fields)
     rows = map_groups(inputs, _SESSION, ("ts_us", "exchange_id"), follow_session, _OUTPUT)
     times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
     return rows.withColumns(times)

@@ -6,36 +6,36 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.state import GROUP_KINDS
-from pipeline.analysis.hours import GROUP_TOLD_US, HOUR_US
+from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US
 from pipeline.streaming.storage.hours import first_hour_column, hour_column
 
 
 def with_group(events: DataFrame, states: DataFrame) -> DataFrame:
-    """Fill ``group_id``: a Fetch names no group, so its client's other requests tell, if they agree.
+    """Fill ``group_id``: a Fetch names no group, so its client's other requests decide, if they agree.
 
-    A request tells for its hour (see :mod:`pipeline.streaming.storage.hours`) and the next ones, up to
-    ``GROUP_TOLD_US``. First those of the same connection, then those of the same host and client_id (clients keep a
+    A request counts for its hour (see :mod:`pipeline.streaming.storage.hours`) and the next ones, up to
+    ``GROUP_KNOWN_US``. First those of the same connection, then those of the same host and client_id (clients keep a
     connection of its own to the group's coordinator). Where they name several groups, or none, the group stays empty.
 
     Args:
         events: rows of ``silver.offset_events`` of whole hours.
-        states: rows of ``silver.state_events`` from ``GROUP_TOLD_US`` before them on.
+        states: rows of ``silver.state_events`` from ``GROUP_KNOWN_US`` before them on.
     """
-    told = states.where(F.col("kind").isin(*GROUP_KINDS) & (F.col("group_id") != "")).select(
+    naming = states.where(F.col("kind").isin(*GROUP_KINDS) & (F.col("group_id") != "")).select(
         "server", "client", "client_id", F.col("group_id").alias("group"),
         first_hour_column("ts").alias("first"), hour_column("ts").alias("own"),
     )  # fmt: skip
-    hours = F.explode(F.sequence("first", F.col("own") + GROUP_TOLD_US, F.lit(HOUR_US)))
-    seen = told.distinct().withColumns({"hour": hours, "client_ip": host_of("client")})
+    hours = F.explode(F.sequence("first", F.col("own") + GROUP_KNOWN_US, F.lit(HOUR_US)))
+    seen = naming.distinct().withColumns({"hour": hours, "client_ip": host_of("client")})
     by_connection = _unambiguous(seen, ("hour", "server", "client"), "connection_group")
     by_client = _unambiguous(seen.where("client_id IS NOT NULL"), ("hour", "client_ip", "client_id"), "client_group")
     is_fetch = F.col("kind").isin("fetched", "fetch_rejected", "fetch_forgotten") & F.col("isolation_level").isNotNull()
-    told = F.when(is_fetch, F.coalesce("connection_group", "client_group"))
+    inferred = F.when(is_fetch, F.coalesce("connection_group", "client_group"))
     return (
         events.withColumns({"hour": hour_column("ts"), "client_ip": host_of("client")})
         .join(F.broadcast(by_connection), ["hour", "server", "client"], "left")
         .join(F.broadcast(by_client), ["hour", "client_ip", "client_id"], "left")
-        .withColumn("group_id", F.coalesce("group_id", told, F.lit("")))
+        .withColumn("group_id", F.coalesce("group_id", inferred, F.lit("")))
     )
 
 

@@ -1,6 +1,6 @@
-"""What do MongoDB exchanges say? ``silver.exchanges`` → ``silver.mongo_commands``, ``silver.mongo_handshakes``.
+"""What do MongoDB exchanges state? ``silver.exchanges`` → ``silver.mongo_commands``, ``silver.mongo_handshakes``.
 
-A client tells its name in the first message of a connection only. Commands get it from the table of handshakes, and
+A client states its name in the first message of a connection only. Commands get it from the table of handshakes, and
 those that were written before their handshake get it later: the rows do not depend on how the stream was cut.
 """
 
@@ -17,9 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.statements.mongodb import (
     CONTEXT,
+    FROM_HANDSHAKE,
     HALVES,
     REMEMBERED_DAYS,
-    TOLD,
     Extract,
     command_values,
     handshake_values,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def write_commands(exchanges: DataFrame, lake: Lake, batch: Batch) -> None:
-    """Append what a batch of completed exchanges says, and name earlier commands whose handshake it brings.
+    """Append what a batch of completed exchanges states, and name earlier commands whose handshake it brings.
 
     Repeating it after a crash gives the same rows.
     """
@@ -53,17 +53,17 @@ def write_commands(exchanges: DataFrame, lake: Lake, batch: Batch) -> None:
 
 
 def command_rows(exchanges: DataFrame, lake: Lake, first: date) -> DataFrame:
-    """Rows of ``silver.mongo_commands`` from completed exchanges; applications as ``silver.mongo_handshakes`` tells.
+    """Rows of ``silver.mongo_commands`` from completed exchanges; applications as in ``silver.mongo_handshakes``.
 
     Args:
         exchanges: rows of ``silver.exchanges``.
         lake: where the tables are.
         first: the first day of these exchanges.
     """
-    commands = _map(exchanges, MONGO_COMMANDS, command_values, TOLD).alias("t")
+    commands = _map(exchanges, MONGO_COMMANDS, command_values, FROM_HANDSHAKE).alias("t")
     connections = exchanges.where("protocol = 'mongodb'").select("connection_id")
     known = _known(lake, connections, first - timedelta(days=REMEMBERED_DAYS)).alias("s")
-    return commands.join(known, _is_its(), "left").select("t.*", *(f"s.{name}" for name in TOLD))
+    return commands.join(known, _is_its(), "left").select("t.*", *(f"s.{name}" for name in FROM_HANDSHAKE))
 
 
 def handshake_rows(exchanges: DataFrame) -> DataFrame:
@@ -84,11 +84,11 @@ def _known(lake: Lake, connections: DataFrame, first: date) -> DataFrame:
     in_order = Window.partitionBy("connection_id").orderBy("ts", "exchange_id")
     ours = handshakes.join(connections.distinct(), "connection_id", "left_semi")
     numbered = ours.withColumn("_n", F.row_number().over(in_order))
-    return numbered.where("_n = 1").select("connection_id", "date", *TOLD)
+    return numbered.where("_n = 1").select("connection_id", "date", *FROM_HANDSHAKE)
 
 
 def _name_earlier(lake: Lake, connections: DataFrame, since_us: int) -> None:
-    """Give commands what their handshake tells, if it landed after them.
+    """Give commands what their handshake states, if it landed after them.
 
     Args:
         lake: where the tables are.
@@ -100,14 +100,14 @@ def _name_earlier(lake: Lake, connections: DataFrame, since_us: int) -> None:
     since = F.timestamp_micros(F.lit(since_us))
     later = (F.col("t.date") >= F.lit(first)) & (F.col("t.ts") >= since)
     differs: SparkColumn = F.lit(False)
-    for name in TOLD:
+    for name in FROM_HANDSHAKE:
         differs = differs | ~F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}"))
     place = _is_its() & later & differs
     if read_table(spark, lake, MONGO_COMMANDS).alias("t").join(F.broadcast(known.alias("s")), place).isEmpty():
         return
     (
         DeltaTable.forPath(spark, lake.path(MONGO_COMMANDS)).alias("t").merge(known.alias("s"), place)
-        .whenMatchedUpdate(set={name: F.col(f"s.{name}") for name in TOLD})
+        .whenMatchedUpdate(set={name: F.col(f"s.{name}") for name in FROM_HANDSHAKE})
         .execute()
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
-"""What do completed exchanges say of offsets, records, state and names? ``silver.exchanges`` → the event tables.
+"""What do completed exchanges state of offsets, records, state and names? ``silver.exchanges`` → the event tables.
 
-Bodies are large and parsing them is the work, so that all of it is taken from each in one pass (``said_by``).
+Bodies are large and parsing them is the work, so that all of it is taken from each in one pass (``statement_rows``).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def address(ip: str, port: str) -> SparkColumn:
     return F.concat_ws(":", host, F.col(port).cast("string"))
 
 
-def said_by(exchanges: DataFrame) -> DataFrame:
-    """All that completed exchanges say: a row each, in one of the columns ``event``, ``batch``, ``state``, ``fact``.
+def statement_rows(exchanges: DataFrame) -> DataFrame:
+    """All that completed exchanges state: a row each, in one of the columns ``event``, ``batch``, ``state``, ``fact``.
 
-    Beside it stands which exchange says it. To be persisted where more than one of the functions below reads it.
+    Beside it stands which exchange states it. To be persisted where more than one of the functions below reads it.
     """
     apis = sorted({api for part in PARTS.values() for api in part.apis})
     inputs = exchanges.where((F.col("protocol") == "kafka") & F.col("api_key").isin(apis)).select(
@@ -60,22 +60,22 @@ def said_by(exchanges: DataFrame) -> DataFrame:
 
 
 def event_rows(rows: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.offset_events`` from what :func:`said_by` gives."""
+    """Rows of ``silver.offset_events`` from what :func:`statement_rows` gives."""
     return _resolved(_only(rows, "event"), facts, OFFSET_EVENTS)
 
 
 def batch_rows(rows: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.record_batches`` from what :func:`said_by` gives."""
+    """Rows of ``silver.record_batches`` from what :func:`statement_rows` gives."""
     return _resolved(_only(rows, "batch"), facts, RECORD_BATCHES)
 
 
 def state_rows(rows: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of ``silver.state_events`` from what :func:`said_by` gives."""
+    """Rows of ``silver.state_events`` from what :func:`statement_rows` gives."""
     return _resolved(_only(rows, "state"), facts, STATE_EVENTS)
 
 
 def collect_facts(rows: DataFrame) -> list[Fact]:
-    """What :func:`said_by` gives of clusters and topic ids, each statement once."""
+    """What :func:`statement_rows` gives of clusters and topic ids, each statement once."""
     names = [column.name for column in FACT]
     once = _only(rows, "fact").groupBy(*names).agg(F.min("ts_us"), F.max("ts_us"))
     return [Fact(*row) for row in once.collect()]

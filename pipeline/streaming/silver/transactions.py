@@ -32,13 +32,13 @@ _OUTPUT = (
 
 
 def refresh_transactions(spark: SparkSession, lake: Lake, since_us: int, patience: timedelta) -> None:
-    """Take in what was said from ``since_us`` on.
+    """Take in what was stated from ``since_us`` on.
 
     Args:
         spark: the session.
         lake: where the tables are.
         since_us: time of the first news, µs since the epoch.
-        patience: see StreamSettings.lag_lookback; nothing said of a transaction for so long, it is left as it is.
+        patience: see StreamSettings.lag_lookback; if nothing is seen of a transaction for so long, it stays as it is.
     """
     since = F.timestamp_micros(F.lit(since_us))
     held = read_table(spark, lake, TRANSACTIONS)
@@ -54,14 +54,14 @@ def refresh_transactions(spark: SparkSession, lake: Lake, since_us: int, patienc
         placed = rows.join(starts, list(_PRODUCER), "left")
         return placed.where(F.col(time) < start if is_before else F.col(time) >= start).drop("began_us")
 
-    told = before(transaction_events(spark, lake, first), "ts", is_before=False)
+    events = before(transaction_events(spark, lake, first), "ts", is_before=False)
     kept = before(held.where(F.col("date") >= F.lit(first)), "first_ts", is_before=True)
-    rows = fit(transaction_rows(told, patience), TRANSACTIONS).unionByName(kept)
+    rows = fit(transaction_rows(events, patience), TRANSACTIONS).unionByName(kept)
     replace_dates(rows, lake, TRANSACTIONS, first)
 
 
 def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFrame:
-    """All that is said of transactions from the day ``first`` on."""
+    """All that is stated of transactions from the day ``first`` on."""
     days = F.col("date") >= F.lit(first)
     states = read_once(spark, lake, STATE_EVENTS, first).where(days)
     offsets = read_once(spark, lake, OFFSET_EVENTS, first).where(days & F.col("transactional_id").isNotNull())
@@ -88,9 +88,9 @@ def transaction_events(spark: SparkSession, lake: Lake, first: date) -> DataFram
             (F.col("control_type") == "COMMIT").alias("committed"), F.lit(0).alias("error_code"),
         )
     )  # fmt: skip
-    said = asked.unionByName(written, allowMissingColumns=True).unionByName(commits, allowMissingColumns=True)
-    all_said = said.unionByName(controls, allowMissingColumns=True)
-    known = all_said.where("producer_id IS NOT NULL AND producer_epoch IS NOT NULL")
+    requested = asked.unionByName(written, allowMissingColumns=True).unionByName(commits, allowMissingColumns=True)
+    stated = requested.unionByName(controls, allowMissingColumns=True)
+    known = stated.where("producer_id IS NOT NULL AND producer_epoch IS NOT NULL")
     lost = read_table(spark, lake, GAPS).where(days).select("connection_id", F.col("ts").alias("gap_ts"))
     if lost.isEmpty():
         return known

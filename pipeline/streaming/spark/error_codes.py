@@ -30,7 +30,7 @@ _MONGODB_BODY = (
 )
 _REPLY_FLAGS = r'^\{"responseFlags":(-?\d+)'
 _NO_CURSOR = f'{{"ok":"0","code":"{CURSOR_NOT_FOUND_CODE}"}}'
-"""What OP_REPLY says by a flag, as a command's reply."""
+"""What OP_REPLY states by a flag, as a command's reply."""
 _ERROR = "struct<code:int,name:string>"
 _FAILED = ("0", "0.0", "false")
 
@@ -39,11 +39,11 @@ def errors(body: str, protocol: str) -> Column:
     """An array of ``code`` and ``name``, distinct and ascending; null without a body.
 
     Of Kafka the non-zero values of all fields named ``errorCode`` or ``…ErrorCode``; of MongoDB the codes of a failed
-    command, of its write errors and of its write concern error; of other protocols what they say themselves.
+    command, of its write errors and of its write concern error; of other protocols what they state themselves.
 
     Args:
         body: name of the column with the response's body.
-        protocol: name of the column that tells the protocol.
+        protocol: name of the column that names the protocol.
     """
     is_kafka = F.col(protocol) == "kafka"
     found = F.when(is_kafka, _kafka(body)).when(F.col(protocol) == "mongodb", _mongodb(body))

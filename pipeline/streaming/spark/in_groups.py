@@ -34,9 +34,9 @@ def map_groups(
 
     Args:
         rows: to be grouped; timestamps as µs, because Python has none without a time zone of its own.
-        by: the columns that tell groups apart, several.
+        by: the columns that distinguish groups, several.
         order: of the rows within a group.
-        of_one: takes what tells a group apart, and its rows in order, as tuples of all columns; gives rows of
+        of_one: takes what distinguishes a group, and its rows in order, as tuples of all columns; gives rows of
             ``output``.
         output: the schema, as DDL.
     """

@@ -110,7 +110,7 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM with what it must know from the start. Secrets are told later: everybody reads command lines."""
+    """Start the JVM with what it must know from the start. Secrets are passed later: everybody reads command lines."""
     plain = [(key, value) for key, value in settings.items() if not re.search(_PRIVATE, key)]
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(plain))
 

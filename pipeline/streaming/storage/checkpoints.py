@@ -6,7 +6,7 @@
 * ``gold`` reads all of silver again: each table is replaced from the first day on.
 
 A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
-batch numbers would tell Delta that rows are written already which are not.
+batch numbers would make Delta believe that rows are written already which are not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOGS = ("offsets", "commits", "sources/*")
 def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
     """Put checkpoints aside that cannot be used, and make ready for queries that begin anew. The lock must be held.
 
-    On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself tells.
+    On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself reports.
     """
     if lake.is_local:
         begun = [query for query in QUERIES if Path(lake.checkpoint(query)).exists()]

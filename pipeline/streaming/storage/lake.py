@@ -36,7 +36,7 @@ _KEPT_FROM = "wirelake.framesKeptFrom"
 
 
 class LakeError(UserError):
-    """Raised when the lake cannot be used; the message says what to do."""
+    """Raised when the lake cannot be used; the message explains what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def struct_type(columns: Iterable[Column]) -> StructType:
 def read_table(spark: SparkSession, lake: Lake, table: Table) -> DataFrame:
     """The current content of ``table``.
 
-    A table that holds no file is said to be empty there and then: Spark plans nothing that would read it.
+    A table that holds no file is treated as empty there and then: Spark plans nothing that would read it.
     """
     rows = spark.read.format("delta").load(lake.path(table))
     return rows.where(F.lit(False)) if is_empty(spark, lake, table) else rows
@@ -139,7 +139,7 @@ def _check_writable(root: Path) -> None:
 
 
 def not_writable(root: str | Path, error: OSError) -> LakeError:
-    """What to tell of a lake in which nothing can be written."""
+    """The error for a lake in which nothing can be written."""
     return LakeError(f"cannot write to the lake {root}: {error.strerror}; name a folder that this user may write to")
 
 

@@ -12,16 +12,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.streaming.storage.hours import first_hour_column
 
 LOG = ("cluster", "topic", "incarnation", "partition")
-"""Tells logs apart."""
+"""Distinguishes logs."""
 
 
 def lowest_committed(statements: DataFrame, known: DataFrame, states: DataFrame) -> DataFrame:
-    """By log the lowest offset committed by any group that can be told of: lag looks for nothing below it.
+    """By log the lowest offset committed by any group that can be named: lag looks for nothing below it.
 
     Args:
-        statements: rows to come, with ``group_id`` (null where others tell it) and ``committed_offset``.
+        statements: rows to come, with ``group_id`` (null where others name it) and ``committed_offset``.
         known: rows of ``gold.offsets_before``.
-        states: rows of ``silver.state_events`` that tell groups.
+        states: rows of ``silver.state_events`` that name groups.
     """
     groups = statements.select("group_id").union(states.select("group_id")).distinct()
     before = known.join(F.broadcast(groups), ["group_id"], "semi")

@@ -28,7 +28,7 @@ class NewFile:
     Attributes:
         uri: as Spark writes it, with %20 for a space.
         rows: in it, of those the batch has.
-        size: bytes; None if the stream did not say.
+        size: bytes; None if the stream did not state it.
         modified_us: µs since the epoch; None likewise.
     """
 
@@ -39,12 +39,12 @@ class NewFile:
 
     @property
     def path(self) -> str:
-        """As Spark is told what to read."""
+        """As Spark is given what to read."""
         return literally(unquote(self.uri))
 
 
 def literally(path: str) -> str:
-    """A pattern that only this path fits: what Spark is told to read may always be a pattern."""
+    """A pattern that only this path fits: what Spark is given to read may always be a pattern."""
     return re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", path)
 
 

@@ -3,7 +3,7 @@
 A connection between two machines with an agent on each lands twice, with the same ``flow_id``. Silver keeps all that
 landed; what is derived from silver takes of each hour (see :mod:`pipeline.streaming.storage.hours`) the copy with the
 most whole exchanges, of equals the one whose agent comes first by name. ``silver.copies`` lists the others. Agents that
-joined a connection midway do not know its ``flow_id``: their copies cannot be told.
+joined a connection midway do not know its ``flow_id``: their copies cannot be recognised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which request versions of a client does Kafka 4 refuse? As the schema table of both releases says."""
+"""Which request versions of a client does Kafka 4 refuse? As the schema table of both releases shows."""
 
 from __future__ import annotations
 

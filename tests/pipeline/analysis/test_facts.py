@@ -13,7 +13,7 @@ def fact(server: str, cluster: str | None, ts: int, topic_id: str | None = None,
     return Fact(server, cluster, topic_id, topic, ts, ts)
 
 
-def test_a_server_is_its_own_cluster_until_it_says_which() -> None:
+def test_a_server_is_its_own_cluster_until_it_names_one() -> None:
     assert Facts().cluster_at(A, 5) == A
     assert Facts().merged([fact(A, "C", 10)]).cluster_at(A, 5) == "C"
 
@@ -29,10 +29,10 @@ def test_an_address_that_passes_for_good() -> None:
 
 
 def test_merging_gives_the_same_in_any_order_and_any_cut() -> None:
-    told = [fact(A, "C", 10), fact(A, None, 5, "id", "t"), fact(B, "C", 7, "id", "t"), fact(A, "D", 20)]
-    whole = Facts().merged(told)
+    facts = [fact(A, "C", 10), fact(A, None, 5, "id", "t"), fact(B, "C", 7, "id", "t"), fact(A, "D", 20)]
+    whole = Facts().merged(facts)
     assert whole.topics.keys() == {("C", "id")}
-    for order in permutations(told):
+    for order in permutations(facts):
         one_by_one = Facts()
         for item in order:
             one_by_one = one_by_one.merged([item])

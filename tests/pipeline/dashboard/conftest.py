@@ -56,36 +56,36 @@ def _exchanges() -> list[dict[str, Any]]:
 
 
 def _timeline() -> list[dict[str, Any]]:
-    def said(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
+    def event(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
         group = {"cluster": "k", "topic": "orders", "group_id": "", "exchange_id": f"e{seconds:03}"}
         return row(OFFSET_TIMELINE, ts=at(seconds), partition=partition, **(group | values))
 
     def commit(seconds: float, partition: int, offset: int, client: str, high: int) -> dict[str, Any]:
-        return said(
+        return event(
             seconds, partition, kind="committed", group_id="g", client_id=client, event_offset=offset,
             committed_offset=offset, high_watermark=high, fetch_position=high, lag=high - offset, lag_seconds=1.5,
         )  # fmt: skip
 
     return [
-        # Partition 0: "old" says 3 over and over while "new" has gone on; the end is 60.
+        # Partition 0: "old" commits 3 over and over while "new" has gone on; the end is 60.
         commit(1, 0, 2, "old", 10), commit(2, 0, 3, "old", 20), commit(3, 0, 3, "old", 30),
         commit(4, 0, 40, "new", 40), commit(5, 0, 3, "old", 50),
-        said(9, 0, kind="produced", high_watermark=60, last_stable_offset=1),
+        event(9, 0, kind="produced", high_watermark=60, last_stable_offset=1),
         # Partition 1: caught up, commits again and again what is the end: not stuck.
         commit(1, 1, 7, "new", 7), commit(2, 1, 7, "new", 7), commit(3, 1, 7, "new", 7),
-        said(1, 1, kind="fetched", high_watermark=7, last_stable_offset=7),
+        event(1, 1, kind="fetched", high_watermark=7, last_stable_offset=7),
         # Partition 2: was caught up, then records came, and nobody reads them.
         *(commit(n, 2, 7, "new", 7) | {"lag_seconds": 0.0} for n in (1, 2, 3)),
-        said(9, 2, kind="produced", high_watermark=50),
+        event(9, 2, kind="produced", high_watermark=50),
         # Partition 4: the group is ahead of what was known of the log.
-        commit(1, 4, 100, "new", 60) | {"lag": 0}, said(9, 4, kind="listed", high_watermark=130),
+        commit(1, 4, 100, "new", 60) | {"lag": 0}, event(9, 4, kind="listed", high_watermark=130),
         # Partition 3: the topic was made anew, and its group has not committed there yet.
-        commit(1, 3, 100, "new", 100), said(9, 3, kind="produced", high_watermark=10, incarnation=1),
+        commit(1, 3, 100, "new", 100), event(9, 3, kind="produced", high_watermark=10, incarnation=1),
     ]  # fmt: skip
 
 
 def _filled() -> list[dict[str, Any]]:
-    def said(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
+    def event(seconds: float, partition: int, **values: Any) -> dict[str, Any]:
         where = {
             "cluster": "k",
             "topic": "filled",
@@ -97,15 +97,15 @@ def _filled() -> list[dict[str, Any]]:
 
     committed = {"group_id": "g", "committed_offset": 4, "kind": "committed"}
     return [
-        said(1, 0, high_watermark=10, last_stable_offset=8),
-        said(2, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3, **committed),
-        said(181, 0, high_watermark=30, last_stable_offset=8),
-        said(
+        event(1, 0, high_watermark=10, last_stable_offset=8),
+        event(2, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3, **committed),
+        event(181, 0, high_watermark=30, last_stable_offset=8),
+        event(
             180.5, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3,
             **(committed | {"pending_offset": 9, "kind": "txn_committed"}),
         ),
-        said(1, 1, high_watermark=MAX, group_id="g", committed_offset=0, lag=MAX),
-        said(61, 1, high_watermark=0, group_id="g", committed_offset=MAX, lag=0),
+        event(1, 1, high_watermark=MAX, group_id="g", committed_offset=0, lag=MAX),
+        event(61, 1, high_watermark=0, group_id="g", committed_offset=MAX, lag=0),
     ]  # fmt: skip
 
 
@@ -129,15 +129,15 @@ def _assignments() -> list[dict[str, Any]]:
 
 
 def _statements() -> list[dict[str, Any]]:
-    def told(seconds: float, kind: str, member: str, group: str, error: int = 0) -> dict[str, Any]:
+    def event(seconds: float, kind: str, member: str, group: str, error: int = 0) -> dict[str, Any]:
         protocol = "consumer" if group == "new" else "classic"
         who = {"cluster": "k", "group_id": group, "member_id": member, "group_protocol": protocol, "error_code": error}
         return row(STATE_EVENTS, exchange_id=f"s{seconds}", ts=at(seconds), **(who | {"kind": kind}))
 
     leaves = [(5, "a", 0), (40, "b", 25), (50, "a", 0)]
-    new = [(10, "m"), (20, "m"), (30, "n"), (45, "n")]  # m keeps partition 0 only: told again at 20
-    return [told(at_, "leave", member, "classic", error) for at_, member, error in leaves] + [
-        told(at_, "assignment", member, "new") for at_, member in new
+    new = [(10, "m"), (20, "m"), (30, "n"), (45, "n")]  # m keeps partition 0 only: stated again at 20
+    return [event(at_, "leave", member, "classic", error) for at_, member, error in leaves] + [
+        event(at_, "assignment", member, "new") for at_, member in new
     ]
 
 
@@ -170,10 +170,10 @@ HOSTILE = "**x** <b>y</b> [l](http://e.example) :red[z] `q` $a$"
 
 def _findings() -> list[dict[str, Any]]:
     def found(rule: str, severity: str, seconds: tuple[float, float], state: str | None, **values: Any) -> Any:
-        told = {"subject": f"about {rule}", "summary": f"summary of {rule}", "advice": "Use `it` or **leave** it."}
+        texts = {"subject": f"about {rule}", "summary": f"summary of {rule}", "advice": "Use `it` or **leave** it."}
         return row(
             FINDINGS, finding_id=f"id-{rule}", rule=rule, severity=severity, state=state, cluster="k",
-            first_ts=at(seconds[0]), last_ts=at(seconds[1]), **(told | {"evidence": [], "details": "{}"} | values),
+            first_ts=at(seconds[0]), last_ts=at(seconds[1]), **(texts | {"evidence": [], "details": "{}"} | values),
         )  # fmt: skip
 
     where = {"topic": "orders", "partition": 0, "group_id": "g"}

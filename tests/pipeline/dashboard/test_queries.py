@@ -50,7 +50,7 @@ def test_an_empty_lake_has_no_extent(tmp_path: Path) -> None:
         assert extent(connection) is None
 
 
-def test_a_missing_table_is_told(hand_made_lake: Path, tmp_path: Path) -> None:
+def test_a_missing_table_is_reported(hand_made_lake: Path, tmp_path: Path) -> None:
     shutil.copytree(hand_made_lake / EXCHANGES.path, tmp_path / EXCHANGES.path)
     with connect(tmp_path) as connection, pytest.raises(NotThereYetError, match="lacks a table"):
         findings.findings(connection, DAY)
@@ -87,24 +87,24 @@ def test_findings_of_a_span_and_a_protocol(lake: duckdb.DuckDBPyConnection, scop
 
 
 def test_groups_in_trouble_come_first(lake: duckdb.DuckDBPyConnection) -> None:
-    told = [(r["topic"], r["partition"], r["lag"], r["is_stuck"]) for r in partitions.lag(lake, DAY)]
-    assert told[0] == ("orders", 0, 57, True)
-    assert [stuck for *_, stuck in told[1:]] == [False] * (len(told) - 1)
+    found = [(r["topic"], r["partition"], r["lag"], r["is_stuck"]) for r in partitions.lag(lake, DAY)]
+    assert found[0] == ("orders", 0, 57, True)
+    assert [stuck for *_, stuck in found[1:]] == [False] * (len(found) - 1)
 
 
-def test_a_transaction_is_open_where_one_response_says_so(lake: duckdb.DuckDBPyConnection) -> None:
-    told = {r["partition"]: r["is_held"] for r in partitions.lag(lake, DAY) if r["topic"] == "orders"}
-    assert told == {0: True, 1: False, 2: False, 4: False}
+def test_a_transaction_is_open_where_one_response_shows_it(lake: duckdb.DuckDBPyConnection) -> None:
+    found = {r["partition"]: r["is_held"] for r in partitions.lag(lake, DAY) if r["topic"] == "orders"}
+    assert found == {0: True, 1: False, 2: False, 4: False}
 
 
 def test_the_last_stable_offset_ends_with_the_last_fetch(tmp_path: Path) -> None:
-    said = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "", "last_stable_offset": 5}
+    common = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "", "last_stable_offset": 5}
     write(
         tmp_path,
         OFFSET_TIMELINE,
         [
-            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", high_watermark=5, **said),
-            row(OFFSET_TIMELINE, ts=at(2), kind="produced", high_watermark=9, **said),
+            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", high_watermark=5, **common),
+            row(OFFSET_TIMELINE, ts=at(2), kind="produced", high_watermark=9, **common),
         ],
     )
     with connect(tmp_path) as connection:
@@ -161,7 +161,7 @@ def test_the_last_of_very_many_commits_is_drawn(tmp_path: Path) -> None:
     assert 0.9 * partitions.POINTS < len(drawn) <= 1.1 * partitions.POINTS
 
 
-def test_commits_are_told_by_their_outcome(tmp_path: Path) -> None:
+def test_commits_are_distinguished_by_their_outcome(tmp_path: Path) -> None:
     kinds = ["committed", "commit_rejected", "txn_committed", "txn_commit_rejected", "txn_applied", "txn_discarded"]
     write(
         tmp_path,
@@ -175,21 +175,21 @@ def test_commits_are_told_by_their_outcome(tmp_path: Path) -> None:
         ],
     )  # fmt: skip
     with connect(tmp_path) as connection:
-        told = partitions.commits(connection, DAY, ORDERS).column("outcome").to_pylist()
+        outcomes = partitions.commits(connection, DAY, ORDERS).column("outcome").to_pylist()
         (who,) = partitions.committers(connection, DAY, ORDERS)
-    assert told == ["accepted", "rejected", "pending", "rejected", "accepted", "aborted"]
+    assert outcomes == ["accepted", "rejected", "pending", "rejected", "accepted", "aborted"]
     assert (who["accepted"], who["rejected"], who["pending"]) == (2, 2, 1)
     assert (who["first_offset"], who["last_offset"], who["errors"]) == (0, 5, ["ILLEGAL_GENERATION"])
 
 
 def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
-    said = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "g", "client_id": "c"}
+    common = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "g", "client_id": "c"}
     write(
         tmp_path,
         OFFSET_TIMELINE,
         [
-            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", fetch_position=7, **said),
-            row(OFFSET_TIMELINE, ts=at(2), kind="committed", fetch_position=9, **said),
+            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", fetch_position=7, **common),
+            row(OFFSET_TIMELINE, ts=at(2), kind="committed", fetch_position=9, **common),
         ],
     )
     with connect(tmp_path) as connection:
@@ -200,17 +200,17 @@ def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
 
 def test_owners_are_cut_to_the_span(lake: duckdb.DuckDBPyConnection) -> None:
     place = Place("k", "orders", 0, "classic")
-    told = partitions.owners(lake, Scope(at(15), at(30)), place)
-    assert [(r["member_id"], r["owned_from"], r["owned_until"]) for r in told] == [
+    found = partitions.owners(lake, Scope(at(15), at(30)), place)
+    assert [(r["member_id"], r["owned_from"], r["owned_until"]) for r in found] == [
         ("a", at(15), at(20)),
         ("b", at(20), at(30)),
     ]
-    assert [r["is_owned_still"] for r in told] == [False, True]
+    assert [r["is_owned_still"] for r in found] == [False, True]
 
 
 def test_committers_are_counted(lake: duckdb.DuckDBPyConnection) -> None:
-    told = [(r["client_id"], r["accepted"], r["last_offset"]) for r in partitions.committers(lake, DAY, ORDERS)]
-    assert told == [("old", 4, 3), ("new", 1, 40)]
+    found = [(r["client_id"], r["accepted"], r["last_offset"]) for r in partitions.committers(lake, DAY, ORDERS)]
+    assert found == [("old", 4, 3), ("new", 1, 40)]
 
 
 def test_a_held_partition_names_the_transaction(lake: duckdb.DuckDBPyConnection) -> None:
@@ -219,7 +219,7 @@ def test_a_held_partition_names_the_transaction(lake: duckdb.DuckDBPyConnection)
     assert (held["held_seconds"], held["records_held_back"]) == (1.0, 15)
 
 
-def test_what_began_to_hang_before_the_span_is_told(lake: duckdb.DuckDBPyConnection) -> None:
+def test_what_began_to_hang_before_the_span_is_reported(lake: duckdb.DuckDBPyConnection) -> None:
     later = Scope(at(3600), at(7200))
     (held,) = transactions.held_partitions(lake, later)
     assert held == transactions.held_partitions(lake, DAY)[0]
@@ -240,7 +240,7 @@ def test_a_transaction_whose_end_was_lost_does_not_stay_open(tmp_path: Path) -> 
     assert [r["transactional_id"] for r in still] == ["aborting", "ongoing"]
 
 
-def test_transactions_are_open_until_the_end_of_what_was_heard(lake: duckdb.DuckDBPyConnection) -> None:
+def test_transactions_are_open_until_the_end_of_what_was_seen(lake: duckdb.DuckDBPyConnection) -> None:
     (still,) = transactions.open_transactions(lake, Scope(at(0), at(10)))
     assert (still["transactional_id"], still["open_seconds"]) == ("hangs", 7.0)
     before = transactions.open_transactions(lake, Scope(at(0), at(1.5)))
@@ -263,18 +263,18 @@ def test_clients_that_break_come_first(lake: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_percentiles_are_by_nearest_rank(lake: duckdb.DuckDBPyConnection) -> None:
-    told = {r["api_name"]: r for r in latency.apis(lake, DAY)}
-    fetch = told["Fetch"]
+    found = {r["api_name"]: r for r in latency.apis(lake, DAY)}
+    fetch = found["Fetch"]
     assert (fetch["exchanges"], fetch["unanswered"], fetch["errors"]) == (101, 1, 0)
     assert (fetch["p50_us"], fetch["p95_us"], fetch["p99_us"], fetch["max_us"]) == (50, 95, 99, 100)
-    assert told["OffsetCommit"]["errors"] == 3
+    assert found["OffsetCommit"]["errors"] == 3
 
 
 def test_an_api_over_time(lake: duckdb.DuckDBPyConnection) -> None:
     span = latency.span(lake, DAY, "kafka", "OffsetCommit")
     assert (span, latency.step(span)) == (Scope(at(0), at(3)), (1, "second"))
-    told = latency.over_time(lake, span, "kafka", "OffsetCommit").to_pylist()
-    assert [(r["ts"], r["exchanges"], r["errors"], r["p50"]) for r in told] == [(at(n), 1, 1, 700) for n in range(3)]
+    found = latency.over_time(lake, span, "kafka", "OffsetCommit").to_pylist()
+    assert [(r["ts"], r["exchanges"], r["errors"], r["p50"]) for r in found] == [(at(n), 1, 1, 700) for n in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_points_over_time_are_no_more_than_a_plot_shows(seconds: int, words: str
 
 
 def test_errors_are_counted_by_api_and_name(lake: duckdb.DuckDBPyConnection) -> None:
-    told = [(r["error_name"], r["exchanges"], r["some_clients"]) for r in latency.errors(lake, DAY)]
-    assert told == [("ILLEGAL_GENERATION", 3, ["=cmd()"]), ("UNKNOWN_MEMBER_ID", 1, ["=cmd()"])]
+    found = [(r["error_name"], r["exchanges"], r["some_clients"]) for r in latency.errors(lake, DAY)]
+    assert found == [("ILLEGAL_GENERATION", 3, ["=cmd()"]), ("UNKNOWN_MEMBER_ID", 1, ["=cmd()"])]
 
 
 def test_an_exchange_that_two_agents_saw_counts_once(tmp_path: Path) -> None:

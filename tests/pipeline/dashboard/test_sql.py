@@ -62,7 +62,7 @@ def test_csv_does_not_carry_formulas(hand_made_lake: Path) -> None:
     assert out == "client_id,n,client_id_2,nothing,error_codes\n'=cmd(),-1,'=cmd(),,\"[22,25]\"\n"
 
 
-def test_a_table_is_cut_and_says_so(hand_made_lake: Path) -> None:
+def test_a_table_is_cut_and_marked_so(hand_made_lake: Path) -> None:
     out = run("SELECT range AS n FROM range(1000)", "--lake", str(hand_made_lake))
     assert "199" in out
     assert "200 rows, 800 more not shown" in out
@@ -122,14 +122,14 @@ def test_an_answer_without_rows_has_columns(hand_made_lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "reason"),
     [
         ("SELECT CASE WHEN range < 900000 THEN 1 ELSE error('no more') END FROM range(1000000)", "no more"),
         ("SELECT TIMESTAMPTZ 'infinity'", "cast it to VARCHAR"),
     ],
 )
-def test_the_command_tells_an_error_while_rows_come(hand_made_lake: Path, sql: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_the_command_reports_an_error_while_rows_come(hand_made_lake: Path, sql: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
         run(sql, "--lake", str(hand_made_lake), "--csv")
 
 
@@ -153,14 +153,14 @@ def test_a_young_lake_has_the_views_whose_tables_are_there(hand_made_lake: Path,
         query(tmp_path, f"FROM {OFFSET_TIMELINE.full_name}")
 
 
-def test_a_query_that_takes_too_long_or_too_much_says_what_to_give(hand_made_lake: Path) -> None:
+def test_a_query_that_takes_too_long_or_too_much_names_what_to_give(hand_made_lake: Path) -> None:
     with pytest.raises(UserError, match=r"^stopped after 1 seconds\. Ask for less .*--timeout SECONDS"):
         run("SELECT sleep_ms(60000)", "--lake", str(hand_made_lake), "--timeout", "1")
     with pytest.raises(UserError, match=r"^stopped: the query needs more than 64 MiB of memory .*--memory MIB"):
         run("SELECT list(range) FROM range(100000000)", "--lake", str(hand_made_lake), "--memory", "64")
 
 
-def test_the_settings_say_how_much(hand_made_lake: Path, tmp_path: Path) -> None:
+def test_the_settings_limit_how_much(hand_made_lake: Path, tmp_path: Path) -> None:
     conf = tmp_path / "settings.yaml"
     conf.write_text("sql: {command_seconds: 1, temp_mb: 0, memory_mb: 64}", encoding="utf-8")
     lake = ("--lake", str(hand_made_lake), "--conf", str(conf))
@@ -171,6 +171,6 @@ def test_the_settings_say_how_much(hand_made_lake: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("arguments", [["SELECT 1"], ["--lake", "x"], ["SELECT 1", "--lake", "x", "--json", "--csv"]])
-def test_wrong_use_says_what_to_give(arguments: list[str]) -> None:
+def test_wrong_use_names_what_to_give(arguments: list[str]) -> None:
     with pytest.raises(UserError, match="give "):
         run(*arguments)

@@ -23,7 +23,7 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
     return query(lake, sql).to_pylist()
 
 
-def test_the_views_say_what_they_answer() -> None:
+def test_the_views_state_what_they_answer() -> None:
     assert NAMES == [
         "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions", "partition_owners",
         "stuck_partitions", "timeline_by_minute",
@@ -49,7 +49,7 @@ def test_only_the_client_that_repeats_itself_behind_the_end_is_stuck(hand_made_l
     assert (stuck["high_watermark"], stuck["records_behind"]) == (60, 57)
 
 
-def test_an_open_transaction_is_told_with_its_beginning_and_producer(hand_made_lake: Path) -> None:
+def test_an_open_transaction_is_shown_with_its_beginning_and_producer(hand_made_lake: Path) -> None:
     (held,) = rows(hand_made_lake, "FROM open_transactions")
     assert (held["partition"], held["last_stable_offset"], held["high_watermark"]) == (0, 5, 20)
     assert (held["records_held_back"], held["since"], held["last_seen"]) == (15, at(2), at(3))
@@ -80,8 +80,8 @@ def test_a_partition_is_owned_until_the_group_or_the_member_goes_on(hand_made_la
         ("classic", 1, "a", at(10), at(20)),
         ("classic", 1, "a", at(21), at(50)),  # left
         ("new", 0, "m", at(10), None),
-        ("new", 1, "m", at(10), at(20)),  # left out of what it was told next
-        ("new", 1, "n", at(30), at(45)),  # told that it owns nothing any more
+        ("new", 1, "m", at(10), at(20)),  # left out of what it was assigned next
+        ("new", 1, "n", at(30), at(45)),  # informed that it owns nothing any more
     ]
 
 
@@ -92,7 +92,7 @@ def test_every_minute_has_the_state_that_was_known_then(hand_made_lake: Path) ->
     )
     assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [
         (0, "g", at(0), 10, 4, None, 5, 3, True),  # one of the six is a marker
-        (0, "g", at(60), 10, 4, None, 5, 3, True),  # nothing was said: the session holds the partition
+        (0, "g", at(60), 10, 4, None, 5, 3, True),  # nothing was stated: the session holds the partition
         (0, "g", at(120), 10, 4, None, 5, 3, False),
         (0, "g", at(180), 30, 4, 9, 25, 3, False),
         (1, "g", at(0), MAX, 0, None, MAX, None, False),

@@ -229,12 +229,12 @@ def test_a_table_that_cannot_be_read_ends_a_backfill_with_a_reason(
     for file in (lake / FRAMES.path).rglob("*.parquet"):
         file.unlink()
     days = sorted({r["date"] for r in rows(whole, FRAMES)})
-    with pytest.raises(UserError, match=r"the backfill stopped: .*not exist") as told:
+    with pytest.raises(UserError, match=r"the backfill stopped: .*not exist") as stopped:
         run_backfill(lake, days[0], days[-1], spark=spark)
-    assert len(str(told.value).splitlines()) == 2, "no stack trace"
+    assert len(str(stopped.value).splitlines()) == 2, "no stack trace"
 
 
-def test_a_missing_landing_zone_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_landing_zone_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LandingError, match="wirelake capture read"):
         run_stream(tmp_path / "nowhere", tmp_path / "lake", once=True, spark=spark)
 
@@ -248,13 +248,13 @@ def test_a_damaged_landing_file_is_named_and_the_job_goes_on(spark: SparkSession
     assert [row["status"] for row in noted] == ["unreadable"]
 
 
-def test_a_lake_that_cannot_be_written_is_told(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
+def test_a_lake_that_cannot_be_written_is_reported(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(LakeError, match="cannot write to the lake"):
         run_stream(landing, tmp_path / "file" / "lake", once=True, spark=spark)
 
 
-def test_a_range_that_ends_before_it_begins_is_told(spark: SparkSession, whole: Path) -> None:
+def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, whole: Path) -> None:
     with pytest.raises(UserError, match="before it begins"):
         run_backfill(whole, date(2026, 2, 1), date(2026, 1, 1), spark=spark)
 

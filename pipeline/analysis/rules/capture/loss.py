@@ -1,4 +1,4 @@
-"""Rule ``capture_loss``: the capture lost bytes, so that some of what the tables say cannot be trusted."""
+"""Rule ``capture_loss``: the capture lost bytes, so that some of what the tables hold cannot be trusted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RULE = Rule(
 
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
-    """Apply the rule: one finding for each agent and server; exchanges tell to which server a connection went."""
+    """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went."""
     rows = sources.tables.rows(f"""
         WITH losses AS (
             SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,

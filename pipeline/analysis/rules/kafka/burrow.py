@@ -1,4 +1,4 @@
-"""What would Burrow say? Its evaluation of one partition of a group, from accepted commits alone, as a baseline.
+"""What would Burrow report? Its evaluation of one partition of a group, from accepted commits alone, as a baseline.
 
 Burrow (``core/internal/evaluator/caching.go``, ``core/protocol/evaluator.go``) keeps the last ten commits of a
 partition, each with the lag at its time, and judges this ring and how long it has been silent. It reads
@@ -44,7 +44,7 @@ def evaluate_partition(  # noqa: PLR0911 - Burrow's own ladder of rules, in its 
 
     Args:
         commits: all accepted commits up to now, in order; the last ten count.
-        ends: the log's end as the broker told it, the last ten times it was asked.
+        ends: the log's end as the broker stated it, the last ten times it was asked.
         now_us: the time of evaluation, µs since the epoch.
         allowed_lag: records; a lag up to this is none.
     """

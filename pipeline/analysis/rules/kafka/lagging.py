@@ -1,7 +1,7 @@
 """Rules about groups that do not get on: they lag more and more, stop, stall, go back, or leave out a partition.
 
 One query cuts ``gold.offset_timeline`` into short spans of time and hands each group's spans of one topic to
-:func:`pipeline.analysis.rules.kafka.progress.judge`. Beside each finding stands what Burrow would say at its end.
+:func:`pipeline.analysis.rules.kafka.progress.judge`. Beside each finding stands what Burrow would report at its end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A trouble of a group with one topic, and what Burrow would say at its end."""
+    """A trouble of a group with one topic, and what Burrow would report at its end."""
 
     cluster: str
     topic: str
@@ -55,7 +55,7 @@ class _Found:
 
     @property
     def is_silence(self) -> bool:
-        """Whether it may be that nobody heard the group's commits."""
+        """Whether it may be that the group's commits were not seen."""
         return self.trouble.rule == track.STOPPED and self.is_open and bool(self.trouble.evidence)
 
 
@@ -121,12 +121,12 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         troubles = judge_lives(partitions, anew, settings, end_us)
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         found += [_Found(cluster, topic, group_id, one, _burrow_at(partitions, one)) for one in in_order]
-    heard = _last_heard(sources, [one for one in found if one.is_silence])
-    return [_doubted(_finding(one), one, heard) if one.is_silence else _finding(one) for one in found]
+    last_seen = _coordinators_seen(sources, [one for one in found if one.is_silence])
+    return [_doubted(_finding(one), one, last_seen) if one.is_silence else _finding(one) for one in found]
 
 
-def _last_heard(sources: Sources, silences: Sequence[_Found]) -> dict[str, int]:
-    """By the exchange of a group's last commit, when its coordinator last said anything to anybody, µs."""
+def _coordinators_seen(sources: Sources, silences: Sequence[_Found]) -> dict[str, int]:
+    """By the exchange of a group's last commit, when its coordinator was last seen, µs."""
     if not silences:
         return {}
     rows = sources.tables.rows(
@@ -136,9 +136,9 @@ def _last_heard(sources: Sources, silences: Sequence[_Found]) -> dict[str, int]:
     return {row.exchange_id: sources.server_ends.get(row.server, 0) for row in rows}
 
 
-def _doubted(finding: Finding, silence: _Found, heard: Mapping[str, int]) -> Finding:
+def _doubted(finding: Finding, silence: _Found, last_seen: Mapping[str, int]) -> Finding:
     """A silence, less severe if the group's coordinator was silent as well: then nobody knows what the group does."""
-    last_us = heard.get(silence.trouble.evidence[-1], silence.last_us)
+    last_us = last_seen.get(silence.trouble.evidence[-1], silence.last_us)
     if last_us >= silence.trouble.enough_us:
         return finding
     doubt = (
@@ -215,7 +215,7 @@ def points_of(rows: Iterable[Row]) -> dict[int, list[Point]]:
 
 
 def burrow_state(points: Iterable[Point], until_us: int) -> burrow.BurrowState:
-    """Burrow's state of a partition at a time, as it would have been told of commits and log ends until then."""
+    """Burrow's state of a partition at a time, as it would be from commits and log ends until then."""
     commits, ends = [], []
     for point in points:
         if point.ts_us > until_us:

@@ -37,7 +37,7 @@ _ENOUGH_TRANSACTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who holds the transaction open, as far as the wire told."""
+    """Who holds the transaction open, as far as the wire shows."""
 
     producer_id: int
     epoch: int
@@ -154,7 +154,7 @@ def _at(stall: Row) -> dict[str, object]:
 
 def _producer(tables: Tables, stall: Row) -> Producer | None:
     """The producer of the transactional batch that begins at the LSO, if one was seen."""
-    # The Produce request first: it tells the time of writing.
+    # The Produce request first: it gives the time of writing.
     batches = tables.rows(
         """
         SELECT producer_id, producer_epoch, base_offset, epoch_us(ts) AS us, exchange_id

@@ -1,4 +1,4 @@
-"""Does a group get on? What the commits of one group on one topic tell, partition by partition, over time.
+"""Does a group get on? What the commits of one group on one topic show, partition by partition, over time.
 
 Functions over points in time; :mod:`pipeline.analysis.rules.kafka.lagging` brings the points and words the findings.
 """
@@ -178,7 +178,7 @@ def _stalled(track: Track, now_us: int, settings: FindingSettings) -> Iterator[T
         if offset is None or times < settings.stalled_commits or last_us - first_us < _us(settings.stalled_seconds):
             continue
         middle = (first_us + last_us) // 2
-        # Who fetches on in vain starves, who fetches further only fails to commit: other rules tell these.
+        # Who fetches on in vain starves, who fetches further only fails to commit: other rules report these.
         if any(p.position is not None for p in track.between(middle, last_us)):
             continue
         if min(grown, track.lag_at(last_us, offset)) < settings.behind_records:

@@ -30,9 +30,9 @@ INTRODUCED = "introduced"
 TOPIC_CHANGED = "topic_changed"
 """Not a rule: who created or deleted a topic."""
 CLOSED = "closed"
-"""Told of a request in an odd version that got no answer."""
+"""Marks a request in an odd version that got no answer."""
 JOINED_AT = "epoch "
-"""Begins what is told of a member that joined a KIP-848 group."""
+"""Begins what is reported of a member that joined a KIP-848 group."""
 
 Json = dict[str, Any]
 
@@ -75,7 +75,7 @@ class Symptom:
     Attributes:
         rule: name of the rule that counts it.
         subject: subject of the finding.
-        what: a word that says more, such as the name of an error.
+        what: a word that makes it more precise, such as the name of an error.
         value: a figure to add up: ms of throttling, µs of latency.
     """
 
@@ -220,7 +220,7 @@ def _membership(x: Exchange) -> Iterator[Symptom]:
     group = x.request.get("groupId")
     generation = x.request.get("generationIdOrMemberEpoch", x.request.get("generationId"))
     is_outside = not x.request.get("memberId") and (generation is None or generation < 0)
-    # A tool outside the group says so: no member id, no generation.
+    # A tool outside the group is recognised by this: no member id, no generation.
     if not group or is_outside:
         return
     for code in x.error_codes:

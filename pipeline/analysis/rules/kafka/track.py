@@ -59,7 +59,7 @@ class Trouble:
 
     Attributes:
         partition: None where it is about the whole topic.
-        enough_us: when there was enough to tell.
+        enough_us: when there was enough to judge by.
         figures: numbers for the summary.
     """
 
@@ -75,7 +75,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One partition's points, and the same by what they tell; a day may have 86,400 of each."""
+    """One partition's points, and the same by what they state; a day may have 86,400 of each."""
 
     partition: int
     points: Sequence[Point]

@@ -93,7 +93,7 @@ def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode,
 
 
 def newest_versions(tables: Tables, facts: Facts) -> dict[str, dict[int, int]]:
-    """By cluster and api key the newest version that a broker of it offers, as answers to ApiVersions say."""
+    """By cluster and api key the newest version that a broker of it offers, as answers to ApiVersions state."""
     answers = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, response_body, max(epoch_us(ts)) AS last_us
         FROM exchanges

@@ -37,7 +37,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
-    """Ten seconds of one client's batches in one partition each, where there is anything to tell."""
+    """Ten seconds of one client's batches in one partition each, where there is anything to report."""
     return tables.rows(
         f"""
         WITH marked AS (

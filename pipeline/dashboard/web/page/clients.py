@@ -36,12 +36,12 @@ def draw(here: Here) -> None:
     if not rows:
         st.info("No client was seen in this time range.")
         return
-    told = counts(here.connection, here.scope)
+    numbers = counts(here.connection, here.scope)
     breaking = [row for row in rows if row["protocol"] == "kafka" and row["breaks_on_kafka_4"]]
     columns = st.columns(3)
-    columns[0].metric("Break on Kafka 4", told["breaking"], border=True)
-    columns[1].metric("Kafka clients", told["kafka"], border=True)
-    columns[2].metric("MongoDB clients", told["mongodb"], border=True)
+    columns[0].metric("Break on Kafka 4", numbers["breaking"], border=True)
+    columns[1].metric("Kafka clients", numbers["kafka"], border=True)
+    columns[2].metric("MongoDB clients", numbers["mongodb"], border=True)
     if len(rows) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     if breaking:
@@ -52,8 +52,8 @@ def draw(here: Here) -> None:
             "no newer ones than that broker has, and may well know them."
         )
         grid(breaking, _BREAKING, key="breaking")
-    elif told["kafka"]:
-        st.success(f"None of {many(told['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
+    elif numbers["kafka"]:
+        st.success(f"None of {many(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
     st.subheader("All", anchor=False)
     grid(rows, _ALL, key="clients")
 

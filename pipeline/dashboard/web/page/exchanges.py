@@ -56,15 +56,15 @@ def draw(here: Here) -> None:
 
 def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     """The exchanges that show a finding."""
-    told = finding(here.connection, finding_id)
+    shown = finding(here.connection, finding_id)
     if st.button("Search all exchanges instead", icon=":material/search:"):
         st.switch_page("page/exchanges.py", query_params=_without_finding())
-    if told is None:
+    if shown is None:
         st.info("There is no such finding in this lake, or not any more.")
         return []
-    st.markdown(f"Evidence of **{told['rule']}** {code(told['subject'])}")
-    st.text(told["summary"])
-    rows = exchanges.by_ids(here.connection, told["evidence"], told["first_ts"], told["last_ts"])
+    st.markdown(f"Evidence of **{shown['rule']}** {code(shown['subject'])}")
+    st.text(shown["summary"])
+    rows = exchanges.by_ids(here.connection, shown["evidence"], shown["first_ts"], shown["last_ts"])
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
     return rows

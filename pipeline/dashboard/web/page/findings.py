@@ -28,8 +28,8 @@ def draw(here: Here) -> None:
             icon=":material/check_circle:",
         )
         return
-    told = counts(here.connection, here.scope)
-    _metrics(told)
+    numbers = counts(here.connection, here.scope)
+    _metrics(numbers)
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     holds = [row for row in found if row["state"] == "open"]
@@ -44,11 +44,11 @@ def draw(here: Here) -> None:
             _rule(*rule, list(rows), opened=False)
 
 
-def _metrics(told: dict[str, int]) -> None:
+def _metrics(numbers: dict[str, int]) -> None:
     columns = st.columns(4)
     labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "closed": "Over"}
     for column, (name, label) in zip(columns, labels.items(), strict=True):
-        column.metric(label, told[name], border=True)
+        column.metric(label, numbers[name], border=True)
 
 
 def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool) -> None:

@@ -58,15 +58,15 @@ def _over_time(here: Here, apis: list[dict[str, Any]]) -> None:
     name = choose(st, "Api or command", "api", list(names), None, ("api",))
     row = names[name]
     span = latency.span(here.connection, here.scope, row["protocol"], row["api_name"])
-    told = latency.over_time(here.connection, span, row["protocol"], row["api_name"])
+    points = latency.over_time(here.connection, span, row["protocol"], row["api_name"])
     width, words = latency.step(span)
     left, right = st.columns(2)
     with left:
         st.markdown(f"**Latency of {code(row['api_name'])}**, each {words}")
-        st.altair_chart(latency_picture.latency(span, told), key="percentiles")
+        st.altair_chart(latency_picture.latency(span, points), key="percentiles")
     with right:
         st.markdown(f"**Answers to {code(row['api_name'])}**, each {words}")
-        st.altair_chart(latency_picture.answers(span, told, width), key="answers")
+        st.altair_chart(latency_picture.answers(span, points, width), key="answers")
 
 
 def _errors(here: Here) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries import partitions
 from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.here import Here, choose, fixed, link, run, tell
+from pipeline.dashboard.web.here import Here, choose, fixed, link, put_in_address, run
 from pipeline.dashboard.web.offsets_picture import offsets
 from pipeline.dashboard.web.words import code, many, number, seen
 
@@ -70,14 +70,14 @@ def draw(here: Here) -> None:
 
 
 def _trouble(row: dict[str, Any]) -> str:
-    told = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_held"])
-    return ", ".join(text for text, holds in told if holds)
+    troubles = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_held"])
+    return ", ".join(text for text, holds in troubles if holds)
 
 
 def _show(row: dict[str, Any]) -> None:
     chosen = {"group": row["group_id"], **{key: str(row[key]) for key in ("topic", "partition", "cluster")}}
     st.session_state.update(chosen)
-    tell(_KEYS)
+    put_in_address(_KEYS)
 
 
 def _choose(standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
@@ -117,14 +117,14 @@ def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | N
 def _picture(here: Here, place: Place) -> None:
     span = partitions.span(here.connection, here.scope, place)
     if span is None:
-        st.info("Nothing was said of this partition in this time range.")
+        st.info("Nothing was seen of this partition in this time range.")
         return
     lines = partitions.lines(here.connection, span, place)
     positions = partitions.positions(here.connection, span, place)
     commits = partitions.commits(here.connection, span, place)
     owners = partitions.owners(here.connection, span, place) if place.group_id else []
     st.caption(
-        f"Offsets over time. What was said of this partition: {seen(span.start, span.end)}. "
+        f"Offsets over time. What was seen of this partition: {seen(span.start, span.end)}. "
         "Points are commits; dashed, how far a client has fetched."
     )
     above, below = offsets(span, lines, positions, commits, owners)

@@ -41,7 +41,7 @@ _ENDED = (
     Column("cluster", "cluster"),
 )
 _CARDS = 20
-"""Held partitions that are told in words."""
+"""Held partitions that are described in words."""
 
 
 def draw(here: Here) -> None:

@@ -84,7 +84,7 @@ def test_a_protocol_that_this_codec_does_not_know_is_a_row_too() -> None:
     assert (found.decode_status, found.error_code) == ("unknown_api", "unknown_api")
 
 
-def test_a_fault_of_the_codec_is_a_row_that_says_so() -> None:
+def test_a_fault_of_the_codec_is_a_marked_row() -> None:
     class Broken(Codec):
         def decode(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("fault")

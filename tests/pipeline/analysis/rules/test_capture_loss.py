@@ -1,4 +1,4 @@
-"""A loss that is of no connection is told as well: of a landing file, of an interface."""
+"""A loss that is of no connection is reported as well: of a landing file, of an interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
 
-def test_files_that_were_lost_and_packets_that_were_dropped_are_told() -> None:
+def test_files_that_were_lost_and_packets_that_were_dropped_are_reported() -> None:
     gaps = [
         row(GAPS, agent_id="a", connection_id="file:date=2026-03-01/a-1-0000.parquet", bytes_lost=77),
         row(GAPS, agent_id="a", connection_id="interface:eth0:a:1", seq=3, bytes_lost=0),

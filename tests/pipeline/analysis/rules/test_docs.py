@@ -18,7 +18,7 @@ PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" 
 _EVERYWHERE = {"max_evidence", "episode_pause_seconds", "still_open_seconds", "lookback"}
 """Thresholds of no one rule."""
 _LESS_SEVERE_IN_DOUBT = {"stopped", "lso_stalled"}
-"""Their pages tell in their text when they are a warning only."""
+"""Their pages state in their text when they are a warning only."""
 
 
 def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
@@ -26,7 +26,7 @@ def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_page_says_what_it_means_rests_on_advises_and_leaves_alone(rule: str) -> None:
+def test_a_page_states_what_it_means_rests_on_advises_and_leaves_alone(rule: str) -> None:
     page = PAGES[rule]
     assert page.startswith(f"# {rule}\n\n**Severity** ")
     severities = re.findall(r"critical|warning|info", page.splitlines()[2])
@@ -42,14 +42,14 @@ def test_every_threshold_is_on_a_page_and_in_the_sample_settings() -> None:
     defaults = FindingSettings().model_dump()
     assert set(sample) == set(defaults)
     assert FindingSettings(**sample).model_dump() == defaults
-    told = {name for name in defaults for page in PAGES.values() if f"`{name}`" in page}
-    assert set(defaults) - told == _EVERYWHERE
+    named = {name for name in defaults for page in PAGES.values() if f"`{name}`" in page}
+    assert set(defaults) - named == _EVERYWHERE
 
 
 def test_rules_and_pages_name_the_same_thresholds() -> None:
     for name, rule in RULES.items():
-        told = {threshold for threshold in FindingSettings.model_fields if f"`{threshold}`" in PAGES[name]}
-        assert told - _EVERYWHERE == set(rule.thresholds) - _EVERYWHERE, name
+        named = {threshold for threshold in FindingSettings.model_fields if f"`{threshold}`" in PAGES[name]}
+        assert named - _EVERYWHERE == set(rule.thresholds) - _EVERYWHERE, name
 
 
 def test_the_readme_lists_them() -> None:
@@ -57,7 +57,7 @@ def test_the_readme_lists_them() -> None:
     assert sorted(re.findall(r"`(\w+)`", table)) == sorted(RULES)
 
 
-def test_a_rule_says_of_what_it_speaks_and_what_it_reads() -> None:
+def test_a_rule_states_what_it_is_about_and_what_it_reads() -> None:
     for name, rule in RULES.items():
         assert rule.meaning.endswith("."), name
         assert set(rule.severities) <= set(SEVERITIES), name

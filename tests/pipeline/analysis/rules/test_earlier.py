@@ -33,7 +33,7 @@ def test_what_comes_again_after_a_pause_begins_anew() -> None:
     assert kept == GOES_ON.row()
 
 
-def test_without_news_what_was_told_of_all_of_it_stays() -> None:
+def test_without_news_what_was_reported_of_all_of_it_stays() -> None:
     whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
     (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole], PAUSE_US, {"C"})
     assert kept == {**whole, "state": "closed"}

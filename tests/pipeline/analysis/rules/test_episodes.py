@@ -165,7 +165,7 @@ def test_a_storm_that_lasts_is_counted_in_full(found: Found) -> None:
     assert "240 generations in 120 min" in found["rebalance_storm", "every half minute"].summary
 
 
-def test_the_last_episode_is_told_whichever_broker_it_was_at(found: Found) -> None:
+def test_the_last_episode_is_reported_whichever_broker_it_was_at(found: Found) -> None:
     moved = found["commit_rejected", "moved"]
     assert (moved.details["server"], moved.details["times"]) == ("b:1", 9)
 

@@ -1,4 +1,4 @@
-"""Every rule on every recorded incident: it fires where it must and nowhere else, beside what Burrow would say."""
+"""Every rule on every recorded incident: it fires where it must and nowhere else, beside what Burrow would report."""
 
 from __future__ import annotations
 
@@ -181,18 +181,18 @@ def _began(recording: Recording, group: str) -> int:
 
 
 def _ours(points: dict[int, list[Point]], rule: str, findings: list[dict[str, Any]], began: int) -> int | None:
-    """µs until we know: for rules about progress by asking once a second, for the others as the finding says."""
+    """µs until we know: for rules about progress by asking once a second, for the others as the finding states."""
     end = max(p.ts_us for some in points.values() for p in some)
     for now in range(began, end + _STEP_US, _STEP_US):
         seen = {partition: [p for p in some if p.ts_us <= now] for partition, some in points.items()}
         if any(t.rule == rule and t.last_us >= began for t in judge(seen, FindingSettings())):
             return now - began
-    told = [
+    enough_us = [
         json.loads(row["details"])["enough_us"]
         for row in findings
         if row["rule"] == rule and row["us"] >= began - _STEP_US
     ]
-    return min(told) - began if told else None
+    return min(enough_us) - began if enough_us else None
 
 
 def _burrow(points: dict[int, list[Point]], began: int) -> tuple[str, int | None]:

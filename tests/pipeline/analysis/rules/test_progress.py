@@ -150,7 +150,7 @@ def test_who_falls_behind_slowly_is_found_later() -> None:
     assert judged([p for p in points if p.ts_us < 30 * _S]) == []
 
 
-def test_a_lag_that_grew_and_went_is_over_and_what_came_before_it_is_not_told() -> None:
+def test_a_lag_that_grew_and_went_is_over_and_what_came_before_it_is_not_reported() -> None:
     points = [*log(300, 30), *(commit(n, 10 * n) for n in range(60)), *(commit(n, 30 * n) for n in range(60, 200))]
     points += [commit(n, 6_000 + 10 * (n - 200)) for n in range(200, 240)]
     points += [commit(n, 30 * n) for n in range(240, 300)]
@@ -166,7 +166,7 @@ def test_a_silence_that_ended_is_closed() -> None:
     assert stopped.figures == {"partitions": 1, "records_behind": 260}
 
 
-def test_it_is_told_when_there_is_enough_and_not_before() -> None:
+def test_it_is_reported_when_there_is_enough_and_not_before() -> None:
     (stopped,) = judged(QUIET)
     before = [p for p in QUIET if p.ts_us < stopped.enough_us]
     after = [p for p in QUIET if p.ts_us <= stopped.enough_us + _S]

@@ -202,7 +202,7 @@ def test_a_producer_that_only_initproducerid_introduced_is_named(found: Found) -
     assert (details["transactional_id"], details["address"]) == ("tx", "10.0.0.8:6")
 
 
-def test_of_several_troubles_of_a_partition_the_last_is_told(found: Found) -> None:
+def test_of_several_troubles_of_a_partition_the_last_is_reported(found: Found) -> None:
     stall, stuck = found["stalled twice", LSO], found["stuck twice", STUCK]
     assert (stall.details["last_stable_offset"], stall.state, stall.severity) == (60, "open", "critical")
     assert (stuck.details["old_offset"], stuck.details["committer"]["client_id"]) == (50, "c")  # type: ignore[index]
@@ -218,7 +218,7 @@ def test_a_producer_that_is_always_aborted_has_no_usual_time(found: Found) -> No
     assert ("always hangs", LSO) in found
 
 
-def test_an_unseen_producer_is_said_to_be_unknown(found: Found) -> None:
+def test_an_unseen_producer_is_reported_as_unknown(found: Found) -> None:
     stall = found["unseen", LSO]
     assert stall.details["producer_id"] is None
     assert "not captured" in stall.summary

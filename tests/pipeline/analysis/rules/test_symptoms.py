@@ -11,7 +11,7 @@ from pipeline.analysis.rules.kafka.symptoms import Exchange, symptoms
 _SLOW_US = 1_000_000
 
 
-def told(api_key: int, version: int = 0, **more: Any) -> set[tuple[str, str]]:
+def symptoms_of(api_key: int, version: int = 0, **more: Any) -> set[tuple[str, str]]:
     base: dict[str, Any] = {"api_name": "Api", "client_id": "c", "server": "b:1", "status": "paired", "latency_us": 5}
     base |= {"request_status": "ok", "error_codes": (), "request": {}, "response": {}}
     exchange = Exchange(api_key=api_key, api_version=version, **base | more)
@@ -59,7 +59,7 @@ OUTSIDE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": -1}
 )
 def test_symptoms(exchange: tuple[int, int, dict[str, Any]], expected: set[tuple[str, str]]) -> None:
     api_key, version, more = exchange
-    assert told(api_key, version, **more) == expected
+    assert symptoms_of(api_key, version, **more) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_symptoms(exchange: tuple[int, int, dict[str, Any]], expected: set[tuple
 def test_errors_of_a_partition_name_it(code: int, rule: str) -> None:
     part = {"name": "t", "partitionResponses": [{"index": 1, "errorCode": code}]}
     subject = "t/c" if rule == "oversized_or_tiny_batches" else "t-1/c"
-    assert told(0, 9, error_codes=(code,), response={"responses": [part]}) == {(rule, subject)}
+    assert symptoms_of(0, 9, error_codes=(code,), response={"responses": [part]}) == {(rule, subject)}

@@ -1,4 +1,4 @@
-"""What MongoDB exchanges say, in the tables' columns: without Spark, as a worker computes them."""
+"""What MongoDB exchanges state, in the tables' columns: without Spark, as a worker computes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from decoder.model import FrameFlags
 from pipeline.analysis.frames.plain import decode_row
-from pipeline.analysis.statements.mongodb import TOLD, command_values, handshake_values, statements
+from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, command_values, handshake_values, statements
 from pipeline.arrow import arrow_schema
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.invariants import CODEC
@@ -37,9 +37,9 @@ def exchange(request: tuple[str, str] | None, response: tuple[str, str] | None =
 
 
 def commands(*exchanges: Row) -> list[Row]:
-    others = tuple(c.name for c in MONGO_COMMANDS.columns if c.name in {*TOLD, "date", "connection_id", "ts", "server",
-        "client", "client_ip", "status", "opcode", "request_id", "request_size", "response_size", "request_status",
-        "response_status"})  # fmt: skip
+    others = tuple(c.name for c in MONGO_COMMANDS.columns if c.name in {*FROM_HANDSHAKE, "date", "connection_id", "ts",
+        "server", "client", "client_ip", "status", "opcode", "request_id", "request_size", "response_size",
+        "request_status", "response_status"})  # fmt: skip
     batch = pa.RecordBatch.from_pylist(list(exchanges), _SCHEMA)
     return statements(batch, MONGO_COMMANDS, _CONTEXT, command_values, others).to_pylist()
 
@@ -60,7 +60,7 @@ def test_a_command_with_its_reply():
     assert {name: row[name] for name in wanted} == wanted
 
 
-def test_a_half_alone_tells_what_it_can():
+def test_a_half_alone_gives_what_it_can():
     asked, answered, unread = commands(
         exchange(message({"killCursors": "orders", "cursors": [3, 4], "$db": "shop"})),
         exchange(None, message({"ok": 0, "code": 43, "codeName": "CursorNotFound"}, responseTo=9)),
@@ -79,7 +79,7 @@ def test_a_number_that_no_column_holds_is_none(number: Any):
     assert (row["command"], row["ok"], row["error_code"], row["txn_number"]) == ("ping", False, None, None)
 
 
-def test_waiting_by_design_is_told():
+def test_waiting_by_design_is_marked():
     rows = commands(
         *(exchange(message(document)) for document in (
             {"getMore": 5, "collection": "c", "maxTimeMS": 500, "$db": "d"},

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.timeline.offset_state import Lag, Offsets, OffsetState, Said
+from pipeline.analysis.timeline.offset_state import Event, Lag, Offsets, OffsetState
 
 MAX, MIN = 2**63 - 1, -(2**63)
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 
 
-def said(
+def event(
     seconds: float = 0, kind: str = "listed", group_id: str = "", client_id: str | None = "c", **more: Any
-) -> Said:
+) -> Event:
     ts_us = round(seconds * SECOND)
     offsets = Offsets(**dict.fromkeys(Offsets._fields) | more)
-    return Said(ts_us, kind, group_id, client_id, offsets)
+    return Event(ts_us, kind, group_id, client_id, offsets)
 
 
-def commit(seconds: float, offset: int) -> Said:
-    return said(seconds, "committed", "g", committed_offset=offset)
+def commit(seconds: float, offset: int) -> Event:
+    return event(seconds, "committed", "g", committed_offset=offset)
 
 
 @pytest.fixture
@@ -32,51 +32,51 @@ def partition() -> OffsetState:
 
 
 def test_each_value_stays_with_what_it_is_known_of(partition: OffsetState) -> None:
-    partition.take(said(high_watermark=10, group_id="g", committed_offset=4))
-    partition.take(said(group_id="g", client_id="reader", fetch_position=8))
-    same_group, _ = partition.take(said(group_id="g"))
+    partition.take(event(high_watermark=10, group_id="g", committed_offset=4))
+    partition.take(event(group_id="g", client_id="reader", fetch_position=8))
+    same_group, _ = partition.take(event(group_id="g"))
     assert same_group == (None, None, 10, None, 4, None, None)
-    same_client, _ = partition.take(said(group_id="g", client_id="reader"))
+    same_client, _ = partition.take(event(group_id="g", client_id="reader"))
     assert same_client.fetch_position == 8
-    other_group, _ = partition.take(said(group_id="h", client_id="reader"))
+    other_group, _ = partition.take(event(group_id="h", client_id="reader"))
     assert (other_group.high_watermark, other_group.committed_offset, other_group.fetch_position) == (10, None, None)
 
 
 def test_a_late_answer_to_a_producer_does_not_set_the_high_watermark_back(partition: OffsetState) -> None:
-    partition.take(said(0, "produced", high_watermark=10, produced_offset=10))
-    again, _ = partition.take(said(1, "produced", high_watermark=4, produced_offset=4))
+    partition.take(event(0, "produced", high_watermark=10, produced_offset=10))
+    again, _ = partition.take(event(1, "produced", high_watermark=4, produced_offset=4))
     assert again.high_watermark == 10
-    cut, _ = partition.take(said(2, "fetched", high_watermark=3))
+    cut, _ = partition.take(event(2, "fetched", high_watermark=3))
     assert cut.high_watermark == 3
-    partition.restore(said(3, "produced", client_id="other", high_watermark=2, produced_offset=2))
-    known, _ = partition.take(said(4))
+    partition.restore(event(3, "produced", client_id="other", high_watermark=2, produced_offset=2))
+    known, _ = partition.take(event(4))
     assert known.high_watermark == 2
 
 
 def test_without_a_group_there_is_neither_a_commit_nor_lag(partition: OffsetState) -> None:
-    known = partition.take(said(high_watermark=10, committed_offset=4, pending_offset=5))
+    known = partition.take(event(high_watermark=10, committed_offset=4, pending_offset=5))
     assert known == (Offsets(None, None, 10, None, None, None, None), Lag(None, None, None))
 
 
 def test_what_is_pending_may_end_in_nothing(partition: OffsetState) -> None:
-    assert partition.take(said(kind="txn_committed", group_id="g", pending_offset=5))[0].pending_offset == 5
-    assert partition.take(said(kind="fetched", group_id="g"))[0].pending_offset == 5
-    assert partition.take(said(kind="txn_applied", group_id="g", committed_offset=5))[0].pending_offset is None
+    assert partition.take(event(kind="txn_committed", group_id="g", pending_offset=5))[0].pending_offset == 5
+    assert partition.take(event(kind="fetched", group_id="g"))[0].pending_offset == 5
+    assert partition.take(event(kind="txn_applied", group_id="g", committed_offset=5))[0].pending_offset is None
 
 
-def test_what_was_known_before_holds_until_something_else_is_said(partition: OffsetState) -> None:
+def test_what_was_known_before_holds_until_something_else_is_stated(partition: OffsetState) -> None:
     before = {"high_watermark": 10, "last_stable_offset": 9, "committed_offset": 4, "pending_offset": 6}
-    partition.restore(said(group_id="g", **before))
-    known, lag = partition.take(said(1, group_id="g"))
+    partition.restore(event(group_id="g", **before))
+    known, lag = partition.take(event(1, group_id="g"))
     assert (known, lag[:2]) == ((None, 9, 10, None, 4, 6, None), (6, 5))
-    assert partition.take(said(2, group_id="g", high_watermark=3))[1].lag == 0
+    assert partition.take(event(2, group_id="g", high_watermark=3))[1].lag == 0
 
 
 def test_markers_between_commit_and_end_are_no_lag(partition: OffsetState) -> None:
     for offset in (3, 5, 9):
         for hour in (0, 1):  # fetched in two hours
             partition.add_marker(offset, hour * HOUR)
-    partition.restore(said(high_watermark=10, last_stable_offset=6))
+    partition.restore(event(high_watermark=10, last_stable_offset=6))
     for hour in (0, 1):
         assert partition.take(commit(hour * 3600, 4))[1][:2] == (4, 1)
     assert partition.take(commit(2 * 3600, 10))[1].lag == 0
@@ -85,7 +85,7 @@ def test_markers_between_commit_and_end_are_no_lag(partition: OffsetState) -> No
 def test_an_hour_knows_the_markers_seen_until_then_and_within_the_lookback() -> None:
     partition = OffsetState(timedelta(hours=2))
     partition.add_marker(5, 3 * HOUR)
-    partition.restore(said(high_watermark=10))
+    partition.restore(event(high_watermark=10))
     lags = [partition.take(commit(hour * 3600, 0))[1].lag for hour in range(2, 7)]
     assert lags == [10, 9, 9, 9, 10]
 
@@ -107,27 +107,27 @@ def test_the_age_of_the_oldest_uncommitted_record(
 ) -> None:
     for first, end, at in ((0, 5, 10), (6, 10, 40), (20, 25, 70)):
         partition.add_produced(first, end, at * SECOND)
-    partition.restore(said(high_watermark=30))
+    partition.restore(event(high_watermark=30))
     assert partition.take(commit(100, committed))[1].lag_seconds == seconds
 
 
 def test_of_two_requests_for_the_same_records_the_later_counts(partition: OffsetState) -> None:
     partition.add_produced(0, 5, 10 * SECOND)
     partition.add_produced(0, 5, 30 * SECOND)
-    partition.restore(said(high_watermark=5))
+    partition.restore(event(high_watermark=5))
     assert partition.take(commit(100, 0))[1].lag_seconds == 70
 
 
-def test_no_age_is_told_of_what_lies_further_back_than_the_lookback(partition: OffsetState) -> None:
+def test_no_age_is_known_of_what_lies_further_back_than_the_lookback(partition: OffsetState) -> None:
     partition.add_produced(0, 10, 0)
-    partition.restore(said(high_watermark=10))
+    partition.restore(event(high_watermark=10))
     assert partition.take(commit(7 * 86_400, 0))[1].lag_seconds == 7 * 86_400
     assert partition.take(commit(7 * 86_400 + 1, 0))[1].lag_seconds is None
 
 
 def test_an_answer_captured_after_the_commit_is_no_negative_age(partition: OffsetState) -> None:
     partition.add_produced(0, 10, 5 * SECOND)
-    partition.restore(said(high_watermark=10))
+    partition.restore(event(high_watermark=10))
     assert partition.take(commit(1, 0))[1].lag_seconds == 0.0
 
 
@@ -137,5 +137,5 @@ def test_an_answer_captured_after_the_commit_is_no_negative_age(partition: Offse
 def test_a_lag_that_64_bits_cannot_hold_is_not_known(
     partition: OffsetState, high: int, committed: int, lag: int | None
 ) -> None:
-    partition.restore(said(high_watermark=high))
+    partition.restore(event(high_watermark=high))
     assert partition.take(commit(1, committed))[1].lag == lag

@@ -45,15 +45,15 @@ class Served:
             content: bytes = answer.read()
         return content.decode()
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.log.read_text()
 
     def wait_for(self, text: str) -> None:
-        """Wait until it says so; fail if it ends before."""
+        """Wait until it prints this; fail if it ends before."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while text not in self.said():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < deadline, self.said()
+        while text not in self.printed():
+            assert self.process.poll() is None, self.printed()
+            assert time.monotonic() < deadline, self.printed()
             time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Who may see the page: what the command line and the environment may say about it, and what is refused."""
+"""Who may see the page: what the command line and the environment may state about it, and what is refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_token_in_a_file_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "short-secret", "a secret with spaces", "x" * 1025, "secret\x1b[31m-0123456789"])
-def test_a_weak_token_is_refused_and_not_told(token: str) -> None:
+def test_a_weak_token_is_refused_and_not_printed(token: str) -> None:
     with pytest.raises(UserError, match="16 to 1024 characters without spaces") as refused:
         access("127.0.0.1", environment={TOKEN: token})
     assert "secret" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The bytes of one frame, as the page tells them."""
+"""The bytes of one frame, as the page shows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _streamlit() -> None:
     require_streamlit()
 
 
-def told(data: bytes, protocol: str = "kafka") -> list[str]:
+def lines_of(data: bytes, protocol: str = "kafka") -> list[str]:
     from pipeline.dashboard.web.one_exchange import explained  # noqa: PLC0415 - needs Streamlit
 
     return explained(_frame(data, protocol)).splitlines()
@@ -30,27 +30,27 @@ def _frame(data: bytes, protocol: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_malformed_frame_says_where_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_frame_shows_where_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")  # of the server's terminal, which nobody sees
-    lines = told(metadata(b"\x0d"))
+    lines = lines_of(metadata(b"\x0d"))
     (stop,) = [index for index, line in enumerate(lines) if line.startswith("stopped at byte 31 in topics[0].name: ")]
     assert "^^" in "".join(lines[stop:])
     assert 100 < max(map(len, lines)) <= 140
 
 
-def test_a_compressed_message_is_told_with_what_is_inside() -> None:
+def test_a_compressed_message_is_shown_with_what_is_inside() -> None:
     data = command({"find": "orders", "filter": {"sku": "a"}})
-    lines = told(compressed(data, "zlib"), "mongodb")
+    lines = lines_of(compressed(data, "zlib"), "mongodb")
     assert f"Uncompressed, as if sent by itself, {len(data)} bytes: ok" in lines
     assert any("orders" in line for line in lines)
     broken = data[:21] + struct.pack("<i", 99) + data[25:]
-    assert sum(line.startswith("stopped at byte") for line in told(compressed(broken, "zlib"), "mongodb")) == 2
+    assert sum(line.startswith("stopped at byte") for line in lines_of(compressed(broken, "zlib"), "mongodb")) == 2
 
 
-def test_of_many_fields_the_first_and_the_last_are_told() -> None:
+def test_of_many_fields_the_first_and_the_last_are_shown() -> None:
     inserted = command({"insert": "orders"}, sequence("documents", *({"n": n} for n in range(3000))))
     for data in (inserted, compressed(inserted, "zlib")):
-        lines = told(data, "mongodb")
+        lines = lines_of(data, "mongodb")
         assert len(lines) < 1100
         assert sum(line.endswith(" more fields …") for line in lines) == 1
         assert "messageLength" in lines[1]

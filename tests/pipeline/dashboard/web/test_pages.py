@@ -70,7 +70,7 @@ def asked(use: Any) -> Any:
     return pressed
 
 
-def told(app: AppTest) -> str:
+def text_of(app: AppTest) -> str:
     """All texts of the page, a line each."""
     kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
     lines = [element.value for kind in kinds for element in app.get(kind)]
@@ -82,8 +82,8 @@ def frames(app: AppTest) -> list[list[dict[str, Any]]]:
     return [table.value.to_dict("records") for table in app.dataframe]
 
 
-def test_findings_say_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Path) -> None:
-    text = told(use(hand_made_lake, "findings"))
+def test_findings_show_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Path) -> None:
+    text = text_of(use(hand_made_lake, "findings"))
     assert "summary of stuck_commit" in text
     assert "`about stuck_commit` since 2026-03-01 12:00:02" in text
     assert r"Use `it` or \*\*leave\*\* it\." in text
@@ -116,7 +116,7 @@ def test_the_partition_in_most_trouble_is_shown_first(use: Any, hand_made_lake: 
 def test_a_partition_of_the_address_is_shown_until_another_topic_lacks_it(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "partitions", group="g", topic="orders", partition="4", cluster="k")
     assert {box.key: box.value for box in app.selectbox}["partition"] == "4"
-    assert "1 commit accepted, 0 rejected, by 1 member." in told(app)
+    assert "1 commit accepted, 0 rejected, by 1 member." in text_of(app)
     app.selectbox(key="topic").set_value("filled").run()
     assert "filled" in app.query_params["topic"]
     assert {box.key: box.value for box in app.selectbox}["partition"] == "0"
@@ -128,7 +128,7 @@ def test_a_link_keeps_the_times_of_a_picture(use: Any, hand_made_lake: Path) -> 
     assert (query["from"], query["to"]) == (["2026-03-01 12:00:01.000000"], ["2026-03-01 12:00:09.000000"])
     again = use(hand_made_lake, "partitions", **{name: values[0] for name, values in query.items()})
     assert [box.value for box in again.selectbox if box.key == "range"] == ["from … to"]
-    assert "2026-03-01 12:00:01 to 12:00:09 UTC, 8.0 s" in told(again)
+    assert "2026-03-01 12:00:01 to 12:00:09 UTC, 8.0 s" in text_of(again)
 
 
 def test_a_partition_without_a_group_is_shown_with_the_group_in_most_trouble(use: Any, hand_made_lake: Path) -> None:
@@ -141,9 +141,9 @@ def test_transactions_name_who_holds_which_partition(use: Any, hand_made_lake: P
     assert (
         "`orders-0` stands at 5 for **1.0 s**: the transaction `hangs` of `hangs-client` is open. **15 records** up to "
         "20 wait for readers with `isolation.level=read_committed`."
-    ) in told(app)
+    ) in text_of(app)
     assert [[row["transactional id"] for row in rows] for rows in frames(app)] == [["hangs"], ["longer", "done"]]
-    assert "2 transactions, 1 of them aborted" in told(app)
+    assert "2 transactions, 1 of them aborted" in text_of(app)
 
 
 def test_clients_that_break_are_listed_apart(use: Any, hand_made_lake: Path) -> None:
@@ -166,17 +166,17 @@ def test_latencies_are_in_milliseconds(use: Any, hand_made_lake: Path) -> None:
 
 def test_exchanges_are_searched_and_one_is_shown(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "exchanges", client="cmd", exchange="c1")
-    assert "3 exchanges, the newest first." in told(app)
-    assert "ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID" in told(app)
+    assert "3 exchanges, the newest first." in text_of(app)
+    assert "ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID" in text_of(app)
     app.text_input(key="client").set_value("nobody").run()
-    assert "No exchange matches in this time range." in told(app)
+    assert "No exchange matches in this time range." in text_of(app)
 
 
 def test_a_finding_leads_to_its_exchanges(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "exchanges", finding="id-stuck_commit")
     assert [row["exchange"] for row in frames(app)[0]] == ["c1", "f2"]
-    assert "Evidence of **stuck_commit**" in told(app)
-    assert "There is no such finding" in told(use(hand_made_lake, "exchanges", finding="gone"))
+    assert "Evidence of **stuck_commit**" in text_of(app)
+    assert "There is no such finding" in text_of(use(hand_made_lake, "exchanges", finding="gone"))
 
 
 def test_a_query_is_answered_and_a_wrong_one_explained(asked: Any, hand_made_lake: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_query_is_answered_and_a_wrong_one_explained(asked: Any, hand_made_lak
     for wrong in ("DELETE FROM silver.exchanges", "FROM nowhere", "SELECT 'a'::INT", "FROM read_text('/etc/hostname')"):
         refused = asked(hand_made_lake, wrong)
         assert [error.value for error in refused.error] == ["The query does not run."]
-    assert "The first 1,000 rows" in told(asked(hand_made_lake, "FROM range(5000)"))
+    assert "The first 1,000 rows" in text_of(asked(hand_made_lake, "FROM range(5000)"))
     ((long,),) = frames(asked(hand_made_lake, "SELECT repeat('x', 3000) AS body"))
     assert long["body"].endswith("xx … (3,000 characters)")
 
@@ -193,7 +193,7 @@ def test_a_query_is_answered_and_a_wrong_one_explained(asked: Any, hand_made_lak
 def test_a_query_of_the_address_waits_for_a_person(use: Any, asked: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "query", sql="SELECT 4711 AS n")
     assert ([area.value for area in app.text_area], frames(app)) == (["SELECT 4711 AS n"], [])
-    assert "Read it, then press *Run*" in told(app)
+    assert "Read it, then press *Run*" in text_of(app)
     app = asked(hand_made_lake, "SELECT 4711 AS n")
     assert frames(app.run()) == [[{"n": 4711}]]  # again, when the page is drawn again
 
@@ -228,7 +228,7 @@ def test_long_values_are_cut(asked: Any, hand_made_lake: Path) -> None:
 
 def test_an_answer_ends_where_a_browser_has_enough(asked: Any, hand_made_lake: Path) -> None:
     columns = ", ".join(["repeat('x', 2000)"] * 40)
-    text = told(asked(hand_made_lake, f"SELECT {columns} FROM range(1000)"))
+    text = text_of(asked(hand_made_lake, f"SELECT {columns} FROM range(1000)"))
     assert "The first 224 rows; with more, the answer would be too long." in text
 
 
@@ -248,11 +248,11 @@ def test_a_query_that_takes_too_long_is_stopped(
     assert not app.error
 
 
-def test_an_error_of_a_late_row_is_told(asked: Any, hand_made_lake: Path) -> None:
+def test_an_error_of_a_late_row_is_shown(asked: Any, hand_made_lake: Path) -> None:
     sql = "SELECT CASE WHEN range < 900 THEN 1 ELSE error('no ' || range) END FROM range(1000)"
     app = asked(hand_made_lake, sql)
     assert [error.value for error in app.error] == ["The query does not run."]
-    assert "no 900" in told(app)
+    assert "no 900" in text_of(app)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_an_error_of_a_late_row_is_told(asked: Any, hand_made_lake: Path) -> Non
     ],
 )
 def test_what_mongodb_has_not(use: Any, hand_made_lake: Path, page: str, words: str) -> None:
-    assert words in told(use(hand_made_lake, page, protocol="MongoDB"))
+    assert words in text_of(use(hand_made_lake, page, protocol="MongoDB"))
 
 
 @pytest.mark.parametrize(
@@ -277,9 +277,9 @@ def test_what_mongodb_has_not(use: Any, hand_made_lake: Path, page: str, words: 
         ("exchanges", "No exchange matches"),
     ],
 )
-def test_a_quiet_time_is_told_in_plain_words(use: Any, hand_made_lake: Path, page: str, words: str) -> None:
+def test_a_quiet_time_is_explained_in_plain_words(use: Any, hand_made_lake: Path, page: str, words: str) -> None:
     span = {"range": "from … to", "from": "2020-01-01 00:00:00", "to": "2020-01-02T00:00:00Z"}
-    assert words in told(use(hand_made_lake, page, **span))
+    assert words in text_of(use(hand_made_lake, page, **span))
 
 
 def test_no_finding_is_good_news(use: Any, hand_made_lake: Path) -> None:
@@ -289,7 +289,7 @@ def test_no_finding_is_good_news(use: Any, hand_made_lake: Path) -> None:
     ]
 
 
-def test_times_that_make_no_sense_are_told(use: Any, hand_made_lake: Path) -> None:
+def test_times_that_make_no_sense_are_reported(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "findings", **{"range": "from … to", "from": "yesterday"})
     assert [e.value for e in app.warning] == ["Not a time: yesterday. Write it as 2026-03-01 12:00:00."]
     app = use(hand_made_lake, "findings", **{"range": "from … to", "to": "9999-12-31T23:59:59-05:00"})
@@ -301,21 +301,21 @@ def test_times_that_make_no_sense_are_told(use: Any, hand_made_lake: Path) -> No
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_lake_without_exchanges(use: Any, empty_lake: Path, page: str) -> None:
-    assert "This lake has no exchanges yet." in told(use(empty_lake, page))
+    assert "This lake has no exchanges yet." in text_of(use(empty_lake, page))
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in ("exchanges", "query")])
 def test_a_young_lake_lacks_tables(use: Any, hand_made_lake: Path, tmp_path: Path, page: str) -> None:
     for table in (EXCHANGES, COPIES):
         shutil.copytree(hand_made_lake / table.path, tmp_path / table.path)
-    assert "This lake lacks a table" in told(use(tmp_path, page)).replace("\\", "")
+    assert "This lake lacks a table" in text_of(use(tmp_path, page)).replace("\\", "")
 
 
-def test_a_lake_that_went_away_is_told(use: Any, tmp_path: Path) -> None:
-    assert "there is no lake at" in told(use(tmp_path, "findings"))
+def test_a_lake_that_went_away_is_reported(use: Any, tmp_path: Path) -> None:
+    assert "there is no lake at" in text_of(use(tmp_path, "findings"))
 
 
 @pytest.mark.parametrize(("chosen", "first"), [("last hour", "12:00:00"), ("all", "12:00:00")])
 def test_a_range_ends_with_the_data(use: Any, hand_made_lake: Path, chosen: str, first: str) -> None:
     app = use(hand_made_lake, "findings", range=chosen, refresh="every minute")
-    assert f"2026-03-01 {first} to  \n2026-03-01 12:01:40" in told(app)
+    assert f"2026-03-01 {first} to  \n2026-03-01 12:01:40" in text_of(app)

@@ -32,7 +32,7 @@ def run(*arguments: str | Path) -> None:
         raise done.exception
 
 
-def test_without_streamlit_it_says_what_to_install(hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_streamlit_it_names_what_to_install(hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pipeline.dashboard.web.server", None)
     with pytest.raises(UserError, match=r"needs Streamlit: pip install 'wirelake\[dashboard\]'"):
         run("--lake", hand_made_lake)
@@ -44,7 +44,7 @@ def test_without_a_lake_it_does_not_start(tmp_path: Path) -> None:
         run("--lake", tmp_path)
 
 
-def test_a_port_in_use_is_told(hand_made_lake: Path) -> None:
+def test_a_port_in_use_is_reported(hand_made_lake: Path) -> None:
     require_streamlit()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -52,7 +52,7 @@ def test_a_port_in_use_is_told(hand_made_lake: Path) -> None:
             run("--lake", hand_made_lake, "--port", str(port))
 
 
-def test_an_address_of_another_machine_is_told(hand_made_lake: Path) -> None:
+def test_an_address_of_another_machine_is_refused(hand_made_lake: Path) -> None:
     require_streamlit()
     with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1"):
         run("--lake", hand_made_lake, "--host", "192.0.2.1")
@@ -78,7 +78,7 @@ def test_what_to_type_into_a_browser(host: str, url: str, loopback: bool) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_listens_on_one_address_and_ends_when_told(hand_made_lake: Path, number: signal.Signals) -> None:
+def test_it_listens_on_one_address_and_ends_on_a_signal(hand_made_lake: Path, number: signal.Signals) -> None:
     require_streamlit()
     with serve(hand_made_lake) as served:
         assert served.get("/_stcore/health") == "ok"
@@ -86,7 +86,7 @@ def test_it_listens_on_one_address_and_ends_when_told(hand_made_lake: Path, numb
             socket.create_connection(("127.0.0.2", served.port), timeout=5)
         served.process.send_signal(number)
         assert served.process.wait(60) == 0
-        assert "Traceback" not in served.said()
+        assert "Traceback" not in served.printed()
 
 
 def test_where_others_can_reach_it_the_link_has_a_token(hand_made_lake: Path) -> None:
@@ -94,14 +94,14 @@ def test_where_others_can_reach_it_the_link_has_a_token(hand_made_lake: Path) ->
     with serve(hand_made_lake, "--host", "0.0.0.0") as served:  # noqa: S104 - what is tested
         assert isinstance(served, Served)
         served.wait_for("Whoever has this link can read the lake")
-        assert re.search(rf" is at http://localhost:{served.port}/\?token=[A-Za-z0-9_-]{{43}} ", served.said())
+        assert re.search(rf" is at http://localhost:{served.port}/\?token=[A-Za-z0-9_-]{{43}} ", served.printed())
 
 
-def test_a_token_of_the_environment_is_not_told(hand_made_lake: Path) -> None:
+def test_a_token_of_the_environment_is_not_printed(hand_made_lake: Path) -> None:
     require_streamlit()
     with serve(hand_made_lake, WIRELAKE_PAGE_TOKEN="of-this-service-0123") as served:  # noqa: S106 - a test's
         served.wait_for("It asks for its token")
-        assert "of-this-service" not in served.said()
+        assert "of-this-service" not in served.printed()
 
 
 def test_the_command_line_ends_with_code_2(tmp_path: Path) -> None:

@@ -222,10 +222,10 @@ def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 def test_a_group_over_time(lines: dict[str, list[Any]]) -> None:
     rows = lines["group"]
-    said = [
+    known = [
         (r.kind, r.group_id, r.high_watermark, r.committed_offset, r.fetch_position, r.lag, r.lag_seconds) for r in rows
     ]
-    assert said == [
+    assert known == [
         ("produced", "", 10, None, None, None, None),
         ("fetched", "g", 10, None, 10, None, None),
         ("committed", "g", 10, 4, 10, 6, 2.0),  # the oldest record not committed was produced at 1
@@ -246,7 +246,7 @@ def test_a_client_of_two_groups_fetches_for_none(lines: dict[str, list[Any]]) ->
     assert [r.group_id for r in lines["two groups"]] == [""]
 
 
-def test_the_connection_tells_the_group_where_the_client_id_does_not(lines: dict[str, list[Any]]) -> None:
+def test_the_connection_names_the_group_where_the_client_id_does_not(lines: dict[str, list[Any]]) -> None:
     assert [r.group_id for r in lines["connection"]] == ["g"]
 
 
@@ -255,7 +255,7 @@ def test_a_follower_is_no_reader(lines: dict[str, list[Any]]) -> None:
     assert (only.group_id, only.fetch_position, only.high_watermark) == ("", None, 5)
 
 
-def test_listed_offsets_tell_the_log(lines: dict[str, list[Any]]) -> None:
+def test_listed_offsets_state_the_log(lines: dict[str, list[Any]]) -> None:
     last = lines["listed"][-1]
     assert (last.high_watermark, last.last_stable_offset, last.log_start_offset) == (9, 7, 2)
 
@@ -293,8 +293,8 @@ def test_offsets_at_the_ends_of_64_bits_are_no_error_and_no_negative_lag(lines: 
 
 
 def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]) -> None:
-    said = [(r.incarnation, r.high_watermark, r.committed_offset, r.lag) for r in lines["renewed"]]
-    assert said == [
+    known = [(r.incarnation, r.high_watermark, r.committed_offset, r.lag) for r in lines["renewed"]]
+    assert known == [
         (0, 100, None, None),
         (0, 100, 90, 10),
         (0, 100, 90, 10),
@@ -354,7 +354,7 @@ def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
     return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
 
 
-def test_an_hour_knows_what_is_said_until_five_minutes_after_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(spark: SparkSession, tmp_path: Path) -> None:
     lake = new_lake(spark, tmp_path)
     end = 3600.0
     events = [
@@ -372,7 +372,7 @@ def test_an_hour_knows_what_is_said_until_five_minutes_after_it(spark: SparkSess
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
 
 
-def test_a_request_tells_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_request_names_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path) -> None:
     lake = new_lake(spark, tmp_path)
     hour = 3600.0
     put(spark, lake, STATE_EVENTS, [beat(hour / 2)])

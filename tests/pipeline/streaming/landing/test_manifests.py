@@ -1,4 +1,4 @@
-"""What a manifest says is taken within bounds, whatever it says."""
+"""What a manifest states is taken within bounds, whatever it states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.streaming.landing.manifests import parsed, place_of
 PLACE = "date=2026-01-01/a-1-0000.parquet"
 
 
-def told(**changed: object) -> bytes:
+def manifest_bytes(**changed: object) -> bytes:
     known = {"path": PLACE, "rows": 1, "bytes": 2, "sha256": "0" * 64, "min_ts": "2026-01-01T00:00:00.000001Z"}
     return json.dumps(known | changed).encode()
 
@@ -27,14 +27,14 @@ def told(**changed: object) -> bytes:
     ],
 )
 def test_times_are_clamped_as_those_of_frames(time: str, taken: int) -> None:
-    manifest = parsed(told(min_ts=time), PLACE)
+    manifest = parsed(manifest_bytes(min_ts=time), PLACE)
     assert manifest is not None
     assert manifest.first_us == taken
 
 
 def test_numbers_of_which_a_sum_would_not_fit_are_no_manifest() -> None:
-    assert parsed(told(), PLACE) is not None
-    assert parsed(told(frame_bytes=2**61), PLACE) is None
+    assert parsed(manifest_bytes(), PLACE) is not None
+    assert parsed(manifest_bytes(frame_bytes=2**61), PLACE) is None
 
 
 def test_a_name_with_a_time_that_no_agent_gives_is_no_file_of_ours() -> None:

@@ -64,37 +64,37 @@ def aged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def maintain(spark: SparkSession, lake: Path, **asked: Any) -> list[str]:
-    said: list[str] = []
-    maintain_tables(spark, Lake.at(lake), Maintenance(**asked), StreamSettings(), lambda: None, said.append)
-    return said
+    lines: list[str] = []
+    maintain_tables(spark, Lake.at(lake), Maintenance(**asked), StreamSettings(), lambda: None, lines.append)
+    return lines
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(spark: SparkSession, aged: Path, tmp_path: Path) -> None:
+def test_a_dry_run_reports_what_would_be_done_and_does_nothing(spark: SparkSession, aged: Path, tmp_path: Path) -> None:
     before = versions(aged)
-    said = maintain(spark, aged, dry_run=True)
+    lines = maintain(spark, aged, dry_run=True)
     assert versions(aged) == before
     older = tmp_path / "of an older version"
     shutil.copytree(aged, older)
     shutil.rmtree(older / OFFSETS_BEFORE.path)
-    assert maintain(spark, older, dry_run=True) == said
-    assert f"bronze.frames: would drop 1 rows from before {STILL}" in said
-    assert "bronze.frames: would bring together 5 small files of 2 days" in said
+    assert maintain(spark, older, dry_run=True) == lines
+    assert f"bronze.frames: would drop 1 rows from before {STILL}" in lines
+    assert "bronze.frames: would bring together 5 small files of 2 days" in lines
 
 
 def test_old_rows_go_and_the_small_files_of_a_day_become_one(spark: SparkSession, aged: Path) -> None:
     before = [r for r in rows(aged, FRAMES) if r["date"] >= STILL]
-    said = maintain(spark, aged)
+    lines = maintain(spark, aged)
     assert rows(aged, FRAMES) == before
     assert files_by_day(aged, FRAMES) == {str(STILL): 1, str(NEWEST): 1}
     assert [r["exchange_id"] for r in rows(aged, EXCHANGES)] == ["180"]
     assert [r["finding_id"] for r in rows(aged, FINDINGS)] == ["x"]
-    assert any(line.startswith("gold.findings: drop 1 rows") for line in said)
+    assert any(line.startswith("gold.findings: drop 1 rows") for line in lines)
 
 
 def test_how_long_rows_stay_can_be_set(spark: SparkSession, aged: Path) -> None:
     settings = MaintenanceSettings(keep_days={"bronze.frames": 1, "silver.exchanges": None})
-    said = maintain(spark, aged, settings=settings, dry_run=True)
-    assert [line for line in said if "drop" in line] == [
+    lines = maintain(spark, aged, settings=settings, dry_run=True)
+    assert [line for line in lines if "drop" in line] == [
         f"bronze.frames: would drop {sum(r['date'] == STILL for r in rows(aged, FRAMES))} rows from before "
         f"{NEWEST - timedelta(days=1)}"
     ]
@@ -109,18 +109,18 @@ def test_days_whose_frames_are_gone_are_not_derived_anew(spark: SparkSession, ag
 
 def test_frames_of_days_that_were_dropped_do_not_come_back(spark: SparkSession, aged: Path) -> None:
     assert frames_kept_from(spark, Lake.at(aged)) == STILL
-    before, said = rows(aged, FRAMES), list[str]()
+    before, lines = rows(aged, FRAMES), list[str]()
     landed = [{c.name: frame(day, 100)[c.name] for c in LANDING_COLUMNS} for day in (NO_LONGER, NEWEST)]
     content = spark.createDataFrame([tuple(one.values()) for one in landed], struct_type(LANDING_COLUMNS))
-    counted = write_frames(content, Lake.at(aged), None, StreamSettings(), progress=said.append)
+    counted = write_frames(content, Lake.at(aged), None, StreamSettings(), progress=lines.append)
     assert counted == Counted(1, 1)
-    assert said == [f"frames: 1 frames from before {STILL} stay out: maintenance has dropped that time"]
+    assert lines == [f"frames: 1 frames from before {STILL} stay out: maintenance has dropped that time"]
     assert [r["date"] for r in rows(aged, FRAMES) if r["seq"] == 100] == [NEWEST]
     assert len(rows(aged, FRAMES)) == len(before) + 1
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ("{silver.tables: 1}", "silver.tables is no table whose rows have an age"),
         ("{silver.open_exchanges: 1}", "is no table whose rows have an age"),
@@ -129,10 +129,10 @@ def test_frames_of_days_that_were_dropped_do_not_come_back(spark: SparkSession, 
         ("{bronze.frames: 1000000}", "less than or equal to 36500"),
     ],
 )
-def test_settings_that_make_no_sense_are_told(tmp_path: Path, content: str, said: str) -> None:
+def test_settings_that_make_no_sense_are_refused(tmp_path: Path, content: str, reason: str) -> None:
     conf = tmp_path / "conf.yaml"
     conf.write_text(f"maintain:\n  keep_days: {content}\n")
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=reason):
         load_settings(conf)
 
 
@@ -192,6 +192,6 @@ def test_what_is_erased_is_found_nowhere_and_the_rest_stays(
 
 
 @pytest.mark.parametrize("wanted", [("colour", "red"), ("topic", "")])
-def test_what_cannot_be_erased_is_told(spark: SparkSession, aged: Path, wanted: tuple[str, str]) -> None:
+def test_what_cannot_be_erased_is_refused(spark: SparkSession, aged: Path, wanted: tuple[str, str]) -> None:
     with pytest.raises(RefusedError, match="name one of client_ip"):
         maintain(spark, aged, erase=(wanted,))

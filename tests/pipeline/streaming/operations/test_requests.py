@@ -10,21 +10,29 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.streaming.operations.requests import Backfill, Maintenance, RefusedError, Say, is_asked, perform, serve
+from pipeline.streaming.operations.requests import (
+    Backfill,
+    Maintenance,
+    Progress,
+    RefusedError,
+    is_asked,
+    perform,
+    serve,
+)
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lock import job_lock
 
 BACKFILL = Backfill(first=date(2026, 1, 1), last=date(2026, 1, 2), recode=True)
 
 
-def nothing(request: Backfill | Maintenance, say: Say) -> None:
+def nothing(request: Backfill | Maintenance, progress: Progress) -> None:
     raise AssertionError(f"{request} was done here")
 
 
 class Stream:
-    """Holds a lake's lock in another thread, and does with a request what a test says, until it has done one."""
+    """Holds a lake's lock in another thread, and does with a request what a test demands, until it has done one."""
 
-    def __init__(self, lake: Lake, do: Callable[[Backfill | Maintenance, Say], None] | None) -> None:
+    def __init__(self, lake: Lake, do: Callable[[Backfill | Maintenance, Progress], None] | None) -> None:
         self.lake, self.do = lake, do
         self.got: list[Backfill | Maintenance] = []
         self.errors: list[Exception] = []
@@ -41,10 +49,10 @@ class Stream:
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
-        def note(request: Backfill | Maintenance, say: Say) -> None:
+        def note(request: Backfill | Maintenance, progress: Progress) -> None:
             self.got.append(request)
             assert self.do is not None
-            self.do(request, say)
+            self.do(request, progress)
 
         with job_lock(self.lake):
             self._holds.set()
@@ -61,9 +69,9 @@ def left_over(lake: Lake) -> list[Path]:
     return list(Path(lake.root).glob("_requests/*"))
 
 
-def talk(request: Backfill | Maintenance, say: Say) -> None:
-    say("one")
-    say("two\nlines")
+def talk(request: Backfill | Maintenance, progress: Progress) -> None:
+    progress("one")
+    progress("two\nlines")
 
 
 def test_a_free_lake_is_worked_on_here(tmp_path: Path) -> None:
@@ -74,24 +82,24 @@ def test_a_free_lake_is_worked_on_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("request_", [BACKFILL, Maintenance(erase=(("topic", "a=b"),), dry_run=True)])
-def test_the_stream_does_it_and_what_it_says_is_passed_on(tmp_path: Path, request_: Backfill | Maintenance) -> None:
-    lake, heard = Lake.at(tmp_path), list[str]()
+def test_the_stream_does_it_and_what_it_reports_is_passed_on(tmp_path: Path, request_: Backfill | Maintenance) -> None:
+    lake, reported = Lake.at(tmp_path), list[str]()
     with Stream(lake, talk) as stream:
-        perform(lake, request_, nothing, heard.append)
+        perform(lake, request_, nothing, reported.append)
     assert stream.got == [request_]
-    assert heard[1:] == ["one", "two lines"]
-    assert "works on this lake" in heard[0]
+    assert reported[1:] == ["one", "two lines"]
+    assert "works on this lake" in reported[0]
     assert left_over(lake) == []
 
 
-def refuse(error: type[UserError]) -> Callable[[Backfill | Maintenance, Say], None]:
-    def do(request: Backfill | Maintenance, say: Say) -> None:
+def refuse(error: type[UserError]) -> Callable[[Backfill | Maintenance, Progress], None]:
+    def do(request: Backfill | Maintenance, progress: Progress) -> None:
         raise error("these days have expired")
 
     return do
 
 
-def test_what_is_refused_is_told_to_who_asked_and_the_stream_goes_on(tmp_path: Path) -> None:
+def test_what_is_refused_is_reported_to_who_asked_and_the_stream_goes_on(tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
     with (
         Stream(lake, refuse(RefusedError)) as stream,
@@ -101,7 +109,7 @@ def test_what_is_refused_is_told_to_who_asked_and_the_stream_goes_on(tmp_path: P
     assert stream.errors == []
 
 
-def test_what_fails_is_told_to_both(tmp_path: Path) -> None:
+def test_what_fails_is_reported_to_both(tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
     with Stream(lake, refuse(UserError)) as stream, pytest.raises(UserError, match="these days have expired"):
         perform(lake, BACKFILL, nothing, print)

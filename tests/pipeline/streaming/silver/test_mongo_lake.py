@@ -1,4 +1,4 @@
-"""What pymongo's command monitoring told of the recorded sessions is what the tables say, row by row."""
+"""What pymongo's command monitoring reported of the recorded sessions is what the tables hold, row by row."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHERE x.agent_id = '{}'
 """
 _PIECES = 4
 DRIVER = ("PyMongo|c", "4.20.0|")
-"""Name and version as the recorded clients tell them: with C extensions, which have no version of their own."""
+"""Name and version as the recorded clients state them: with C extensions, which have no version of their own."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def rows(lake: Path, sql: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_each_command_that_monitoring_told_is_a_row_of_the_same_content(lake: Path, name: str) -> None:
+def test_each_command_that_monitoring_reported_is_a_row_of_the_same_content(lake: Path, name: str) -> None:
     found = [(r["x"], r["m"]) for r in rows(lake, _BOTH.format(name))]
     alone = {m["reply_to"]: (x, m) for x, m in found if x["status"] == "following_response"}
     asked = {m["request_id"]: (x, m) for x, m in found if x["status"] != "following_response"}
@@ -66,7 +66,7 @@ def test_each_command_that_monitoring_told_is_a_row_of_the_same_content(lake: Pa
     compared = equal = 0
     last_reply = None
     for event in truth(HERE / f"{name}.pcap"):
-        # Each reply of an exhaust cursor is told as a command, which was not sent.
+        # Each reply of an exhaust cursor is reported as a command, which was not sent.
         row = asked.pop(event["request_id"], None) or alone.pop(last_reply)
         compared += 1
         equal += _answers_as(event, *row) if "raw" in event else _is_equal(event, *row)
@@ -114,7 +114,7 @@ def _is_equal(event: Row, exchange: Row, command: Row) -> bool:
     return got == wanted
 
 
-def test_compression_is_told_and_the_handshake_is_not_compressed(lake: Path) -> None:
+def test_compression_is_shown_and_the_handshake_is_not_compressed(lake: Path) -> None:
     for name, compressor in RECORDINGS.items():
         found = rows(lake, _BOTH.format(name))
         assert {r["m"]["compressor"] for r in found} == {None, compressor}, name

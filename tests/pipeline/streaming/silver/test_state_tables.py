@@ -1,4 +1,4 @@
-"""Groups, transactions, fetch sessions and topics rebuilt from a recorded capture: what the clients say they did."""
+"""Groups, transactions, fetch sessions and topics rebuilt from a recorded capture: what clients report they did."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_assignment_that_a_client_logged_is_known_and_no_other(lake: Path)
     }
 
 
-def test_a_partition_has_one_owner_at_a_time_and_it_is_the_one_that_says_so(lake: Path) -> None:
+def test_a_partition_has_one_owner_at_a_time_and_it_is_the_one_that_claims_it(lake: Path) -> None:
     owned = rows(lake, "FROM partition_owners WHERE group_id = 'counters' AND partition = 1 ORDER BY owned_from")
     assert [r["client_id"] for r in owned] == ["counter-1", "counter-2", "counter-1", "counter-3"]
     assert all(before["owned_until"] <= after["owned_from"] for before, after in itertools.pairwise(owned))
@@ -78,7 +78,7 @@ def test_a_partition_has_one_owner_at_a_time_and_it_is_the_one_that_says_so(lake
         assert abs(row["owned_from"].timestamp() * 1000 - change) < 1500  # the client logs when its poll returns
 
 
-def test_transactions_end_as_their_producer_says(lake: Path) -> None:
+def test_transactions_end_as_their_producer_states(lake: Path) -> None:
     found = rows(lake, "FROM silver.transactions ORDER BY first_ts")
     ended = ["committed" if e["kind"] == "txn_commit" else "aborted" for e in events("txn_commit", "txn_abort")]
     assert [r["state"] for r in found] == ended == ["committed", "aborted", "committed", "aborted"]
@@ -124,13 +124,13 @@ def test_a_partition_without_news_is_fetched_all_the_same(lake: Path) -> None:
         lake, "FROM silver.fetch_sessions WHERE client_id = 'watcher' ORDER BY fetches DESC, partition LIMIT 2"
     )
     assert (busy["topic"], quiet["topic"], {busy["partition"], quiet["partition"]}) == ("stock", "stock", {0, 1})
-    said = rows(
+    fetched = rows(
         lake,
         "SELECT count(*) AS n FROM silver.offset_events WHERE client_id = 'watcher' AND partition = 1 "
         "AND kind = 'fetched'",
     )
     one = busy if busy["partition"] == 1 else quiet
-    assert one["fetches"] > 5 * said[0]["n"]
+    assert one["fetches"] > 5 * fetched[0]["n"]
     assert (one["fetch_offset"], one["complete"]) == (0, True)
     minutes = rows(lake, "SELECT bool_or(is_fetched) AS f FROM timeline_by_minute WHERE topic = 'stock'")
     assert minutes == [{"f": True}]

@@ -52,8 +52,8 @@ def test_sockets_lie_where_their_path_is_short_and_go_with_the_process() -> None
     folder = Path(_settings({}, {})[SOCKETS])
     assert folder.is_dir()
     assert len(str(folder)) <= 61, "the most that Spark takes"
-    told = "from pipeline.streaming.spark.session import _settings; print(_settings({}, {})['" + SOCKETS + "'])"
-    ended = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True).stdout.strip()
+    script = "from pipeline.streaming.spark.session import _settings; print(_settings({}, {})['" + SOCKETS + "'])"
+    ended = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
     assert ended.startswith("/tmp/wirelake-")  # noqa: S108
     assert not Path(ended).exists()
 
@@ -100,8 +100,9 @@ spark = build_session("opened", extra_conf={"spark.ui.enabled": "true", "spark.u
 hadoop = spark.sparkContext._jsc.hadoopConfiguration()
 assert [hadoop.get(name.removeprefix("spark.hadoop.")) for name in secrets] == ["canary-one", "canary-two"]
 page = spark.sparkContext._jsc.sc().uiWebUrl().get()
-told = urllib.request.urlopen(f"{page}/api/v1/applications/{spark.sparkContext.applicationId}/environment").read()
-assert b"account.key.lake" in told and b"canary" not in told
+name = spark.sparkContext.applicationId
+environment = urllib.request.urlopen(f"{page}/api/v1/applications/{name}/environment").read()
+assert b"account.key.lake" in environment and b"canary" not in environment
 lines = b"".join(file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists())
 assert b"spark.ui.port" in lines and b"canary-" not in lines
 port = f"{int(page.rpartition(':')[2]):04X}"

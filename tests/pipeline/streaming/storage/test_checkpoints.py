@@ -76,9 +76,9 @@ def test_queries_without_a_usable_checkpoint_begin_anew_and_the_tables_stay_the_
     (lake / "_checkpoints" / "frames" / "metadata").unlink()
     last_batch(lake, "exchanges", "offsets").write_text("")
     shutil.rmtree(lake / "_checkpoints" / "gold")
-    said: list[str] = []
-    run_stream(landing, lake, once=True, spark=spark, progress=said.append)
+    lines: list[str] = []
+    run_stream(landing, lake, once=True, spark=spark, progress=lines.append)
     assert_same(lake, whole)
-    told = [line for line in said if "begins anew" in line]
-    assert [line.split(":")[0] for line in told] == ["frames", "exchanges"]
+    renewed = [line for line in lines if "begins anew" in line]
+    assert [line.split(":")[0] for line in renewed] == ["frames", "exchanges"]
     assert (lake / "_checkpoints" / "exchanges.unusable-1").is_dir()

@@ -44,12 +44,12 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
     lake, other = Lake.at(tmp_path / "lake"), Lake.at(tmp_path / "other")
     for each in (lake, other):
         create_tables(spark, each, [BROKERS, TOPICS])
-    told = [
+    statements = [
         Fact("10.0.0.1:9092", "C", None, None, 10, 30),
         Fact("10.0.0.1:9092", "C", "first", "orders", 10, 20),
         Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
     ]
-    facts = Facts().merged(told)
+    facts = Facts().merged(statements)
     save_facts(spark, lake, facts, load_facts(spark, lake))
     assert load_facts(spark, lake) == facts
     assert load_facts(spark, other) == Facts()

@@ -37,7 +37,7 @@ DERIVED = (
     ASSIGNMENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, API_LATENCY, MONGO_MINUTES, CLIENTS, FINDINGS,
 )  # fmt: skip
 IDS = {"exchange_id", "first_exchange_id", "end_exchange_id", "evidence"}
-"""Tell the copies apart."""
+"""Distinguish the copies."""
 
 Content = dict[str, list[dict[str, Any]]]
 
@@ -74,7 +74,7 @@ def test_what_is_derived_is_the_same_with_one_agent_and_with_two(
 
 
 @pytest.mark.proof
-def test_silver_keeps_both_copies_and_says_which_does_not_count(lakes: tuple[Path, Content, Content]) -> None:
+def test_silver_keeps_both_copies_and_marks_which_does_not_count(lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
     seen = Counter(r["agent_id"] for r in rows(lake, EXCHANGES))
     assert seen["first"] == seen["second"] > 0

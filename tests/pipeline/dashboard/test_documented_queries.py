@@ -1,4 +1,4 @@
-"""What texts and advice say of tables can be typed in: the tables are there, and the queries of the docs run."""
+"""What texts and advice contain of tables can be typed in: the tables are there, and the queries of the docs run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TYPED = re.compile(r'wirelake sql "([^"]+)"')
 def _queries() -> list[str]:
     pages = [text.read_text(encoding="utf-8") for text in _TEXTS if text.suffix == ".md"]
     blocks = [block for page in pages for block in _QUERY.findall(page)]
-    single = [said for block in blocks for line in block.split(";") if (said := re.sub(r"--.*", "", line).strip())]
+    single = [query for block in blocks for line in block.split(";") if (query := re.sub(r"--.*", "", line).strip())]
     return single + [typed for page in pages for typed in _TYPED.findall(page)]
 
 
