@@ -45,7 +45,7 @@ class Codec:
         trace: Callable[..., None] | None = None,
         strict: bool = False,
     ) -> Message:
-        """Decode one frame. Never raises on any frame: what does not fit is said in the message.
+        """Decode one frame. Never raises on any frame: what does not fit is an error in the message.
 
         Args:
             frame: the bytes, without Kafka's length prefix; of MongoDB the whole message as on the wire.
@@ -78,7 +78,7 @@ class Codec:
         try:
             return reads.decode(self._compiled.get(protocol), bytes(frame), context, trace, strict=strict)
         except Exception as error:  # a fault of ours must cost one row, not the whole stream
-            detail = type(error).__name__  # what it says may quote the frame
+            detail = type(error).__name__  # its text may quote the frame
             return Message({}, {}, "malformed", ErrorCode.INTERNAL.value, 0, detail, api_key, api_version)
 
     def records(
@@ -92,7 +92,7 @@ class Codec:
         flags: int = 0,
         payload: bool = False,
     ) -> FrameRecords:
-        """Read the records of one frame, decompressed. Never raises on any frame: what does not fit is told.
+        """Read the records of one frame, decompressed. Never raises on any frame: what does not fit is an error.
 
         Produce requests, Fetch and ShareFetch responses carry records; every other frame has no partitions. Memory is
         bounded by decoder.limits. Where the payload policy overwrote the records (flag PAYLOAD_REMOVED) they are not

@@ -30,7 +30,7 @@ class Line:
         depth: how deep the field nests, from 0.
         name, type, value: as in the schema; ``value`` shortened for reading.
         hex: the first bytes of the field.
-        is_error: this line says where and why decoding stopped.
+        is_error: this line shows where and why decoding stopped.
     """
 
     start: int
@@ -69,7 +69,7 @@ def explain(
     *,
     protocol: str = "kafka",
 ) -> Explanation:
-    """Decode one frame (no length prefix) and say what each byte is. Arguments as for Codec.decode."""
+    """Decode one frame (no length prefix) and show what each byte is. Arguments as for Codec.decode."""
     context = Context(direction, api_key, api_version, flags)
     return protocol_of(protocol).explain(frame, context, codec or Codec())
 

@@ -16,8 +16,8 @@ class FieldHash:
     """Hashes fields by one key. Shows the key to nobody.
 
     The hash of a field of ``n`` bytes has ``n`` bytes, so that sizes and offsets stay: the first ``n`` of its HMAC, or
-    all 32 of it with zeros behind. Of a field of less than 8 bytes too little of the HMAC is left to tell all values
-    apart: with 1 byte one of 256 other values looks the same, with 4 bytes one of 4 billion.
+    all 32 of it with zeros behind. Of a field of less than 8 bytes too little of the HMAC is left to distinguish
+    all values: with 1 byte one of 256 other values looks the same, with 4 bytes one of 4 billion.
 
     >>> FieldHash(b"a key of this deployment")(b"alice") == FieldHash(b"a key of this deployment")(b"alice")
     True

@@ -34,7 +34,7 @@ class LengthFramer(ABC):
     """Frames of one direction of a connection; see decoder.protocol.Framer.
 
     In step it trusts each length. It falls out of step when a length cannot be one or when bytes were lost outside a
-    frame's body, and then searches. A protocol's own framer says what its lengths mean.
+    frame's body, and then searches. A protocol's own framer defines what its lengths mean.
 
     Attributes:
         data_from: where in the stream's bytes of a frame its data begins: 4 if that is without the length.
@@ -94,7 +94,7 @@ class LengthFramer(ABC):
     def lost(self, count: int, ts: int) -> Framed:
         """See decoder.protocol.Framer.lost. A count of 0 before any byte: the stream was joined midway.
 
-        A hole that ends inside the body of one frame costs this frame only, since its length tells where the next one
+        A hole that ends inside the body of one frame costs this frame only, since its length gives where the next one
         begins (method ``length``).
         """
         outcome = _Outcome()

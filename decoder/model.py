@@ -58,8 +58,8 @@ class FrameFlags(IntFlag):
     PAYLOAD_DROPPED = 4096
     """The payload policy overwrote the records with their batch headers: nothing but their size is known."""
     BODY_REMOVED = 8192
-    """The body did not decode where it was captured, so that nobody could tell payload from the rest: it was
-    overwritten."""
+    """The body did not decode where it was captured, so that nobody could distinguish payload from the
+    rest: it was overwritten."""
     CREDENTIALS = 16384
     """A response to a command with credentials (MongoDB's saslStart …): nothing of its body may be stored."""
     FOLLOWING_RESPONSE = 32768
@@ -67,7 +67,7 @@ class FrameFlags(IntFlag):
     has an exchange of its own, without a request."""
     SETS_MEASURED = 65536
     """The payload policy overwrote compressed messages of formats 0 and 1 (message sets). In the last bytes of the
-    value of each stands what only its content told, a ``decoder.kafka.records.message_sets.Extent``. The agent sets
+    value of each stands what only its content showed, a ``decoder.kafka.records.message_sets.Extent``. The agent sets
     this flag only where all records of the frame were overwritten, so that nothing a peer sent is taken for an
     extent."""
     TOO_MUCH_WORK = 131072
@@ -75,14 +75,14 @@ class FrameFlags(IntFlag):
     BODY_REMOVED)."""
     TIME_CLAMPED = 262144
     """``ts`` or ``ts_end`` stands at the end of the span that times may have (:data:`MIN_TS_US` to :data:`MAX_TS_US`):
-    the capture told a time outside of it, or none. The bytes are none the worse for it."""
+    the capture gave a time outside of it, or none. The bytes are none the worse for it."""
 
 
 MIN_TS_US = 0
 MAX_TS_US = 7_258_118_399_999_999
-"""The span of capture times, µs since the epoch: 1970 to 2199. A file may tell any year (pcapng has 64 bits, and a
+"""The span of capture times, µs since the epoch: 1970 to 2199. A file may hold any year (pcapng has 64 bits, and a
 resolution of its own), but neither calendars nor arithmetic in nanoseconds go on for so long: what lies outside is
-taken for the end that it lies behind, and flagged TIME_CLAMPED. The begin itself is what files have that tell no
+taken for the end that it lies behind, and flagged TIME_CLAMPED. The begin itself is what files have that hold no
 time."""
 
 
@@ -92,9 +92,9 @@ def clamped_time(ts: int) -> int:
 
 
 def time_flags(ts: int, ts_end: int) -> int:
-    """TIME_CLAMPED if one of a frame's times is no time that the capture told; else 0."""
-    is_told = MIN_TS_US < ts < MAX_TS_US and MIN_TS_US < ts_end < MAX_TS_US
-    return 0 if is_told else int(FrameFlags.TIME_CLAMPED)
+    """TIME_CLAMPED if one of a frame's times is no time that the capture gave; else 0."""
+    is_within = MIN_TS_US < ts < MAX_TS_US and MIN_TS_US < ts_end < MAX_TS_US
+    return 0 if is_within else int(FrameFlags.TIME_CLAMPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +207,9 @@ class Message:
 
 
 class OffsetEvent(NamedTuple):
-    """What one exchange says of one partition (a row of ``silver.offset_events`` without the exchange's columns).
+    """What one exchange states about one partition (a row of ``silver.offset_events`` without the exchange's columns).
 
-    Offsets are inclusive positions in the log unless said otherwise; None where the exchange does not say.
+    Offsets are inclusive positions in the log unless noted otherwise; None where the exchange does not state them.
 
     Attributes:
         ordinal: position of this event among those of the same exchange, partition and kind, from 0.
@@ -219,7 +219,7 @@ class OffsetEvent(NamedTuple):
             offset (the next one to read); listed: the offset that was found.
         next_offset: produced and fetched: one past the last record of the batches seen (exclusive end).
         records: number of records in the batches seen, control batches not counted.
-        high_watermark, last_stable_offset, log_start_offset: as the response says; -1 becomes None.
+        high_watermark, last_stable_offset, log_start_offset: as in the response; -1 becomes None.
         producer_id, producer_epoch, transactional_id: of the transaction or producer, if any.
         session_id, session_epoch: of a Fetch in a fetch session (KIP-227); the epoch is 0 where the session begins.
     """

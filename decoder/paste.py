@@ -20,7 +20,7 @@ _WIDEST = 64
 
 
 class PasteError(ValueError):
-    """Raised when a text holds no bytes in any known form; the message says what is."""
+    """Raised when a text holds no bytes in any known form; the message names the forms that are."""
 
 
 @dataclass(frozen=True, slots=True)

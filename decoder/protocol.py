@@ -67,7 +67,7 @@ class FramerState:
         since: capture time of the first of them, µs; None if there are none.
         searching: whether it looks for the next frame.
         after_gap: whether bytes were lost before the next frame.
-        skipped: bytes given up that no :class:`Framed` has told of: in the search, and those to come of no use.
+        skipped: bytes given up that no :class:`Framed` has reported: in the search, and those to come of no use.
     """
 
     unread: int = 0
@@ -96,7 +96,7 @@ class Framer(Protocol):
     def lost(self, count: int, ts: int) -> Framed:
         """``count`` bytes are missing here. Returns the cut-off frame (shorter than its size), if one was open.
 
-        A count of 0 before any byte says that the stream was joined midway: it may begin anywhere in a frame.
+        A count of 0 before any byte means that the stream was joined midway: it may begin anywhere in a frame.
         """
 
     def dispute(self, start: int, end: int) -> None:
@@ -161,7 +161,7 @@ class Pasted:
         context: what is known of it.
         base: where it begins in the bytes.
         declared: bytes that a length prefix in front of it announces; None if there is none.
-        remarks: what there is to say of the bytes around it, in words.
+        remarks: on the bytes around it, in words.
     """
 
     frame: bytes
@@ -171,8 +171,8 @@ class Pasted:
     remarks: tuple[str, ...] = ()
 
 
-class CannotTell(ValueError):  # noqa: N818 - what it says is no fault
-    """Pasted bytes do not say enough; the text says what to add."""
+class MissingContextError(ValueError):
+    """Pasted bytes are not enough to read them; the text names what to add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class WireProtocol(ABC):
     rules: ClassVar[tuple[str, ...]] = ()
     """Packages or modules that register rules (see pipeline.analysis.rules.rule), beside those of the pipeline."""
     keeps_headers: ClassVar[bool] = False
-    """Whether exchanges keep the headers of their messages: where these say what columns do not."""
+    """Whether exchanges keep the headers of their messages: where these hold what columns do not."""
     has_api_latencies: ClassVar[bool] = True
     """Whether ``gold.api_latency`` has its exchanges; not if a table of its own does."""
 
@@ -224,8 +224,8 @@ class WireProtocol(ABC):
     def recognise(self, client: bytes, server: bytes, starts: Sequence[int] = ()) -> float:
         """How sure (0 to 1) the first bytes of both directions are this protocol, ``client`` being the client's.
 
-        Either side may be empty (one-directional capture). 0 means: certainly not, or too little to tell. ``starts``
-        says where TCP segments begin in the client's bytes, or in the server's if there are none of the client.
+        Either side may be empty (one-directional capture). 0 means: certainly not, or too little to judge. ``starts``
+        are where TCP segments begin in the client's bytes, or in the server's if there are none of the client.
         """
 
     @abstractmethod
@@ -270,7 +270,7 @@ class WireProtocol(ABC):
     ) -> Message:
         """Decode one frame; see Codec.decode, which keeps from its callers what this raises.
 
-        Whatever is not ``ok`` has an error code of decoder.errors.ErrorCode; what JSON cannot say is no value of it.
+        Whatever is not ``ok`` has an error code of decoder.errors.ErrorCode; what JSON cannot hold is no value of it.
         """
 
     def decode_many(
@@ -287,7 +287,7 @@ class WireProtocol(ABC):
         return None
 
     def size_when_read(self, frame: bytes) -> int:
-        """Bytes of a frame when it is read: of a compressed one those inside, as far as it tells."""
+        """Bytes of a frame when it is read: of a compressed one those inside, as far as it states them."""
         return len(frame)
 
     def records(self, compiled: Any, frame: bytes, context: Context, *, payload: bool = False) -> FrameRecords | None:
@@ -307,19 +307,19 @@ class WireProtocol(ABC):
         del data
         return False
 
-    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_direction_given: bool = False) -> Pasted:
         """The first message of pasted bytes.
 
         Args:
             data: the bytes.
-            context: what the person said of it.
+            context: what the person gave.
             codec: to try what it may be.
-            is_told: whether the person named the direction.
+            is_direction_given: whether the person named the direction.
 
         Raises:
-            CannotTell: more must be known; the text says what.
+            MissingContextError: more must be known; the text names what.
         """
-        del codec, is_told
+        del codec, is_direction_given
         return Pasted(data, context)
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:

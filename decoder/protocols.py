@@ -28,7 +28,7 @@ def protocols() -> Mapping[str, WireProtocol]:
     """All protocols by name.
 
     Raises:
-        RuntimeError: another package's protocol cannot be loaded, or has a name that is taken; the text says whose.
+        RuntimeError: another package's protocol cannot be loaded, or has a name that is taken; the text names it.
     """
     found: dict[str, WireProtocol] = {}
     for place in _OURS:

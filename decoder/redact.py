@@ -8,9 +8,9 @@ from decoder.protocols import protocol_of
 
 
 def redact(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
-    """The frame as it may be stored: credentials overwritten, payload as ``frame.payload_policy`` says.
+    """The frame as it may be stored: credentials overwritten, payload by ``frame.payload_policy``.
 
-    Sizes and structure stay, so that the frame still decodes; ``flags`` say what was done. A frame that is clean is
+    Sizes and structure stay, so that the frame still decodes; ``flags`` mark what was done. A frame that is clean is
     returned as it is.
 
     Args:

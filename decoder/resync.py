@@ -314,7 +314,7 @@ def lined_up(starts: Sequence[int], size: int, end_of: Callable[[int], int | Non
 
 
 def behind_short_segments(starts: Sequence[int]) -> list[int]:
-    """Those starts of segments before which a segment ends that is shorter than others: there a sender had said all.
+    """Those starts of segments before which a segment ends that is shorter than others: there a sender had sent all.
 
     A message that is larger than a segment fills each of its segments but the last.
     """

@@ -16,7 +16,7 @@ class Budget:
     Attributes:
         limit: units in all.
         spent: units so far; may exceed the limit by what the last step took.
-        code: what a frame that asks for more is told.
+        code: the error of a frame that asks for more.
     """
 
     __slots__ = ("code", "limit", "spent")

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The number in front of each request that says what is asked for."""
+    """The number in front of each request that names what is asked for."""
 
     __str__ = int.__repr__  # as of Python 3.11
 

@@ -1,4 +1,4 @@
-"""Decodes many frames in one go: by the kernel what it can, and says which ones are left for the plain reader."""
+"""Decodes many frames in one go: by the kernel what it can, and returns which ones are left for the plain reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadBatch:
 
     Attributes:
         outcomes: kernel.DECODED, NO_CLIENT_ID or GIVEN_BACK.
-        api_keys, api_versions: of a request as its header says, else as given; -1 is none.
+        api_keys, api_versions: of a request as in its header, else as given; -1 is none.
         header, body: Kafka's JSON, as ``orjson.dumps`` would write what Codec.decode gives.
         batches: JSON list of the batch summaries, empty if there are none.
         client_id: raw text.

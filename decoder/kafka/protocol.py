@@ -95,11 +95,11 @@ class KafkaProtocol(WireProtocol):
         """See decoder.kafka.errors.response_errors."""
         return response_errors(body)
 
-    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_direction_given: bool = False) -> Pasted:
         """See decoder.kafka.explain.paste.cut_kafka."""
         from decoder.kafka.explain.paste import cut_kafka  # noqa: PLC0415 - people ask, streams do not
 
-        del is_told
+        del is_direction_given
         return cut_kafka(data, context, codec)
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:

@@ -12,7 +12,7 @@ from decoder.codec import Codec
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.quick_look import may_be
 from decoder.kafka.codec.reading import ENOUGH_BYTES, Reading, read_request
-from decoder.kafka.stream.evidence import TELLING_BYTES, NoEvidence, Reads, reads_as_telling
+from decoder.kafka.stream.evidence import DISTINCTIVE_BYTES, NoEvidence, Reads, is_distinctive_response
 from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.kafka.stream.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.stream.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
@@ -109,15 +109,15 @@ class Recognition:
     def _in_spite_of_doubt(self, client: bytes, server: bytes, peek: RequestPeek) -> float:
         """Confidence in a first request that has bytes behind it, as librdkafka sent them before 1.0.
 
-        ApiVersions v0 has no body, so that anything that looks like its header reads so: the answer must tell, or the
-        next request of the same client.
+        ApiVersions v0 has no body, so that anything that looks like its header reads so: the answer must show it, or
+        the next request of the same client.
         """
         rest = client[4 + _PREFIX.unpack_from(client)[0] :]
         following = self._first_frame(rest)
         is_followed = following is not None and _alone(*following, rest) == WHOLE
         is_same = following is not None and following[1].client_id == peek.client_id
-        is_told = int.from_bytes(server[:4], "big") >= TELLING_BYTES and self._is_answer(server, peek)
-        return BEGUN * (is_told or (is_followed and is_same))
+        is_answered = int.from_bytes(server[:4], "big") >= DISTINCTIVE_BYTES and self._is_answer(server, peek)
+        return BEGUN * (is_answered or (is_followed and is_same))
 
     def _is_answer(self, server: bytes, peek: RequestPeek) -> bool:
         """Whether a stream begins with a response that answers this request and decodes to its last byte."""
@@ -181,7 +181,7 @@ class Recognition:
 
     def _answers(self, server: bytes, starts: Sequence[int]) -> float:
         """Confidence in responses none of whose requests was captured."""
-        if len(server) < TELLING_BYTES:
+        if len(server) < DISTINCTIVE_BYTES:
             return 0.0
         return self._found_answers(server) or MIDWAY * self._are_answers_lined_up(server, starts)
 
@@ -195,17 +195,17 @@ class Recognition:
             return at + 4 + int(size) if limits.MIN_FRAME_BYTES <= size <= limits.MAX_FRAME_BYTES else None
 
         ends = lined_up(starts, len(server), end_of)
-        followed = [at for at, end in ends.items() if end in ends and end - at >= 4 + TELLING_BYTES]
+        followed = [at for at, end in ends.items() if end in ends and end - at >= 4 + DISTINCTIVE_BYTES]
         ordered = [at for at in followed if may_follow(*(_id_at(server, place) for place in (at, ends[at])))]
-        return any(reads_as_telling(self.reads, server[at + 4 : ends[at]]) for at in ordered[:GLANCE_ASKED])
+        return any(is_distinctive_response(self.reads, server[at + 4 : ends[at]]) for at in ordered[:GLANCE_ASKED])
 
     def _found_answers(self, server: bytes) -> float:
         found = KafkaSearch("response", KafkaPairer(self.reads), Glance()).push(server, 0, is_segment_start=True)
-        if found is None or not self._is_telling(found.rest[0][0]):
+        if found is None or not self._is_distinctive(found.rest[0][0]):
             return 0.0
         return MIDWAY if found.skipped else BEGUN
 
-    def _is_telling(self, data: bytes) -> bool:
+    def _is_distinctive(self, data: bytes) -> bool:
         """Whether one of the first responses can be no other protocol's."""
         at = asked = 0
         while asked < MAX_ASKED and at + 4 <= len(data):
@@ -213,16 +213,16 @@ class Recognition:
             frame = data[at + 4 : at + 4 + size]
             if len(frame) < size or size < limits.MIN_FRAME_BYTES:
                 return False
-            if size >= TELLING_BYTES:
+            if size >= DISTINCTIVE_BYTES:
                 asked += 1
-                if reads_as_telling(self.reads, frame):
+                if is_distinctive_response(self.reads, frame):
                     return True
             at += 4 + size
         return False
 
 
 def trial_decoder(codec: Codec) -> Reads:
-    """Whether bytes read as a message of an api and version, to their last byte; None: too large to say."""
+    """Whether bytes read as a message of an api and version, to their last byte; None: too large to read."""
 
     def reads(frame: bytes, direction: Direction, api_key: int, api_version: int) -> bool | None:
         fits = may_be(frame, direction, api_key, api_version)

@@ -52,7 +52,7 @@ def compiled(*signature: Any, inline: bool = False) -> Callable[[Callable[..., A
 
 
 class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
-    """Tells numba where to keep a function: see https://numba.readthedocs.io, NUMBA_CACHE_LOCATOR_CLASSES."""
+    """Names the place where numba keeps a function: see https://numba.readthedocs.io, NUMBA_CACHE_LOCATOR_CLASSES."""
 
     def __init__(self, root: Path, package: str, line: int) -> None:
         self._digest = _sources_digest(package)
@@ -68,7 +68,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
         return self._digest
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name apart."""
+        """Distinguishes functions of one name."""
         return str(self._line)
 
     @classmethod

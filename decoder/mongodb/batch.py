@@ -1,4 +1,4 @@
-"""Reads many messages in one go: by the kernel what it can, and says which ones are left for the plain reader."""
+"""Reads many messages in one go: by the kernel what it can, and returns which ones are left for the plain reader."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_batch(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Read
 
 
 def read_fronts(frames: Sequence[bytes], is_response: Bools, flags: Ints) -> Fronts:
-    """The fronts of messages, as decoder.mongodb.codec.summary.summarise tells them; never raises on a frame's account.
+    """The fronts of messages, as decoder.mongodb.codec.summary.summarise gives them; never raises on a frame's account.
 
     Args:
         frames, is_response, flags: as for :func:`read_batch`.

@@ -1,4 +1,4 @@
-"""Which errors does a reply name? And what do MongoDB's codes mean, where a reply tells a number only?"""
+"""Which errors does a reply name? And what do MongoDB's codes mean, where a reply gives a number only?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 
 CURSOR_NOT_FOUND_CODE = 43
-"""What OP_REPLY says by a flag."""
+"""What OP_REPLY states by a flag."""
 
 ERROR_NAMES: dict[int, str] = {
     1: "InternalError",

@@ -1,4 +1,4 @@
-"""What does one exchange say of a command, and one handshake of a client? Pure functions of headers and bodies."""
+"""What does one exchange state about a command, and one handshake of a client? Pure functions of headers and bodies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts:
-    """One command with its reply; None where they do not say, or the payload policy removed it.
+    """One command with its reply; None where they do not state it, or the payload policy removed it.
 
     Attributes:
         command: the command's name; of legacy opcodes that of the command that took their place; of a further reply to
@@ -46,7 +46,7 @@ class CommandFacts:
         documents_in: documents to insert, or statements to update or delete.
         documents_out: documents in the reply's batch.
         n, n_modified: as the reply counts them.
-        ok: whether the reply says so. A reply that is ok may have write errors.
+        ok: whether the reply states success. A reply that is ok may have write errors.
         error_code, error_name: of the command; else of its first write error; else of its write concern.
         write_errors: how many.
         read_concern, write_concern: the level, and ``w``.
@@ -89,7 +89,7 @@ class CommandFacts:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What a client says of itself in hello or isMaster (mongodb/specifications, handshake.md)."""
+    """What a client states about itself in hello or isMaster (mongodb/specifications, handshake.md)."""
 
     application: str | None
     driver: str | None
@@ -189,7 +189,7 @@ def _answered(half: Half) -> Json:
 
 
 def _old_reply(body: Json) -> tuple[Json, Json]:
-    """Of OP_REPLY, which holds a command's reply or documents: a single one that says ``ok`` is taken for the first."""
+    """Of OP_REPLY, which holds a command's reply or documents: a single one with ``ok`` is taken for the first."""
     documents = _list(body.get("documents"))
     first = documents[0] if len(documents) == 1 else {}
     if "ok" in first:

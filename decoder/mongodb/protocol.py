@@ -53,7 +53,7 @@ MAX_READ = 4
 """Messages of which each begins where a segment does, and that are read to see whether they are some."""
 
 ENOUGH_BYTES = 64
-"""The beginning of a message that is so long says enough."""
+"""The beginning of a message that is so long is enough."""
 
 
 class MongoProtocol(WireProtocol):
@@ -138,11 +138,11 @@ class MongoProtocol(WireProtocol):
         """See decoder.mongodb.paste.is_mongodb."""
         return is_mongodb(data)
 
-    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_direction_given: bool = False) -> Pasted:
         """See decoder.protocol.WireProtocol.paste."""
         del codec
         cut = cut_mongodb(data)
-        direction = context.direction if is_told else cut.direction
+        direction = context.direction if is_direction_given else cut.direction
         return Pasted(cut.frame, Context(direction), remarks=(cut.remark,) if cut.remark else ())
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
@@ -157,7 +157,7 @@ class MongoProtocol(WireProtocol):
 
     def _answers(self, server: bytes, starts: Sequence[int]) -> float:
         """Confidence in responses none of whose requests was captured."""
-        if _alone(server, "response") == WHOLE and _is_telling(server):
+        if _alone(server, "response") == WHOLE and _is_distinctive(server):
             return BEGUN
         return MIDWAY if _are_lined_up(server, starts, "response") or _is_found(server, "response") else 0.0
 
@@ -187,8 +187,8 @@ def _may_follow(data: bytes, header: Header, direction: Direction) -> bool:
     return possible_header(data, at, direction) is not None
 
 
-def _is_telling(data: bytes) -> bool:
-    """Whether a response, which decodes, can be no other protocol's: it says whether all went well."""
+def _is_distinctive(data: bytes) -> bool:
+    """Whether a response, which decodes, can be no other protocol's: it shows whether all went well."""
     header = read_header(data)
     if header.opcode == OP_MSG:
         document = command_document(decode_message(data[: header.length], "response").body)
@@ -219,7 +219,7 @@ def _are_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> b
 
 def _is_whole(message: bytes, direction: Direction) -> bool:
     """Whether this is a message of MongoDB beyond doubt."""
-    return reads_well(decode_message(message, direction)) and (direction == "request" or _is_telling(message))
+    return reads_well(decode_message(message, direction)) and (direction == "request" or _is_distinctive(message))
 
 
 def _is_found(data: bytes, direction: Direction) -> bool:
@@ -233,7 +233,7 @@ def _is_found(data: bytes, direction: Direction) -> bool:
         if found is None:
             return False
         rest = found.rest[0][0]
-        if direction == "request" or _is_telling(rest):
+        if direction == "request" or _is_distinctive(rest):
             return True
         begin += found.skipped + 1
     return False

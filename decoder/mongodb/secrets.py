@@ -1,4 +1,4 @@
-"""Which values of MongoDB messages are secrets? Told by their names, at any depth; they are stored under no policy.
+"""Which values of MongoDB messages are secrets? Known by their names, at any depth; they are stored under no policy.
 
 Names are compared without regard to case, to ``_`` and to ``-``, and each part of a dotted path for itself
 (``$set: {"credentials.SCRAM-SHA-256.salt": …}``).
@@ -25,7 +25,7 @@ SENSITIVE_COMMANDS = frozenset(
     }
 )
 """In lower case. The list of the drivers' command logging and monitoring specification ("Security"): neither the
-commands nor their replies are told."""
+commands nor their replies are logged."""
 
 SECRET_NAMES = {
     "speculativeauthenticate": "the first message of SASL, in hello and in its reply",
@@ -58,7 +58,7 @@ SECRET_NAMES = {
 """Names, and why their values are secrets; without ``_`` and ``-``. Names that end with ``password`` are, too
 (``certificateKeyFilePassword``), and those that contain ``SCRAM-SHA-``.
 
-Not on the list, for they stand in honest messages and say nothing that helps: ``iterationCount`` (a server tells it to
+Not on the list, for they stand in honest messages and hold nothing that helps: ``iterationCount`` (a server gives it to
 whoever asks), ``mechanism``, ``saslSupportedMechs`` (a user's name), and ``$clusterTime.signature``, which signs a time
 and is in each message of a replica set.
 """
@@ -80,7 +80,7 @@ _LONGEST_INDEX = 3
 
 
 class Name(enum.IntEnum):
-    """What the name of a value says of it."""
+    """What the name of a value indicates."""
 
     OPEN = 0
     SECRET = 1
@@ -121,7 +121,7 @@ class _Judged(dict[bytes, Name]):
 
 
 NAMES = _Judged()
-"""What any key of a document says of its value."""
+"""What any key of a document indicates of its value."""
 
 
 def _judge(key: bytes) -> Name:
@@ -161,7 +161,7 @@ def is_sensitive_command(name: str) -> bool:
 def has_sensitive_command(data: bytes, start: int, end: int) -> bool:
     """Whether a command's document has a sensitive command's name as a key, however deep, but in a hello's.
 
-    Told by the bytes alone: what looks like such a key inside a value counts, too.
+    By the bytes alone: what looks like such a key inside a value counts, too.
     """
     document = data[start:end].lower()
     if not any(guard in document for guard in _COMMAND_GUARDS):

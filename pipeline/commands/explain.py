@@ -13,7 +13,7 @@ from decoder import Codec
 from decoder.explain import Explanation, as_objects
 from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
-from decoder.protocol import CannotTell, Context, Pasted, WireProtocol
+from decoder.protocol import Context, MissingContextError, Pasted, WireProtocol
 from decoder.protocols import protocol_of, protocols
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import KEYS_UNUSED
@@ -119,8 +119,10 @@ def _pasted(text: str, protocol: str | None, direction: str | None, context: Con
         (one for one in known.values() if context.api_key is None and one.may_be(paste.data)), known[_DEFAULT]
     )
     try:
-        found = reads.paste(paste.data, context._replace(direction=side), codec, is_told=direction is not None)
-    except CannotTell as error:
+        found = reads.paste(
+            paste.data, context._replace(direction=side), codec, is_direction_given=direction is not None
+        )
+    except MissingContextError as error:
         raise UserError(str(error)) from error
     skipped = f"the first {paste.skipped} bytes are headers of the packet and were skipped"
     remarks = (skipped, *found.remarks) if paste.skipped else found.remarks

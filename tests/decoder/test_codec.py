@@ -47,4 +47,4 @@ def test_a_fault_of_ours_costs_one_message():
 
     message = CODEC.decode(bytes.fromhex("00120000000000070004") + b"demo", trace=fail)
     assert (message.status, message.error_code) == ("malformed", ErrorCode.INTERNAL)
-    assert message.error_detail == "RuntimeError"  # what it says may quote the frame
+    assert message.error_detail == "RuntimeError"  # its text may quote the frame

@@ -1,6 +1,6 @@
 """Reads a header or body by its schema program into the JSON that Kafka's own converters write.
 
-This is the plain reader: every field goes through Python. With a trace it also tells which bytes each field took.
+This is the plain reader: every field goes through Python. With a trace it also reports which bytes each field took.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class BodyReader:
         trace: called for each value in the order of the bytes, containers after their content.
         removed: the batch headers of records fields were overwritten before the frame was stored.
         measured: see :func:`decoder.kafka.records.batches.summarise`.
-        strict: a string that is not UTF-8 is an error. Kafka takes it, but it tells other bytes from a message.
+        strict: a string that is not UTF-8 is an error. Kafka takes it, but it distinguishes other bytes from a message.
     """
 
     def __init__(

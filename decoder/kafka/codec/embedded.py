@@ -40,7 +40,7 @@ class Place:
         path: names and array indexes from the root of the body.
         content: the bytes.
         name: of the message schema; None in an Envelope, whose content names itself or not at all.
-        protocol_type: of the group; None if this version of the body does not say.
+        protocol_type: of the group; None if this version of the body does not name it.
     """
 
     path: tuple[str | int, ...]
@@ -100,7 +100,7 @@ def _read(programs: Programs, place: Place, direction: Direction, flags: int, tr
     if flags & FrameFlags.PAYLOAD_REMOVED and not any(place.content):
         return {"name": None, "status": "redacted"}
     result = _consumer_protocol(programs, place.name, place.content, trace)
-    if place.protocol_type is None and "error_code" in result:  # then nothing says that it is a consumer's
+    if place.protocol_type is None and "error_code" in result:  # then nothing shows that it is a consumer's
         return {"name": None, "status": "raw"}
     return result
 

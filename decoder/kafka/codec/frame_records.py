@@ -21,7 +21,7 @@ class PartitionRecords:
     """The records of one records field.
 
     Attributes:
-        topic: its name; None from Produce v13 and Fetch v13 on, which say only the id (KIP-516).
+        topic: its name; None from Produce v13 and Fetch v13 on, which give only the id (KIP-516).
         topic_id: Kafka's base64url form; None before.
         start, end: the field in the frame, end exclusive: what ``read_records`` and ``read_columns`` take.
         records, problems: see :class:`~decoder.kafka.records.iteration.RecordsResult`. A batch whose records the

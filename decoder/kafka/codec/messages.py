@@ -75,7 +75,7 @@ class _Frame:
             METER.units += CALL_UNITS + reader.spent
 
     def message(self, status: Status, error: DecodeError | None = None) -> Message:
-        """Finish: what the agent knows of the frame (its flags) goes before what the bytes say."""
+        """Finish: what the agent knows of the frame (its flags) goes before what the bytes show."""
         if self.flags & _TRUNCATED:
             stopped = error.offset if error else len(self.cursor.data)
             status = "truncated"
@@ -217,8 +217,8 @@ def _with_trailing_bytes(frame: _Frame, entry: Entry) -> Message:
 
     Brokers read a request's fields and look no further, and so does the Java client with a response: librdkafka before
     1.0 sends ApiVersions v0, which has no body, with four bytes of zeros, and is answered. So the message is ``ok``,
-    and the error code tells of the bytes. But of what may be no message (``strict``), or the answer to another request,
-    they say that it is none, or that it is another's.
+    and the error code marks the bytes. But of what may be no message (``strict``), or the answer to another request,
+    they show that it is none, or that it is another's.
     """
     detail = f"{entry.name} ended here, {frame.cursor.remaining} bytes are left"
     error = DecodeError(ErrorCode.TRAILING_BYTES, frame.cursor.pos, detail)

@@ -28,7 +28,7 @@ class Reading(Enum):
     TRAILED = "trailed"
     """They are all there and decode, but something stands behind them."""
     BEGUN = "begun"
-    """Those that are there decode, and are enough to tell."""
+    """Those that are there decode, and are enough to recognise it."""
     POSSIBLE = "possible"
     """Those that are there do not contradict it."""
     UNKNOWN_API = "unknown_api"
@@ -58,7 +58,7 @@ def read_request(codec: Codec, frame: bytes, size: int) -> Reading:
         return Reading.NO
     is_enough = (message.error_offset or 0) >= ENOUGH_BYTES
     if not is_enough and message.api_key == ApiKey.PRODUCE and message.body.get("acks") in _ACKS:
-        # the largest requests are of these, and few of their values tell
+        # the largest requests are of these, and few of their values are distinctive
         is_enough = _names_a_topic(message.body) or bool(fields and _is_batch(frame, *fields[-1]))
     return Reading.BEGUN if is_enough else Reading.POSSIBLE
 

@@ -1,4 +1,4 @@
-"""What should someone do about a message that does not decode? In words: which length, what it says, what it needs."""
+"""What should someone do about a message that does not decode? In words: which length, its value, what it needs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def advise(
 
 
 def _length_facts(explanation: Explanation) -> Iterator[str]:
-    """What the length says at which reading stopped, and what really follows."""
+    """What the length states at which reading stopped, and what really follows."""
     message = explanation.message
     for line in explanation.lines:
         if not line.type.endswith(LENGTH) or line.start != message.error_offset or not message.error_path:
@@ -87,9 +87,9 @@ def _repair_text(repair: Repair, frame: bytes, version: str) -> str:
             f"wants {kind}, {written}: with that"
         )
     else:
-        says = "null" if repair.says is None else repair.says
+        stated = "null" if repair.stated is None else repair.stated
         text = (
-            f"With {repair.needs}{unit} instead of {says} as the length of {name} "
+            f"With {repair.needs}{unit} instead of {stated} as the length of {name} "
             f"({written} instead of {now} at byte {repair.start})"
         )
     return f"{text} the message decodes to its last byte{_value(repair)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decoder.codec import Codec
 from decoder.kafka.explain.guess import guess_response
 from decoder.kafka.explain.prefix import SIZE, split_length_prefix
-from decoder.protocol import CannotTell, Context, Pasted
+from decoder.protocol import Context, MissingContextError, Pasted
 
 _GUESSES = 5
 
@@ -14,7 +14,7 @@ def cut_kafka(data: bytes, context: Context, codec: Codec) -> Pasted:
     """See decoder.protocol.WireProtocol.paste."""
     direction, api_key, api_version, _ = context
     if direction == "response" and (api_key is None or api_version is None):
-        raise CannotTell(_how_to_name(data, api_key))
+        raise MissingContextError(_how_to_name(data, api_key))
     split = split_length_prefix(data, direction, api_key, api_version, codec)
     base = 0 if split.declared is None else SIZE
     return Pasted(split.frame, context, base, split.declared, (split.remark,) if split.remark else ())

@@ -17,7 +17,7 @@ class Prefixed:
 
     Attributes:
         frame: the message.
-        declared: what the prefix says, in bytes; None if there is no prefix.
+        declared: what the prefix states, in bytes; None if there is no prefix.
         rest: bytes behind the message.
         remark: what does not agree, and what the prefix would need; None if all is well.
     """
@@ -64,13 +64,13 @@ def _reach(message: Message, size: int) -> tuple[bool, bool, int]:
 
 
 def _remark(prefix: bytes, declared: int, follow: int, message: Message) -> str:
-    says = f"the length prefix ({prefix.hex(' ')}) says {declared} bytes, but {follow} follow"
+    fact = f"the length prefix ({prefix.hex(' ')}) says {declared} bytes, but {follow} follow"
     if message.status == "ok":
         needed = follow.to_bytes(SIZE, "big").hex(" ")
         needs = f"The message needs all {follow}, its prefix must be {needed}"
         if 0 <= declared < follow:
-            return f"{says}. {needs}: a reader that believes {declared} takes the last {follow - declared} for the next"
-        return f"{says}. {needs}: a reader that believes {declared} waits for {max(declared - follow, 0)} more"
+            return f"{fact}. {needs}: a reader that believes {declared} takes the last {follow - declared} for the next"
+        return f"{fact}. {needs}: a reader that believes {declared} waits for {max(declared - follow, 0)} more"
     if declared > follow:
-        return f"{says}: {declared - follow} bytes are missing from what was pasted, or the prefix is wrong"
-    return f"{says}: the prefix is wrong, or something else follows the message"
+        return f"{fact}: {declared - follow} bytes are missing from what was pasted, or the prefix is wrong"
+    return f"{fact}: the prefix is wrong, or something else follows the message"

@@ -36,18 +36,18 @@ class Repair:
         path: names and array indexes of the field whose length it is.
         type: Kafka's name of the field's type.
         start, end: bytes of the frame that hold the length now.
-        says: the length that they say; None for null.
+        stated: the length that they give; None for null.
         needs: the length that fits: bytes, or elements of an array.
-        written: the bytes that say so.
+        written: the bytes of that length.
         value: the field's value then.
-        other_form: the present bytes say the right length, in a form that this version does not use.
+        other_form: the present bytes hold the right length, in a form that this version does not use.
     """
 
     path: tuple[str | int, ...]
     type: str
     start: int
     end: int
-    says: int | None
+    stated: int | None
     needs: int
     written: bytes
     value: Any
@@ -103,11 +103,11 @@ def _candidates(frame: bytes, spans: list[FieldSpan]) -> Iterator[Repair]:
     lengths.sort(key=lambda item: item[1].start, reverse=True)
     for type_, span in lengths[:_MAX_FIELDS]:
         end = span.end if span.type.endswith(LENGTH) else span.content_start
-        says = _says(frame[span.start : end], type_)
-        yield from _other_forms(frame, type_, span, says)
-        for size in _nearest_first(says, min(_MAX_LENGTH, len(frame) - end)):
+        stated = _stated_length(frame[span.start : end], type_)
+        yield from _other_forms(frame, type_, span, stated)
+        for size in _nearest_first(stated, min(_MAX_LENGTH, len(frame) - end)):
             written = _written(size, type_)
-            yield Repair(span.path, type_, span.start, end, says, size, written, None)
+            yield Repair(span.path, type_, span.start, end, stated, size, written, None)
 
 
 def _length_type(span: FieldSpan) -> str | None:
@@ -116,15 +116,15 @@ def _length_type(span: FieldSpan) -> str | None:
     return type_ if type_.removeprefix("compact ") in _INT_BYTES else None
 
 
-def _nearest_first(says: int | None, greatest: int) -> Iterator[int]:
-    around = min(max(says or 0, 0), greatest)
+def _nearest_first(stated: int | None, greatest: int) -> Iterator[int]:
+    around = min(max(stated or 0, 0), greatest)
     for distance in range(greatest + 1):
         for size in dict.fromkeys((around + distance, around - distance)):
-            if 0 <= size <= greatest and size != says:
+            if 0 <= size <= greatest and size != stated:
                 yield size
 
 
-def _other_forms(frame: bytes, type_: str, span: FieldSpan, says: int | None) -> Iterator[Repair]:
+def _other_forms(frame: bytes, type_: str, span: FieldSpan, stated: int | None) -> Iterator[Repair]:
     """The length as the other kind of version writes it: a fixed integer for a compact one, or the reverse."""
     short = type_.removeprefix("compact ")
     if type_ != short:
@@ -137,10 +137,10 @@ def _other_forms(frame: bytes, type_: str, span: FieldSpan, says: int | None) ->
     else:
         return
     if 0 <= size <= len(frame) - end:
-        yield Repair(span.path, type_, span.start, end, says, size, _written(size, type_), None, form)
+        yield Repair(span.path, type_, span.start, end, stated, size, _written(size, type_), None, form)
 
 
-def _says(raw: bytes, type_: str) -> int | None:
+def _stated_length(raw: bytes, type_: str) -> int | None:
     if not type_.startswith("compact "):
         size = int.from_bytes(raw, "big", signed=True)
     else:

@@ -1,1 +1,1 @@
-"""What does one exchange say of offsets, groups, transactions and fetch sessions?"""
+"""What does one exchange state about offsets, groups, transactions and fetch sessions?"""

@@ -1,4 +1,4 @@
-"""What does one exchange say of record batches, topic ids and clusters? Pure functions of its bodies."""
+"""What does one exchange state about record batches, topic ids and clusters? Pure functions of its bodies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BatchRow(NamedTuple):
     """A record batch (a row of ``silver.record_batches`` without the exchange's columns).
 
     Attributes:
-        source: ``produce`` or ``fetch``; offsets of ``produce`` are those that the response tells, else None.
+        source: ``produce`` or ``fetch``; offsets of ``produce`` are those that the response gives, else None.
         ordinal: position in the records field of its partition.
         timestamps: ms since the epoch.
     """
@@ -72,7 +72,7 @@ class TopicFact:
 
 
 def record_batch_rows(api_key: int, request: Json | None, response: Json | None) -> list[BatchRow]:
-    """The record batches of a Produce request (with real offsets, if the response tells them) or a Fetch response."""
+    """The record batches of a Produce request (with real offsets, if the response gives them) or a Fetch response."""
     if api_key == ApiKey.PRODUCE:
         bases = {at: known(p.get("baseOffset")) for at, p in produce_responses(response or {})}
         return [

@@ -17,10 +17,10 @@ _DAY = timedelta(days=1)
 
 
 class Part(NamedTuple):
-    """What a fetch says of one partition.
+    """What a fetch states about one partition.
 
     Attributes:
-        offset: fetched from, as the request says; None if only the response speaks of the partition.
+        offset: fetched from, as in the request; None if only the response names the partition.
         next_offset: one past the last record of the response.
         forgotten: taken out of the session by this fetch.
     """

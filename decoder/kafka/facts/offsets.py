@@ -1,4 +1,4 @@
-"""What does one exchange say of offsets? A pure function of its two bodies.
+"""What does one exchange state about offsets? A pure function of its two bodies.
 
 The bodies are those of ``Codec.decode``; either may be None (not seen, no response) or end early (partial frames), so
 that every field is optional here. Values that Kafka writes as "-1: unknown" become None.
@@ -38,7 +38,7 @@ class At(NamedTuple):
 def offset_events(
     api_key: int, api_version: int, request: Json | None, response: Json | None, client_id: str | None = None
 ) -> list[OffsetEvent]:
-    """What an exchange says of each partition that it names, in the order of the bodies.
+    """What an exchange states about each partition that it names, in the order of the bodies.
 
     Args:
         api_key, api_version: of the request.
@@ -93,7 +93,7 @@ def _fetch(version: int, request: Json, response: Json | None) -> Iterator[Offse
 
 def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     replica = request.get("replicaId", (request.get("replicaState") or {}).get("replicaId", -1))
-    # A follower's fetch says nothing of a consumer.
+    # A follower's fetch is no evidence of a consumer.
     isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
     asked = dict(fetch_requests(request))
     failed = (response or {}).get("errorCode", NO_ERROR)
@@ -200,7 +200,7 @@ def _txn_offset_commit(version: int, request: Json, response: Json | None) -> It
 
 
 def _commits(request: Json, response: Json | None) -> Iterator[tuple[OffsetEvent, int]]:
-    """Each partition of a commit with its verdict; without a verdict a commit says nothing."""
+    """Each partition of a commit with its verdict; without a verdict a commit shows nothing."""
     answers = _partitions(response or {}, "topics", "name", "partitions", "partitionIndex")
     codes = {at: part["errorCode"] for at, part in answers if "errorCode" in part}
     for at, part in _partitions(request, "topics", "name", "partitions", "partitionIndex"):

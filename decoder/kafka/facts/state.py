@@ -2,7 +2,7 @@
 
 Offsets are the business of :mod:`decoder.kafka.facts.offsets`; here is what lasts from one exchange to the next: who is
 a member and owns what (JoinGroup, SyncGroup; KIP-848), what a transaction holds (KIP-98, KIP-890), which fetch session
-a Fetch belongs to (KIP-227), which software a client says that it is (KIP-511).
+a Fetch belongs to (KIP-227), which software a client claims to be (KIP-511).
 
 As in :mod:`decoder.kafka.facts.offsets` every field is optional, because bodies may be absent or end early.
 """

@@ -99,7 +99,7 @@ def follow(events: Iterable[TxnEvent], patience_us: int) -> list[Transaction]:
     """The transactions of one transactional id, in order.
 
     Args:
-        events: in the order of time, then of what is said in one exchange.
+        events: in the order of time, then of their place in one exchange.
         patience_us: a transaction of which nothing was seen for longer than this takes part in nothing any more.
     """
     story = _Story(patience_us)

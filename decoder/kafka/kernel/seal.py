@@ -240,8 +240,8 @@ def _overwrite(data, pos, end):
 def seal_frames(tables, data, begins, sizes, is_response, api_keys, api_versions, is_kept, spans, flags):
     """Apply the policy ``lengths``, or ``full`` if ``is_kept``, to frames without credentials, in place.
 
-    Of clean frames without records all policies leave the same. ``flags`` become the bits of FrameFlags that tell what
-    was found and done, or GIVEN_BACK: then nothing has changed.
+    Of clean frames without records all policies leave the same. ``flags`` become the bits of FrameFlags for what was
+    found and done, or GIVEN_BACK: then nothing has changed.
     """
     for number in range(begins.shape[0]):
         flags[number] = GIVEN_BACK

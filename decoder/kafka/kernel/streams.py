@@ -180,7 +180,7 @@ def pair(stream, programs, frames, frame_from, halves, waiting, room, exchanges,
         exchanges: of each connection the ordinal of its next exchange; advanced.
         seqs: of its next request and response; advanced.
         answered: is filled: connection and ordinal of requests that came earlier.
-        is_odd: of each connection; is set. What is said of it then is without meaning.
+        is_odd: of each connection; is set. Its results then are without meaning.
     """
     answers = 0
     for number in range(halves.shape[0]):

@@ -1,4 +1,4 @@
-"""What do the headers of the record batches in a ``records`` field say? Formats v0, v1 (message sets) and v2.
+"""What do the headers of the record batches in a ``records`` field state? Formats v0, v1 (message sets) and v2.
 
 Layouts: Kafka's DefaultRecordBatch (v2) and LegacyRecord (v0, v1) documentation. All formats share the first 17 bytes:
 offset int64, size int32, four bytes that differ, magic int8.
@@ -51,7 +51,7 @@ class BatchSpan:
 
     Attributes:
         start, end: bytes of the frame, end exclusive.
-        magic: format, None if too few bytes are there to tell.
+        magic: format, None if too few bytes are there to know it.
         status: ``ok``; ``partial`` (the rest of the batch is not in this field: legal at the end of a fetch,
             ByteBufferLogInputStream); ``corrupt`` (the header contradicts itself: nothing behind it can be read);
             ``skipped`` (all that follows MAX_BATCHES_PER_FIELD batches).
@@ -88,7 +88,7 @@ def batch_spans(data: bytes, start: int, end: int) -> Iterator[BatchSpan]:
 
 
 def summary_of_removed(size: int) -> list[dict[str, Any]]:
-    """What there is to say of a records field of ``size`` bytes whose batch headers were not stored."""
+    """What is known of a records field of ``size`` bytes whose batch headers were not stored."""
     return [{"status": "removed", "magic": None, "sizeInBytes": size}] if size else []
 
 
@@ -101,7 +101,7 @@ def summarise(
     (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount``, and for control batches
     ``controlType`` and ``coordinatorEpoch``. Offsets are as in the bytes: relative to the batch in Produce requests.
 
-    The header of a compressed v0/v1 message has neither count nor base offset: they are told by its content, or by what
+    The header of a compressed v0/v1 message has neither count nor base offset: its content has them, or what
     the payload policy put in the place of that. They are None if the content fails its checksum or cannot be read.
 
     Args:

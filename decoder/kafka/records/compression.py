@@ -181,7 +181,7 @@ def _zstd(data: bytes, allowed: int, magic: int) -> bytes:
 
 
 def _check_zstd_frames(data: bytes, allowed: int) -> None:
-    """Every frame whole, and the sizes in its header within the limits: the library tells neither from a stream."""
+    """Every frame whole, and the sizes in its header within the limits: the library reports neither for a stream."""
     pos = 0
     while pos < len(data) or pos == 0:
         rest = data[pos : pos + 18]  # no frame header is longer

@@ -31,7 +31,7 @@ messages, both 0 if nothing was known. Honoured only in frames with the flag SET
 
 
 class Extent(NamedTuple):
-    """Which messages a compressed message wraps, as far as its own header (which has the last offset) does not say.
+    """Which messages a compressed message wraps: what its own header (which has the last offset) does not hold.
 
     Attributes:
         first_offset: absolute, if the wrapper's is.
@@ -118,13 +118,13 @@ def read_message_set(data: bytes, start: int, end: int, budget: Budget) -> Messa
 
 
 def _error_within(outer: OldMessage, error: DecodeError) -> DecodeError:
-    """As it is told of the frame, which has no place for the decompressed bytes."""
+    """As the error of the frame, which has no place for the decompressed bytes."""
     detail = f"byte {error.offset} of the decompressed messages: {error.detail}"
     return DecodeError(error.code, outer.value_start, detail)
 
 
 def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Extent | None:
-    """What the content of the compressed message ``data[start:end]`` tells, if its whole messages can be read.
+    """The extent of the content of the compressed message ``data[start:end]``, if its whole messages can be read.
 
     Raises:
         DecodeError: too_much_work.
@@ -197,7 +197,7 @@ def _is_partial(content: bytes, pos: int) -> bool:
 
 
 def _with_time_of(outer: OldMessage, inner: OldMessage) -> OldMessage:
-    """A wrapper says for its v1 messages which kind of time they have, and if the broker set it which."""
+    """A wrapper states for its v1 messages which kind of time they have, and if the broker set it which."""
     if inner.magic == 0:
         return inner
     timestamp = outer.timestamp if outer.timestamp_type == "LogAppendTime" else inner.timestamp

@@ -34,7 +34,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 
     After a loss bytes from within a record may pass for a frame: somebody may have written them to be taken for one,
     with a field that swallows the records behind it. So of each frame, of whatever api, only that stays which reads as
-    what it is said to be: numbers, and text; see :mod:`decoder.kafka.redaction.secrets`. What has no meaning that
+    what it is declared to be: numbers, and text; see :mod:`decoder.kafka.redaction.secrets`. What has no meaning that
     anybody knows (unknown tagged fields, versions to come, bytes behind the end) keeps its length, unless the policy is
     ``full``.
 
@@ -115,7 +115,7 @@ def _without_unread(frame: Frame, message: Message, spans: list[FieldSpan]) -> F
 
 
 def _fails_alike(frame: Frame, message: Message) -> bool:
-    """Whether what is left of a frame tells of the same fault, at the same place."""
+    """Whether what is left of a frame shows the same fault, at the same place."""
     if message.status == "unknown_version" or message.error_code == ErrorCode.TOO_MUCH_WORK.value:
         return False
     left = decode_frame(compile_programs(), frame.frame, frame.direction, message.api_key, message.api_version)
@@ -196,7 +196,7 @@ def _blank(data: bytearray, ranges: Iterable[tuple[int, int]], removed: FrameFla
 
 
 def _meaningless(data: bytes, span: FieldSpan, fate: Fate) -> list[tuple[int, int]]:
-    """The parts of a field without credentials or records that are not what it is said to hold."""
+    """The parts of a field without credentials or records that are not what it is declared to hold."""
     if fate is Fate.MEMBER:
         return _unread_of_member(data, span)
     is_meant = fate is Fate.STAYS and (span.type not in _STRINGS or is_text(data[span.content_start : span.end]))

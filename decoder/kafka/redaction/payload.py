@@ -48,9 +48,9 @@ def rewrite_records(
 
     ``lengths`` leaves the batch headers (of v0 and v1 messages the lengths of key and value too) and zeros behind
     them; those of a compressed v0 or v1 message end with its :class:`~decoder.kafka.records.message_sets.Extent`, which
-    no header tells. ``hash`` does the same but puts hashes in the place of keys, values and header values, and the
+    no header holds. ``hash`` does the same but puts hashes in the place of keys, values and header values, and the
     checksum that then is right in the place of the old one; of compressed records it hashes the whole, for their
-    fields cannot be replaced without another size. Where the bytes are not what their checksum says it is like
+    fields cannot be replaced without another size. Where the bytes do not fit their checksum it is like
     ``lengths``. Of a v2 batch that fails its checksum only what precedes the bytes that it covers stays. A checksum
     that it does not compute anew becomes zero: with it, a short value could be tried out.
     ``none`` leaves nothing. Markers in control batches, which no client writes, stay except under ``none``.
@@ -59,7 +59,7 @@ def rewrite_records(
         data: the frame to change.
         original: the frame as it was.
         start, end: the field.
-        batches: what ``summarise`` says of the field as it was.
+        batches: what ``summarise`` gives for the field as it was.
         policy: see decoder.model.PayloadPolicy.
         field_hash: needed by ``hash``.
         is_anothers: see :func:`payload_of`.
@@ -121,7 +121,7 @@ def payload_of(
     if batch.magic is None:
         return [(start, end)]
     is_none = not is_header or not is_offset(data, start) or batch.status == "corrupt"
-    if is_none or (batch.status == "partial" and (is_anothers or not _may_be_cut_off(data, batch))):  # the magic tells
+    if is_none or (batch.status == "partial" and (is_anothers or not _may_be_cut_off(data, batch))):  # by the magic
         return [(start, start + MAGIC_AT), (start + MAGIC_AT + 1, end)]
     if (
         batch.magic == 2 and batch.status == "ok" and not is_valid
@@ -164,7 +164,7 @@ def _control_payload(data: bytes, batch: BatchSpan) -> list[Range]:
 
 
 def _old_payload(data: bytes, batch: BatchSpan) -> list[Range]:
-    """Key and value; their lengths stay if they are what they say."""
+    """Key and value; their lengths stay if they are right."""
     lengths_at = pos = batch.start + (18 if batch.magic == 0 else 26)
     ranges = []
     for _ in ("key", "value"):

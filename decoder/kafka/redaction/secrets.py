@@ -1,6 +1,6 @@
 """What may be stored of each field of Kafka's messages? Derived from the schema by names, where nobody has decided.
 
-A field whose name smells of a secret, or that holds bytes, is overwritten unless :data:`REVIEWED` says otherwise: so a
+A field whose name smells of a secret, or that holds bytes, is overwritten unless :data:`REVIEWED` exempts it: so a
 field of a release to come is safe before anybody has looked at it. All other fields are names and numbers.
 """
 
@@ -29,7 +29,7 @@ class Fate(Enum):
     RECORDS = "as the payload policy says"
     """Record batches."""
     MEMBER = "topics and partitions stay, the rest becomes zeros but under `full`"
-    """What a group member says of itself or is told: Kafka's consumer protocol, or any bytes of the application."""
+    """What a group member states or is given: Kafka's consumer protocol, or any bytes of the application."""
     OPAQUE = "zeros but under `full`"
     """Bytes of an application that nobody here reads."""
 

@@ -28,7 +28,7 @@ SOURCES = ("4.4.0", "3.9.2")
 """Kafka releases, newest first; the first that knows a version defines it."""
 
 RELEASES = ("3.9.2", "4.0.0", "4.0.1", "4.1.0", "4.2.0", "4.3.0", "4.4.0")
-"""Whose brokers' versions are told apart, oldest first."""
+"""Whose brokers' versions are distinguished, oldest first."""
 
 TARGET = Path(__file__).with_name("messages.json")
 RELEASES_TARGET = Path(__file__).with_name("releases.json")
@@ -109,7 +109,7 @@ def identity_of(message: dict[str, Any]) -> tuple[str, int | str]:
 def merge(releases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Merge releases, newest first: an older definition stays for the versions that no newer one covers.
 
-    Each says which release it is from: the newest that knows these versions.
+    Each names the release that it is from: the newest that knows these versions.
     """
     merged: list[dict[str, Any]] = []
     covered: dict[tuple[str, Any], list[tuple[int, int]]] = {}
@@ -209,7 +209,7 @@ def differences(releases: list[list[dict[str, Any]]]) -> list[str]:
 
 
 def main() -> int:
-    """Write ``messages.json``, ``releases.json`` and ``apis.py``, and say what they hold."""
+    """Write ``messages.json``, ``releases.json`` and ``apis.py``, and print what they hold."""
     releases = [fetch_schemas(version) for version in SOURCES]
     messages = merge(releases)
     lines = [json.dumps({"source": "Apache Kafka", "sources": list(SOURCES)})]

@@ -1,4 +1,4 @@
-"""What does ``decoder/kafka/apis.py`` say? Kafka's api keys and error codes as enums; :mod:`.build` writes it."""
+"""What does ``decoder/kafka/apis.py`` hold? Kafka's api keys and error codes as enums; :mod:`.build` writes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The number in front of each request that says what is asked for."""
+    """The number in front of each request that names what is asked for."""
 
     __str__ = int.__repr__  # as of Python 3.11
 

@@ -153,7 +153,7 @@ _PARSE: dict[str, Callable[[str], Any]] = {
 
 
 def _default(element: str, array: bool, struct: StructLayout | None, text: Any) -> Any:
-    """The JSON value of a field's default (Kafka's FieldSpec: empty, zero or null unless the schema says)."""
+    """The JSON value of a field's default (Kafka's FieldSpec: empty, zero or null unless the schema gives one)."""
     if text == "null":
         return None
     if array:

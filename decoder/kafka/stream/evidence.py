@@ -1,4 +1,4 @@
-"""What does a connection know that tells a frame of its own from other bytes?"""
+"""What is known of a connection that distinguishes its frames from other bytes?"""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ Reads = Callable[[bytes, Direction, int, int], bool | None]
 further; None if nothing is known of them."""
 
 
-TELLING_APIS = tuple(map(int, (
+DISTINCTIVE_APIS = tuple(map(int, (
     *(ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR),
     *(ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.LIST_OFFSETS),
 )))  # fmt: skip
-"""Apis whose responses say so much that hardly anything else decodes as them; likeliest first."""
+"""Apis whose responses hold so much that hardly anything else decodes as them; likeliest first."""
 
-TELLING_BYTES = 24
-"""A response smaller than this says too little, whatever its api."""
+DISTINCTIVE_BYTES = 24
+"""A response smaller than this shows too little, whatever its api."""
 
 _VERSIONS = range(20)
 
 
-def reads_as_telling(reads: Reads, frame: bytes) -> bool:
-    """Whether a frame decodes as a response of some size and of some api whose responses are telling."""
-    return len(frame) >= TELLING_BYTES and any(
-        reads(frame, "response", key, version) for key in TELLING_APIS for version in _VERSIONS
+def is_distinctive_response(reads: Reads, frame: bytes) -> bool:
+    """Whether a frame decodes as a response of some size and of some api whose responses are distinctive."""
+    return len(frame) >= DISTINCTIVE_BYTES and any(
+        reads(frame, "response", key, version) for key in DISTINCTIVE_APIS for version in _VERSIONS
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.stream.acks import acks_of
-from decoder.kafka.stream.evidence import Reads, reads_as_telling
+from decoder.kafka.stream.evidence import Reads, is_distinctive_response
 from decoder.kafka.stream.peek import RequestPeek, peek_request
 from decoder.kafka.stream.waiting import (
     MAX_APIS,
@@ -55,7 +55,7 @@ class KafkaPairer:
     """
 
     def __init__(self, reads: Reads | None = None, state: Mapping[str, Any] | None = None) -> None:
-        """``reads``: a trial decoder; without it frames are told from other bytes by their headers only."""
+        """``reads``: a trial decoder; without it only their headers distinguish frames from other bytes."""
         self.forgotten = 0
         self._decodes = reads
         self._exchanges = 0
@@ -192,7 +192,7 @@ class KafkaPairer:
                 return None
             return self._decodes(frame, "response", request.api_key, request.api_version)
         if self.is_one_sided:
-            return reads_as_telling(self._decodes, frame)
+            return is_distinctive_response(self._decodes, frame)
         return any(self._decodes(frame, "response", *api) for api in self._apis)
 
     @property
@@ -226,11 +226,11 @@ class KafkaPairer:
             self._use(*api)
 
     def seen(self) -> Seen:
-        """What the frames so far have told."""
+        """What the frames so far have shown."""
         return Seen(self._last_id, self.last_answer, self._is_ordered, frozenset(self._apis))
 
     def state(self) -> Mapping[str, Any]:
-        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are told."""
+        """See decoder.protocol.Pairer.state. Client ids are bytes of the traffic: only their digests are in it."""
         return {
             "exchanges": self._exchanges,
             "outstanding": newest(self._outstanding),
@@ -264,7 +264,7 @@ class KafkaPairer:
         return self._exchanges - 1
 
     def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
-        """What this request tells of the connection and of those that were lost before it."""
+        """What this request shows of the connection and of those that were lost before it."""
         if not self._lost_requests:
             self._is_ordered = self._is_ordered and self._follows(peek.correlation_id)
         else:
@@ -325,7 +325,7 @@ class KafkaPairer:
         """Whether a frame without a Kafka header may be a SASL token.
 
         Where the beginning of the connection, or what stood before this frame, was not captured, the handshake that
-        would tell may be missing: better a frame too many is taken for a credential than one too few.
+        would show it may be missing: better a frame too many is taken for a credential than one too few.
         """
         if peek is not None and (peek.known if self._tokens_follow else peek.possible):
             return False

@@ -1,4 +1,4 @@
-"""What do the first bytes of a request say, without a schema? And could they be a Kafka request at all?"""
+"""What do the first bytes of a request hold, without a schema? And could they be a Kafka request at all?"""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RequestPeek:
 
     @property
     def is_odd(self) -> bool:
-        """Whether this looks like a request that is known but for its client id: more than the header must tell then.
+        """Whether this looks like a request that is known but for its client id: more than the header is needed then.
 
         Kafka takes any bytes for a client id; other protocols have any bytes there.
         """

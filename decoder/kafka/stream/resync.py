@@ -1,7 +1,7 @@
 """Where does the next Kafka frame begin, in a stream joined midway or after a loss?
 
 A place is believed for several reasons at once: a plausible frame stands there; it ends exactly where a TCP segment
-ends, or at its end stands another plausible frame; it decodes as its api says, to its last byte; and it belongs to this
+ends, or at its end stands another plausible frame; it decodes by its api, to its last byte; and it belongs to this
 connection: a request by its client id, a response by the id of a request that waits for it (record batches look much
 like responses, but carry no such id).
 """
@@ -12,7 +12,7 @@ import re
 import struct
 
 from decoder import limits
-from decoder.kafka.stream.evidence import TELLING_BYTES, Evidence
+from decoder.kafka.stream.evidence import DISTINCTIVE_BYTES, Evidence
 from decoder.kafka.stream.peek import HEADER_BYTES, REQUEST_CANDIDATES, RequestPeek, peek_prefixed
 from decoder.model import Direction
 from decoder.resync import NOT_HERE, Glance, Search, Verdict, surer
@@ -24,7 +24,7 @@ MAX_LINKS = 4
 """How many responses further on the expected one may stand: those before it answer requests that were not captured."""
 
 SCANNED_RESPONSE_BYTES = 64 * 1024
-"""The largest response looked for between segment starts: its header has too little to tell it from payload."""
+"""The largest response looked for between segment starts: its header has too little to distinguish it from payload."""
 
 MISSED_CONFIDENCE = 0.6
 """Of a response whose request may have been sent where the capture lost bytes."""
@@ -110,7 +110,7 @@ class KafkaSearch(Search):
         return 0.0 if second[1].is_odd else 0.6
 
     def _judge_one_sided(self, position: int, is_start: bool) -> Verdict:
-        """Without any request, numbers that go up by one must do, and what a response says for itself."""
+        """Without any request, numbers that go up by one must do, and what a response shows by itself."""
         frames: list[tuple[int, int, int]] = []  # position, size, id
         last, at = self._evidence.last_answer, position
         is_known = last is not None
@@ -128,9 +128,9 @@ class KafkaSearch(Search):
             frames.append((at + 4, size, correlation_id))
             at += 4 + size
             is_alone = is_start and len(frames) == 1 and self._ends_segment(at)
-            if is_alone and (is_known or self._tells(*frames[0])):
+            if is_alone and (is_known or self._is_distinctive(*frames[0])):
                 return Verdict(ONE_SIDED_CONFIDENCE)
-        is_credible = (is_start and self._ends_segment(at)) or any(self._tells(*frame) for frame in frames)
+        is_credible = (is_start and self._ends_segment(at)) or any(self._is_distinctive(*frame) for frame in frames)
         return Verdict(ONE_SIDED_CONFIDENCE) if is_credible else NOT_HERE
 
     def _judge_response(self, position: int, is_start: bool) -> Verdict:
@@ -168,7 +168,7 @@ class KafkaSearch(Search):
     def _judge_expected(
         self, position: int, size: int, correlation_id: int, *, is_awaited: bool, is_start: bool
     ) -> Verdict | None:
-        """A response that is expected must decode and end well; None if those behind it must tell."""
+        """A response that is expected must decode and end well; None if those behind it must decide."""
         following = position + 4 + size
         is_last = self._ends_segment(following)
         if not is_last and self._end < following + 8:
@@ -201,9 +201,9 @@ class KafkaSearch(Search):
         frame = self._trial(position, size)
         return frame is not None and self._evidence.reads_response(frame, correlation_id)
 
-    def _tells(self, position: int, size: int, correlation_id: int) -> bool:
-        """Whether a response speaks for itself; that takes long to find out, so it is asked a few times only."""
-        if size < TELLING_BYTES or not self._to_ask:
+    def _is_distinctive(self, position: int, size: int, correlation_id: int) -> bool:
+        """Whether a response is evidence by itself; that takes long to find out, so it is asked a few times only."""
+        if size < DISTINCTIVE_BYTES or not self._to_ask:
             return False
         self._to_ask -= 1
         return bool(self._reads_response(position, size, correlation_id))

@@ -1,4 +1,4 @@
-"""What is remembered of a connection's requests, and what their ids tell: is one next in line, answered, or near?"""
+"""What is remembered of a connection's requests, and what their ids show: is one next in line, answered, or near?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_APIS = 32
 """Apis and versions remembered that this connection uses."""
 
 MAX_OUTSTANDING_KEPT = 1000
-"""The newest requests without a response that a pairer's state tells: a capture of one direction never sees any."""
+"""The newest requests without a response that a pairer's state holds: a capture of one direction never sees any."""
 
 _FIND_COORDINATOR = int(ApiKey.FIND_COORDINATOR)
 
@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What frames have told of their connection, as another keeper of the pairing's state goes on with it.
+    """What frames have shown of their connection, as another keeper of the pairing's state goes on with it.
 
     Attributes:
         last_request, last_response: their ids; None before the first.
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that waits for its response, or a frame that takes the place of one; None: the frame does not tell."""
+    """A request that waits for its response, or a frame that takes the place of one; None: not in the frame."""
 
     ordinal: int
     api_key: int | None
@@ -72,7 +72,7 @@ class Request:
     correlation_id: int | None
     is_token: bool = False
     may_be_silent: bool = False
-    """Whether it may be a Produce with acks=0: the byte that tells was not captured."""
+    """Whether it may be a Produce with acks=0: the byte that shows it was not captured."""
 
 
 def answers(request: Request, correlation_id: int | None) -> bool:

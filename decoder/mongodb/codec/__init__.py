@@ -1,1 +1,1 @@
-"""From the bytes of a message to its documents, and what they say in short."""
+"""From the bytes of a message to its documents, and what they hold in short."""

@@ -46,7 +46,7 @@ _FIELDS = struct.Struct("<iiB")
 
 
 class Compression(NamedTuple):
-    """What an OP_COMPRESSED says of its content.
+    """What an OP_COMPRESSED states about its content.
 
     Attributes:
         opcode: of the message inside.
@@ -122,7 +122,7 @@ def _opened(data: bytes, end: int, compression: Compression) -> bytes:
 
 
 def stored(original: bytes, compression: Compression, message: bytes) -> bytes:
-    """An OP_COMPRESSED with this message in it, uncompressed, that tells by what the original was compressed."""
+    """An OP_COMPRESSED with this message in it, uncompressed, that names by what the original was compressed."""
     size = len(message) - HEADER_BYTES
     header = read_header(original)._replace(length=COMPRESSED_AT + size)
     fields = _FIELDS.pack(compression.opcode, size, compression.compressor_id | STORED)
@@ -225,7 +225,7 @@ def _end_of_zstd(data: bytes) -> int:
 
 
 def _zstd_of_known_size(data: bytes, size: int) -> bytes | None:
-    """The content of a frame that says its size, straight to where it stays; None if it is anything else."""
+    """The content of a frame that states its size, straight to where it stays; None if it is anything else."""
     try:
         frame = zstandard.get_frame_parameters(data)
         if frame.content_size != size or frame.window_size > limits.MAX_ZSTD_WINDOW_BYTES:

@@ -28,7 +28,7 @@ from decoder.work import CALL_UNITS, METER, Budget
 
 HANDSHAKES = ("hello", "isMaster", "ismaster")
 
-_STILL_TOLD = (
+_STILL_SHOWN = (
     ErrorCode.NESTED_COMPRESSION,
     ErrorCode.UNKNOWN_CODEC,
     ErrorCode.DECOMPRESSION_LIMIT,
@@ -60,7 +60,7 @@ class Opened:
         opcode: of the message inside.
         outline: None if it could not be opened.
         error: what does not fit outside of the documents.
-        compression: what OP_COMPRESSED says.
+        compression: what OP_COMPRESSED states.
     """
 
     header: Header
@@ -84,7 +84,7 @@ class Opened:
 
 
 def open_message(data: bytes, flags: int = 0) -> Opened:
-    """Decompress a message and read its outline. ``error`` tells what does not fit; bytes may be missing.
+    """Decompress a message and read its outline. ``error`` is what does not fit; bytes may be missing.
 
     Args:
         data: the message from its header on.
@@ -200,7 +200,7 @@ def decode_message(data: bytes, direction: Direction, flags: int = 0) -> Message
     METER.units += CALL_UNITS + reading.budget.spent
     if opened.error is not None:
         reading.note(opened.error)
-    if flags & _BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_TOLD:
+    if flags & _BODY_REMOVED and reading.error is not None and reading.error.code not in _STILL_SHOWN:
         detail = "what did not decode where it was captured was not stored"
         code = ErrorCode.TOO_MUCH_WORK if flags & _TOO_MUCH_WORK else ErrorCode.BODY_REMOVED
         reading.error = DecodeError(code, reading.error.offset, detail)
@@ -236,7 +236,7 @@ def _failed(error: DecodeError, flags: int) -> Message:
 
 
 def _status(reading: _Reading, flags: int, size: int) -> tuple[Status, DecodeError | None]:
-    """What the agent knows of the frame (its flags) goes before what the bytes say."""
+    """What the agent knows of the frame (its flags) goes before what the bytes show."""
     error = reading.error
     if flags & _TRUNCATED:
         stopped = error.offset if error is not None and error.code is not ErrorCode.MESSAGE_LENGTH else size
@@ -279,7 +279,7 @@ def command_document(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _api_name(opened: Opened, body: dict[str, Any], direction: Direction) -> str | None:
-    """The command's name, which a reply does not tell; of legacy opcodes the opcode's."""
+    """The command's name, which a reply does not give; of legacy opcodes the opcode's."""
     if opened.opcode != OP_MSG:
         return OPCODES.get(opened.opcode)
     document = command_document(body) if direction == "request" else None

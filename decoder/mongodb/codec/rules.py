@@ -45,7 +45,7 @@ _CLIENT: Rules = {
     b"platform": NAME,
     b"mongos": _names("host", "client", "version"),
 }
-"""What clients say of themselves in their handshake (mongodb/specifications, handshake.md)."""
+"""What clients state about themselves in their handshake (mongodb/specifications, handshake.md)."""
 
 STATEMENTS: dict[str, Rules] = {
     "updates": _numbers("multi", "upsert"),

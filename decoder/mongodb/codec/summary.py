@@ -1,4 +1,4 @@
-"""What does a message say in front: header, flags, command, namespace? No document becomes a Python object for it."""
+"""What does a message hold in front: header, flags, command, namespace? No document becomes a Python object for it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _INT32 = struct.Struct("<i")
 _UINT32 = struct.Struct("<I")
 WRAPPERS = (b"$query", b"query")
 """Of commands that were sent as queries with options."""
-_TOLD = (b"$db", b"collection")
+_NAMESPACE_KEYS = (b"$db", b"collection")
 _NOTHING = (None, None, None)
 KNOWN_FLAGS = 3
 """Required flag bits of OP_MSG that are known."""
 
 
 class Summary(NamedTuple):
-    """The front of a message; None where it does not say.
+    """The front of a message; None where it does not hold one.
 
     Attributes:
         header: as on the wire.
@@ -59,7 +59,7 @@ class Summary(NamedTuple):
 def summarise(data: bytes, direction: Direction, flags: int = 0) -> Summary | None:
     """The front of a message, by as few looks at its bytes as will do; None if there is not even a header.
 
-    Never raises. Of a message that decodes (Codec.decode says ``ok``) it tells the same as header and body do, by
+    Never raises. Of a message that decodes (Codec.decode gives ``ok``) it gives the same as header and body do, by
     decoder.mongodb.facts.command_facts; of any other what can be read. Arguments as for Codec.decode.
     """
     if len(data) < HEADER_BYTES:
@@ -151,7 +151,7 @@ def _named(data: bytes, start: int, end: int) -> tuple[bytes | None, dict[bytes,
         key = data[key_start : value - 1]
         if name is None:
             name = key
-        if key == name or key in _TOLD:
+        if key == name or key in _NAMESPACE_KEYS:
             found[key] = (kind, value)
     return name, found
 

@@ -169,7 +169,7 @@ class _Reader:
         self.outline.end = self.place(role, self.at, self.outline.fields, name)
 
     def place(self, role: str, start: int, into: dict[str, Any], name: str) -> int:
-        """Note where a document is; returns where it ends. If it says no good end it may have all that is left."""
+        """Note where a document is; returns where it ends. If it gives no good end it may have all that is left."""
         end = self.end
         try:
             end = document_end(self.data, start, end)
@@ -184,7 +184,7 @@ class _Reader:
 
 
 def read_outline(data: bytes, opcode: int, end: int) -> Outline:
-    """The body of a message that is not compressed. Never raises: ``error`` tells what did not fit.
+    """The body of a message that is not compressed. Never raises: ``error`` is what did not fit.
 
     Args:
         data: the message from its header on.

@@ -1,7 +1,7 @@
 """Reads many messages at once, straight from bytes into JSON text, compiled by numba: what the plain reader gives.
 
 It gives back what is rare (opcodes that drivers of today do not send, checksums, and what
-:mod:`decoder.mongodb.kernel.documents` says) and whatever is not as it should be. So nothing that is written here has
+:mod:`decoder.mongodb.kernel.documents` names) and whatever is not as it should be. So nothing that is written here has
 an error, and one place knows them: :mod:`decoder.mongodb.codec.messages`.
 
 Importing this module compiles it (some ten seconds), or loads what an earlier process compiled from numba's cache.

@@ -1,1 +1,1 @@
-"""What of a message may land: no credentials, and of documents what the payload policy says."""
+"""What of a message may land: no credentials, and of documents what the payload policy allows."""

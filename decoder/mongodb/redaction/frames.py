@@ -41,11 +41,11 @@ COPIED_IN_A_UNIT = 256
 
 _UNREAD = FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED | FrameFlags.TOO_MUCH_WORK
 _MOST_KEYS = 1000
-"""Top-level keys of a reply that are looked at to tell what it is. A reply to hello has some twenty."""
+"""Top-level keys of a reply that are looked at to find what it is. A reply to hello has some twenty."""
 _KEPT_OF_CREDENTIALS = frozenset({b"$db"})
 _HELLO_FIELDS = frozenset({b"ismaster", b"isWritablePrimary"})
 _REPLY_FIELDS = frozenset({b"ok", b"maxBsonObjectSize"})
-"""One of them is in the reply to a command, which an OP_REPLY does not tell from a document that was found."""
+"""One of them is in the reply to a command, which an OP_REPLY does not distinguish from a document that was found."""
 
 
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
@@ -54,7 +54,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
     which something had to be overwritten is stored uncompressed (see decoder.mongodb.codec.compression.STORED), so that
     its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, under every
-    policy: nobody can say where a credential begins in it.
+    policy: nobody can know where a credential begins in it.
     """
     if frame.flags & CHANGED:
         return frame  # it was cleaned before
@@ -79,7 +79,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 
 
 def _unopened(frame: Frame, opened: Opened) -> Frame:
-    """A message of an opcode that is not known, that cannot be decompressed, or that has more bytes than it says."""
+    """A message of an opcode that is not known, that cannot be decompressed, or that has more bytes than it states."""
     if opened.outline is not None:
         return _without_tail(frame, HEADER_BYTES)
     if opened.compression is not None:
@@ -146,7 +146,7 @@ class _Cleaning:
     def _is_unframed(self) -> bool:
         """Whether the numbers and names of a body that does not decode may be anything: an old one's, sent whole.
 
-        Nothing in it says where its fields begin, and eight bytes of a text may be a cursor id.
+        Nothing in it shows where its fields begin, and eight bytes of a text may be a cursor id.
         """
         is_cut_off = self._frame.flags & FrameFlags.TRUNCATED and len(self._frame.frame) < self._opened.header.length
         return self._opened.opcode != OP_MSG and not is_cut_off
@@ -156,7 +156,7 @@ class _Cleaning:
         return bool(self._flags & FrameFlags.BODY_REMOVED)
 
     def _policy_of(self) -> PayloadPolicy:
-        """Of what may be somebody's credentials less stays than the policy says: no value, and no hash of one."""
+        """Of what may be somebody's credentials less stays than the policy allows: no value, and no hash of one."""
         policy = self._frame.payload_policy
         if policy in ("full", "hash") and names_secret_collection(self._original):
             return "lengths"
@@ -263,7 +263,7 @@ class _Cleaning:
         return OLD_ERROR if self._keys(start, end) >= OLD_ERROR_KEYS else OLD_REPLY
 
     def _is_hello(self, start: int, end: int) -> bool:
-        """Whether a document is the reply to hello, which an OP_REPLY does not tell."""
+        """Whether a document is the reply to hello, which an OP_REPLY does not name."""
         keys = self._keys(start, end)
         return b"maxBsonObjectSize" in keys and not keys.isdisjoint(_HELLO_FIELDS)
 

@@ -43,7 +43,7 @@ from decoder.work import Budget
 
 _INT32 = struct.Struct("<i")
 _MOST_SIBLINGS = 1000
-"""Keys of a document that are looked at to tell what one of them means. A message of SASL has some five."""
+"""Keys of a document that are looked at to find what one of them means. A message of SASL has some five."""
 _TEXT = (string.ascii_letters + string.digits + "-_").encode()
 _AS_TEXT = bytes(_TEXT[byte & 63] for byte in range(256))
 """A hash as text: 6 bits a character."""

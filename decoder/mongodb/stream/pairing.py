@@ -20,7 +20,7 @@ MAX_CHAINS = 64
 """Responses remembered of which another one follows; the oldest are forgotten. A connection has one."""
 
 MAX_OUTSTANDING_KEPT = 1000
-"""The newest of those outstanding that :meth:`MongoPairer.state` tells."""
+"""The newest of those outstanding that :meth:`MongoPairer.state` holds."""
 
 
 class _Request(NamedTuple):
@@ -30,7 +30,7 @@ class _Request(NamedTuple):
     is_exhaust: bool
     """Whether it may have several responses."""
     may_be_silent: bool
-    """Whether the bytes that tell were not captured."""
+    """Whether the bytes that show it were not captured."""
 
 
 class MongoPairer:
@@ -38,7 +38,7 @@ class MongoPairer:
 
     Both sides number their messages independently (OP_MSG.md), so a response is found by its responseTo among the
     requests; of several with the same id (ids wrap, and clients may repeat them) the oldest is answered. Where a
-    response says that more are to come, the next one answers that response instead of a request.
+    response announces that more are to come, the next one answers that response instead of a request.
 
     Attributes:
         forgotten: see decoder.protocol.Pairer.

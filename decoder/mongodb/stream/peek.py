@@ -1,4 +1,4 @@
-"""What do the first bytes of a message say, without its documents? And could they be a MongoDB message at all?"""
+"""What do the first bytes of a message hold, without its documents? And could they be a MongoDB message at all?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NO_RESPONSE_TO = (0, -1)
 """What requests carry as responseTo: it has no meaning in them."""
 
 LOOK_BYTES = 512
-"""Bytes that tell whether a message begins well."""
+"""Bytes that show whether a message begins well."""
 
 _MAX_NAME_BYTES = 256
 """Database and collection together have at most 255 bytes."""
@@ -103,7 +103,7 @@ def peek_request(data: bytes) -> RequestPeek:
 
 
 def has_more_to_come(data: bytes) -> bool:
-    """Whether a response says that another one follows it by itself."""
+    """Whether a response announces that another one follows it by itself."""
     if command_place(data) is not None:
         return bool(flag_bits(data) & MORE_TO_COME)
     try:

@@ -12,7 +12,7 @@ Body = tuple[Direction, int, int, dict[str, Any]]
 
 
 def credentials(secret: bytes) -> dict[str, Body]:
-    """A message for each field that holds credentials, with this secret in it; its name says which."""
+    """A message for each field that holds credentials, with this secret in it; its name shows which."""
     text = secret.decode()
     return {
         "SaslAuthenticate request": ("request", 36, 2, {"authBytes": secret}),

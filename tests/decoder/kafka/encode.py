@@ -121,6 +121,6 @@ def _size(item: FieldLayout, size: int | None, format_: str) -> bytes:
 
 
 def consumer_protocol(name: str, version: int, body: dict[str, Any], *, written: int | None = None) -> bytes:
-    """A message inside a bytes field: version and body; ``written`` is what the version field says instead."""
+    """A message inside a bytes field: version and body; ``written`` is what the version field states instead."""
     (definition,) = [m.definition for m in table.messages() if m.name == name]
     return struct.pack(">h", version if written is None else written) + encode(table.layout(definition, version), body)

@@ -82,7 +82,7 @@ def test_any_client_id_is_recognised(client_id):
 
 @pytest.mark.parametrize("client_id", ODD_CLIENT_IDS, ids=["latin1", "control", "zero", "long", "longest"])
 class TestOddClientIds:
-    """Kafka takes any bytes, so do others: the whole request and its whole answer must tell."""
+    """Kafka takes any bytes, so do others: the whole request and its whole answer must show it."""
 
     def test_with_the_answer(self, client_id):
         first, second = request(7, client_id=client_id), request(8, client_id=client_id)
@@ -116,7 +116,7 @@ def test_apis_and_versions_of_the_future_are_recognised_if_whole(key, version):
 
 @pytest.mark.parametrize("version", [99, 21])
 def test_versions_of_the_future_need_many_requests_of_one_client(version):
-    """Only ApiVersions is asked in a version that nobody knows before the broker has told its own."""
+    """Only ApiVersions is asked in a version that nobody knows before the broker has named its own."""
     data = b"".join(request(i, key=1, version=version, client_id=b"reader", body=bytes(30)) for i in range(8))
     known = version <= 30  # the rest is not looked for midway
     assert KAFKA.recognise(data, b"") == FUTURE * known
@@ -189,11 +189,11 @@ def test_joined_in_the_middle_of_a_request():
     assert KAFKA.recognise(b"end of a request" + request(8) + request(9), b"") == MIDWAY
 
 
-def test_server_and_client_are_told_apart():
+def test_server_and_client_are_distinguished():
     assert KAFKA.recognise(response(1), request(1)) == 0
 
 
-def test_too_little_to_tell():
+def test_too_little_to_judge():
     assert KAFKA.recognise(request(1)[:10], b"") == 0
 
 

@@ -107,7 +107,7 @@ def test_checksums():
     assert facts(checksummed(asked, wrong=1)).checksum_ok is False
 
 
-def test_what_a_client_says_of_itself():
+def test_what_a_client_states_of_itself():
     client = {
         "application": {"name": "shop"}, "driver": {"name": "PyMongo", "version": "4.20"},
         "os": {"type": "Linux", "name": "Debian"}, "platform": "CPython 3.11",

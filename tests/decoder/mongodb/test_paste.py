@@ -1,4 +1,4 @@
-"""Are pasted bytes taken for the protocol that they are of, also if they are cut off or say another length?"""
+"""Are pasted bytes taken for the protocol that they are of, also if they are cut off or state another length?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_message_is_taken_for_what_it_is():
     assert not [data for _, data in mongodb if not is_mongodb(data)]
 
 
-def test_a_recorded_message_tells_its_direction():
+def test_a_recorded_message_shows_its_direction():
     recorded = [frame for name in ALL for frame in frames(HERE / f"{name}.pcap")]
     assert len(recorded) > 300
     assert not [frame for frame in recorded if cut_mongodb(frame.frame).direction != frame.direction]

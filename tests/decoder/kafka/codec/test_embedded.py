@@ -67,10 +67,10 @@ class TestWhere:
         type_ = {"protocolType": "consumer"} if version >= 5 else {}
         body = {"assignments": [{"memberId": "a", "assignment": ASSIGNED}], **type_}
         (asked,) = CODEC.decode(request(SYNC_GROUP, version, body)).embedded
-        (told,) = answer(SYNC_GROUP, version, {"assignment": ASSIGNED, **type_}).embedded
-        assert (asked["path"], told["path"]) == ("assignments/0/assignment", "assignment")
+        (answered,) = answer(SYNC_GROUP, version, {"assignment": ASSIGNED, **type_}).embedded
+        assert (asked["path"], answered["path"]) == ("assignments/0/assignment", "assignment")
         partitions = [{"topic": "orders", "partitions": [0, 2]}]
-        assert asked["body"]["assignedPartitions"] == told["body"]["assignedPartitions"] == partitions
+        assert asked["body"]["assignedPartitions"] == answered["body"]["assignedPartitions"] == partitions
 
     def test_described_members_have_both(self):
         member = {"memberId": "a", "memberMetadata": SUBSCRIBED, "memberAssignment": ASSIGNED}
@@ -117,7 +117,7 @@ class TestOtherProtocols:
             "protocolType": "connect",
         }  # fmt: skip
 
-    def test_are_recognised_where_the_type_is_not_told(self):
+    def test_are_recognised_where_the_type_is_not_named(self):
         (found,) = answer(JOIN_GROUP, 5, {"members": [{"memberId": "a", "metadata": CONNECT}]}).embedded
         assert (found["status"], found["name"], found["body"]) == ("raw", None, None)
 
@@ -163,7 +163,7 @@ class TestEnvelope:
 
 
 def check(outer: Message, size: int) -> None:
-    """Whatever stands inside, the outer message is what it was, and the inner one says what is wrong."""
+    """Whatever stands inside, the outer message is what it was, and the inner one shows what is wrong."""
     assert outer.status == "ok"
     assert outer.error_code is None
     json.dumps(outer.embedded)

@@ -45,9 +45,9 @@ def test_what_decodes_may_be_it_whatever_it_was_made_as():
             seen[status == "ok", found] += 1
     assert seen[True, True] > 500
     assert seen[False, False] > 5000
-    assert seen[False, True] < seen[False, False] / 10  # it tells most of the others
+    assert seen[False, True] < seen[False, False] / 10  # it rejects most of the others
 
 
 def test_versions_that_no_release_has_are_not_known():
     assert may_be(bytes(40), "response", 3, 99) is None
-    assert may_be(b"\0\x03\0\x63" + bytes(40), "request", 3, 1) is None  # its own header says version 99
+    assert may_be(b"\0\x03\0\x63" + bytes(40), "request", 3, 1) is None  # its own header has version 99

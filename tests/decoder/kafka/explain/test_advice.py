@@ -1,4 +1,4 @@
-"""What is said of a message that does not decode. Each sample is built byte by byte."""
+"""The advice on a message that does not decode. Each sample is built byte by byte."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class TestLengths:
         ]
 
     def test_a_compact_length_that_is_too_long_by_some(self):
-        said = advice(metadata(b"\x0d"))
-        assert said[0].startswith("The length of topics[0].name (0d at byte 31) says 12 bytes")
-        assert said[0].endswith("; 10 bytes follow it.")
-        assert said[1].startswith("With 6 instead of 12 as the length of topics[0].name (07 instead of 0d at byte 31)")
+        lines = advice(metadata(b"\x0d"))
+        assert lines[0].startswith("The length of topics[0].name (0d at byte 31) says 12 bytes")
+        assert lines[0].endswith("; 10 bytes follow it.")
+        assert lines[1].startswith("With 6 instead of 12 as the length of topics[0].name (07 instead of 0d at byte 31)")
 
     @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9])
     def test_one_that_fits_but_is_wrong_is_found_behind_it(self, size):
-        said = advice(metadata(bytes([size + 1])))
-        assert said[-1].startswith(
+        lines = advice(metadata(bytes([size + 1])))
+        assert lines[-1].startswith(
             f"With 6 instead of {size} as the length of topics[0].name (07 instead of 0{size + 1:x}"
         )
 
@@ -158,13 +158,13 @@ class TestOtherErrors:
         frame = request(METADATA, 12, {"topics": [{"name": "orders"}, {"name": "payments"}]})
         assert advice(frame[:-9])
 
-    def test_nothing_is_said_of_a_message_that_decodes(self):
+    def test_there_is_no_advice_on_a_message_that_decodes(self):
         assert advice(metadata(b"\7")) == []
 
     def test_a_response_taken_for_a_request(self):
         body = {"brokers": [{"nodeId": 1, "host": "b1", "port": 9092}], "topics": [{"name": "orders"}]}
-        said = advice(response(METADATA, 12, body))
-        assert said[-1] == (
+        lines = advice(response(METADATA, 12, body))
+        assert lines[-1] == (
             "As a response it would fit Metadata v12: if it is one, add --direction response --api-key 3 "
             "--api-version 12."
         )
@@ -172,8 +172,8 @@ class TestOtherErrors:
     def test_a_response_whose_request_is_unknown(self):
         frame = response(METADATA, 12, {"topics": [{"name": "orders"}]})
         explanation = explain(frame, "response")
-        (said,) = advise(explanation, frame, "response", None, None)
-        assert said.startswith("By its bytes it may be of Metadata v12")
+        (line,) = advise(explanation, frame, "response", None, None)
+        assert line.startswith("By its bytes it may be of Metadata v12")
 
     def test_the_field_is_named(self):
         message = CODEC.decode(metadata(b"\xc8\x07"))

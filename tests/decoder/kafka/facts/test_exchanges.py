@@ -1,4 +1,4 @@
-"""What one exchange says of record batches, topic ids and clusters."""
+"""What one exchange states about record batches, topic ids and clusters."""
 
 from __future__ import annotations
 

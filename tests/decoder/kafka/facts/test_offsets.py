@@ -1,4 +1,4 @@
-"""What one exchange says of offsets: each api, its odd versions, and bodies that end early."""
+"""What one exchange states about offsets: each api, its odd versions, and bodies that end early."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_produce_gets_its_offsets_from_the_response() -> None:
     assert (event.error_code, event.error_name, event.log_start_offset) == (0, "NONE", 0)
 
 
-def test_produce_without_acks_says_how_many_records_but_not_where() -> None:
+def test_produce_without_acks_shows_how_many_records_but_not_where() -> None:
     (event,) = offset_events(0, 9, produce(batch(0, 4), acks=0), None)
     assert (event.kind, event.records, event.offset, event.next_offset, event.error_code) == (
         "produced", 5, None, None, None,
@@ -92,7 +92,7 @@ def test_a_partial_batch_at_the_end_was_not_read() -> None:
     assert (event.next_offset, event.records) == (12, 2)
 
 
-def test_an_incremental_answer_still_tells_the_position_of_quiet_partitions() -> None:
+def test_an_incremental_answer_still_shows_the_position_of_quiet_partitions() -> None:
     events = offset_events(1, 12, fetch(10, 40), fetched(0))
     assert [(e.partition, e.kind, e.offset, e.high_watermark) for e in events] == [
         (0, "fetched", 10, 20),
@@ -142,7 +142,7 @@ def test_commits_are_accepted_or_rejected_by_partition() -> None:
     assert (bad.kind, bad.error_name) == ("commit_rejected", "ILLEGAL_GENERATION")
 
 
-def test_a_commit_without_an_answer_says_nothing() -> None:
+def test_a_commit_without_an_answer_states_nothing() -> None:
     assert offset_events(8, 8, commit(42), None) == []
     assert offset_events(8, 8, commit(42), {}) == []
 
@@ -175,7 +175,7 @@ def test_bodies_that_end_early_give_what_they_hold() -> None:
     assert offset_events(9, 8, {}, {"groups": [{"topics": [{"name": "t", "partitions": [{}]}]}]}) == []
 
 
-def test_other_apis_say_nothing() -> None:
+def test_other_apis_state_nothing() -> None:
     assert offset_events(18, 3, {}, {}) == []
 
 

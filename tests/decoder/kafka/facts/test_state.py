@@ -1,4 +1,4 @@
-"""What exchanges say of groups, transactions, fetch sessions and clients, through the real codec."""
+"""What exchanges state about groups, transactions, fetch sessions and clients, through the real codec."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CODEC = Codec()
 Body = dict[str, Any]
 
 
-def said(api_key: int, version: int, asked: Body, answer: Body | None) -> list[StateEvent]:
+def events_of(api_key: int, version: int, asked: Body, answer: Body | None) -> list[StateEvent]:
     asking = CODEC.decode(request(api_key, version, asked), direction="request")
     assert asking.status == "ok", asking
     if answer is None:
         return state_events(api_key, version, asking.body, None, asking.embedded)
-    told = CODEC.decode(response(api_key, version, answer), direction="response", api_key=api_key, api_version=version)
-    assert told.status == "ok", told
-    return state_events(api_key, version, asking.body, told.body, asking.embedded, told.embedded)
+    reply = CODEC.decode(response(api_key, version, answer), direction="response", api_key=api_key, api_version=version)
+    assert reply.status == "ok", reply
+    return state_events(api_key, version, asking.body, reply.body, asking.embedded, reply.embedded)
 
 
 def assignment(*partitions: int) -> bytes:
@@ -43,35 +43,37 @@ OWNERS = [("assignment", "a", "orders", 0), ("assignment", "a", "orders", 2), ("
 
 
 @pytest.mark.parametrize("version", [0, 3, 5])
-def test_the_leader_tells_of_all_members_each_answer_of_one(version: int) -> None:
+def test_the_leader_names_all_members_each_answer_one(version: int) -> None:
     what = ("kind", "member_id", "topic", "partition")
     named = {"protocolType": "consumer"} if version == 5 else {}
-    led = said(14, version, LEADER, {"assignment": assignment(0, 2), **named})
+    led = events_of(14, version, LEADER, {"assignment": assignment(0, 2), **named})
     assert shown(led, *what) == OWNERS
     assert {(e.group_id, e.generation, e.group_protocol, e.error_code) for e in led} == {("g", 3, "classic", 0)}
-    followed = said(14, version, SYNC, {"assignment": assignment(1), **named})
+    followed = events_of(14, version, SYNC, {"assignment": assignment(1), **named})
     assert shown(followed, *what) == [("assignment", "a", "orders", 1)]
 
 
 @pytest.mark.parametrize("answer", [{"errorCode": 22}, None], ids=["refused", "unanswered"])
 def test_a_sync_without_success_assigns_nothing(answer: Body | None) -> None:
-    assert shown(said(14, 3, LEADER, answer), "kind", "member_id") == [("group", "a")]
+    assert shown(events_of(14, 3, LEADER, answer), "kind", "member_id") == [("group", "a")]
 
 
 def test_another_protocol_types_assignment_is_not_read_as_a_consumers() -> None:
     answer = {"assignment": assignment(1), "protocolType": "connect"}
-    assert shown(said(14, 5, SYNC | {"protocolType": "connect"}, answer), "kind") == [("group",)]
+    assert shown(events_of(14, 5, SYNC | {"protocolType": "connect"}, answer), "kind") == [("group",)]
 
 
 def test_members_join_beat_and_leave() -> None:
-    joined = said(11, 7, {"groupId": "g", "memberId": ""}, {"generationId": 4, "memberId": "a", "errorCode": 0})
+    joined = events_of(11, 7, {"groupId": "g", "memberId": ""}, {"generationId": 4, "memberId": "a", "errorCode": 0})
     assert shown(joined, "kind", "member_id", "generation") == [("join", "a", 4)]
-    beaten = said(12, 4, SYNC, {"errorCode": 27})
+    beaten = events_of(12, 4, SYNC, {"errorCode": 27})
     assert shown(beaten, "kind", "generation", "error_name") == [("heartbeat", 3, "REBALANCE_IN_PROGRESS")]
     leaving = {"groupId": "g", "members": [{"memberId": "a"}, {"memberId": "b"}]}
-    left = said(13, 4, leaving, {"members": [{"memberId": "a", "errorCode": 0}, {"memberId": "b", "errorCode": 25}]})
+    left = events_of(
+        13, 4, leaving, {"members": [{"memberId": "a", "errorCode": 0}, {"memberId": "b", "errorCode": 25}]}
+    )
     assert shown(left, "kind", "member_id", "error_code") == [("leave", "a", 0), ("leave", "b", 25)]
-    assert shown(said(13, 1, {"groupId": "g", "memberId": "a"}, {}), "kind", "member_id") == [("leave", "a")]
+    assert shown(events_of(13, 1, {"groupId": "g", "memberId": "a"}, {}), "kind", "member_id") == [("leave", "a")]
 
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -90,7 +92,7 @@ GIVEN = [("assignment", 6, TOPIC_ID, 0), ("assignment", 6, TOPIC_ID, 1)]
 def test_the_consumer_protocol_assigns_by_heartbeat(epoch: int, answer: list[Body] | None, expected: list[Any]) -> None:
     given = None if answer is None else {"topicPartitions": answer}
     asked = {"groupId": "g", "memberId": "m", "memberEpoch": epoch}
-    events = said(68, 0, asked, {"memberId": "m", "memberEpoch": 6, "assignment": given})
+    events = events_of(68, 0, asked, {"memberId": "m", "memberEpoch": 6, "assignment": given})
     assert shown(events, "kind", "generation", "topic_id", "partition") == expected
     assert {(e.group_id, e.member_id, e.group_protocol) for e in events} == {("g", "m", "consumer")}
 
@@ -106,26 +108,26 @@ def test_partitions_are_added_by_a_client_or_by_a_broker_for_many() -> None:
     verdicts = [{"name": "t", "resultsByPartition": results}]
     old = {f"v3AndBelow{name[0].upper()}{name[1:]}": value for name, value in TXN.items()}
     asked = old | {"v3AndBelowTopics": topics}
-    assert shown(said(24, 3, asked, {"resultsByTopicV3AndBelow": verdicts}), *what) == ADDED
+    assert shown(events_of(24, 3, asked, {"resultsByTopicV3AndBelow": verdicts}), *what) == ADDED
     batched = {"transactions": [TXN | {"topics": topics}, TXN | {"topics": topics, "verifyOnly": True}]}
     answer = {"resultsByTransaction": [{"transactionalId": "tx", "topicResults": verdicts}]}
-    assert shown(said(24, 4, batched, answer), *what) == ADDED
+    assert shown(events_of(24, 4, batched, answer), *what) == ADDED
 
 
 def test_a_transaction_begins_and_ends() -> None:
     what = ("kind", "transactional_id", "producer_id", "producer_epoch", "group_id", "committed", "error_code")
-    begun = said(22, 4, {"transactionalId": "tx"}, {"producerId": 7, "producerEpoch": 2})
+    begun = events_of(22, 4, {"transactionalId": "tx"}, {"producerId": 7, "producerEpoch": 2})
     assert shown(begun, *what) == [("txn_init", "tx", 7, 2, None, None, 0)]
-    assert said(22, 4, {"transactionalId": None}, {"producerId": 7, "producerEpoch": 2}) == []
-    assert shown(said(25, 3, TXN | {"groupId": "g"}, {}), *what) == [("txn_add_group", "tx", 7, 2, "g", None, 0)]
-    assert shown(said(26, 3, TXN | {"committed": False}, {"errorCode": 47}), *what) == [
+    assert events_of(22, 4, {"transactionalId": None}, {"producerId": 7, "producerEpoch": 2}) == []
+    assert shown(events_of(25, 3, TXN | {"groupId": "g"}, {}), *what) == [("txn_add_group", "tx", 7, 2, "g", None, 0)]
+    assert shown(events_of(26, 3, TXN | {"committed": False}, {"errorCode": 47}), *what) == [
         ("txn_end", "tx", 7, 2, None, False, 47)
     ]
-    assert said(26, 3, TXN | {"committed": True}, None)[0].error_code is None
+    assert events_of(26, 3, TXN | {"committed": True}, None)[0].error_code is None
     marked = {"producerId": 7, "producerEpoch": 3, "transactionResult": True}
     markers = {"markers": [marked | {"topics": [{"name": "t", "partitionIndexes": [0]}]}]}
     verdict = {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 6}]}]}
-    (marker,) = said(27, 1, markers, {"markers": [{"producerId": 7, **verdict}]})
+    (marker,) = events_of(27, 1, markers, {"markers": [{"producerId": 7, **verdict}]})
     assert (marker.topic, marker.partition, marker.committed, marker.error_code) == ("t", 0, True, 6)
 
 
@@ -142,7 +144,7 @@ def test_a_transaction_begins_and_ends() -> None:
 )
 def test_a_fetch_names_its_session(session: int, epoch: int, answered: int, expected: list[Any]) -> None:
     asked = {"sessionId": session, "sessionEpoch": epoch, "maxWaitMs": 1}
-    events = said(1, 12, asked, {"sessionId": answered})
+    events = events_of(1, 12, asked, {"sessionId": answered})
     assert shown(events, "session_id", "session_epoch") == expected
 
 
@@ -156,10 +158,10 @@ def test_what_is_taken_out_of_a_session_is_an_event_of_its_partition() -> None:
 
 def test_clients_name_their_software() -> None:
     asked = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.16.0"}
-    assert shown(said(18, 3, asked, {}), "kind", "software_name", "software_version") == [
+    assert shown(events_of(18, 3, asked, {}), "kind", "software_name", "software_version") == [
         ("software", "librdkafka", "2.16.0")
     ]
-    assert said(18, 2, {}, {}) == []
+    assert events_of(18, 2, {}, {}) == []
 
 
 @pytest.mark.parametrize("api_key", STATE_APIS)

@@ -74,7 +74,7 @@ def test_after_loss(events: list[TxnEvent], expected: list[tuple[str, bool]]) ->
     assert [(t.state, not t.lost) for t in follow(events, PATIENCE)] == expected
 
 
-def test_a_transaction_tells_what_it_holds() -> None:
+def test_a_transaction_shows_what_it_holds() -> None:
     (only,) = follow(
         [
             add(1, client_id="AddPartitionsManager"),
@@ -109,15 +109,15 @@ def test_a_fetched_marker_belongs_to_the_records_before_it() -> None:
 
 
 def test_markers_that_are_read_again_change_nothing() -> None:
-    def told(*events: TxnEvent) -> list[tuple[str, set[str], int]]:
+    def ended(*events: TxnEvent) -> list[tuple[str, set[str], int]]:
         return [(t.state, t.marked, t.last_us) for t in follow(events, PATIENCE)]
 
     markers = [2 * n + 1 for n in range(50)]
     lived = [e for m in markers for e in (_produced(5 * m, m - 1), end(5 * m + 1), _control(5 * m + 2, m))]
     again = [_control(1000 + n, m) for n, m in enumerate(markers)]
-    assert told(*lived, *again) == told(*lived) == [("committed", {"t-0"}, 5 * m + 2) for m in markers]
+    assert ended(*lived, *again) == ended(*lived) == [("committed", {"t-0"}, 5 * m + 2) for m in markers]
     still_open = [_produced(900, 100), end(901)]
-    assert told(*lived, *still_open, *again, _control(2000, 101))[-1] == ("committed", {"t-0"}, 2000)
+    assert ended(*lived, *still_open, *again, _control(2000, 101))[-1] == ("committed", {"t-0"}, 2000)
 
 
 def test_a_topic_that_was_made_anew_has_its_markers_too() -> None:

@@ -45,7 +45,7 @@ def plainly(one: Asked) -> Message:
 
 
 def differences(frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Message] | None = None) -> list[str]:
-    """What the kernel says otherwise than the plain reader, of the frames that it did not give back."""
+    """What the kernel gives otherwise than the plain reader, of the frames that it did not give back."""
     found = []
     for index, one in enumerate(frames):
         if batch.outcomes[index] == kernel.GIVEN_BACK:

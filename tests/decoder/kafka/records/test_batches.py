@@ -153,7 +153,7 @@ class TestOldMessages:
         assert [summary["lastOffset"] for summary in read(data)] == [5, 6, 9]
 
     @pytest.mark.parametrize(("magic", "offset", "first"), [(0, 42, 0), (1, 42, 40), (1, 0, 0)])
-    def test_the_content_of_a_compressed_wrapper_tells_how_many_messages_it_holds(self, magic, offset, first):
+    def test_the_content_of_a_compressed_wrapper_shows_how_many_messages_it_holds(self, magic, offset, first):
         inner = [message(b"k", b"v", magic=magic, offset=at) for at in range(3)]
         (summary,) = read(wrapper(inner, magic=magic, offset=offset))
         assert summary["compressionType"] == "gzip"
@@ -169,7 +169,7 @@ class TestOldMessages:
             [b"\0" * 40],
         ],
     )
-    def test_a_wrapper_whose_content_cannot_be_read_does_not_tell(self, inner):
+    def test_a_wrapper_whose_content_cannot_be_read_does_not_show_it(self, inner):
         (summary,) = read(wrapper(inner, offset=42))
         assert (summary["recordsCount"], summary["baseOffset"], summary["lastOffset"]) == (None, None, 42)
 
@@ -209,13 +209,13 @@ class TestTheEndOfAFetch:
         for cut in range(1, len(next_)):
             assert statuses(self.WHOLE + next_[:cut]) == ["ok", "partial"]
 
-    def test_a_partial_batch_says_what_its_header_says(self):
+    def test_a_partial_batch_gives_what_its_header_states(self):
         partial = read(self.WHOLE + self.NEXT[:61])[1]
         assert (partial["status"], partial["baseOffset"], partial["producerId"]) == ("partial", 3, 4711)
         assert partial["sizeInBytes"] == len(self.NEXT)
         assert partial["crcValid"] is None
 
-    def test_less_than_a_header_says_only_its_size(self):
+    def test_less_than_a_header_gives_only_its_size(self):
         assert read(self.NEXT[:60]) == [{"status": "partial", "magic": 2, "sizeInBytes": 60}]
         assert read(self.NEXT[:16]) == [{"status": "partial", "magic": None, "sizeInBytes": 16}]
 

@@ -143,7 +143,7 @@ class TestLies:
     def test_lengths(self, content, code, at):
         problem(batch([self.GOOD, content]), code, 61 + len(self.GOOD) + at, before=1)
 
-    def test_in_compressed_records_the_place_is_told_in_words(self):
+    def test_in_compressed_records_the_place_is_named_in_words(self):
         data = batch([self.GOOD, one(bytes(7))], attributes=1)
         detail = problem(data, ErrorCode.RECORD_SIZE, 61, before=1)
         assert f"byte {len(self.GOOD) + 7} of the decompressed records" in detail
@@ -231,7 +231,7 @@ class TestOldMessages:
     @pytest.mark.parametrize("magic", [0, 1])
     @pytest.mark.parametrize("offset", [0, 42])
     def test_a_partial_message_at_the_end_of_a_wrapper_ends_it_as_in_kafka(self, magic, offset):
-        """Kafka 3.9.2 and 4.4.0 read the same offsets, and say nothing of the rest."""
+        """Kafka 3.9.2 and 4.4.0 read the same offsets, and report nothing of the rest."""
         inner = [message(b"k", b"v", magic=magic, offset=at) for at in range(3)]
         first = offset - 1 if magic == 1 and offset else 0
         for cut in range(1, len(inner[2])):

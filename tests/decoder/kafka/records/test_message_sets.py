@@ -1,4 +1,4 @@
-"""Of a compressed v0/v1 message set only the content tells count and first offset: what the policies keep of them."""
+"""Of a compressed v0/v1 message set only the content gives count and first offset: what the policies keep of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def problems(frame: Frame) -> set[str]:
     return {problem.error_code for part in found.partitions for problem in part.problems}
 
 
-def told(frame: Frame) -> list[tuple]:
+def extents(frame: Frame) -> list[tuple]:
     """First offset, last offset and count of each batch, by both readers."""
     asked = Asked(frame.frame, frame.direction, frame.api_key, frame.api_version, frame.flags)
     plain = decode(frame)
@@ -78,11 +78,11 @@ class TestWhatIsKept:
         v0 = wrapped(compress, codec, 0, 42, 40)  # absolute offsets within
         v1 = wrapped(compress, codec, 1, 102, 0)  # relative to the last
         cleaned = redact(fetched(v0 + v1, policy=policy), HASH)
-        assert told(cleaned) == [(40, 42, 3), (100, 102, 3)]
+        assert extents(cleaned) == [(40, 42, 3), (100, 102, 3)]
         assert len(cleaned.frame) == len(fetched(v0 + v1).frame)
 
     @pytest.mark.parametrize("policy", KEPT)
-    def test_everything_else_that_the_batch_says_stays_too(self, policy):
+    def test_everything_else_that_the_batch_states_stays_too(self, policy):
         dirty = fetched(wrapper([message(b"k", b"v")] * 2, offset=9, attributes=LOG_APPEND_TIME), policy=policy)
         before, after = (decode(frame).record_batches[0] for frame in (dirty, redact(dirty, HASH)))
         if policy == "hash":  # a checksum would let anyone try out values
@@ -101,10 +101,10 @@ class TestWhatIsKept:
         hidden = HASH(set_[34:]) if policy == "hash" else bytes(len(set_) - 34)
         assert value == hidden[: -EXTENT.size] + EXTENT.pack(100, 3)
 
-    def test_without_room_in_the_value_nothing_is_told(self):
+    def test_without_room_in_the_value_nothing_is_kept(self):
         tiny = [message(None, b"?" * size, offset=9, attributes=GZIP) for size in range(EXTENT.size)]
         cleaned = redact(fetched(*tiny))
-        assert told(cleaned) == [(None, 9, None)] * EXTENT.size
+        assert extents(cleaned) == [(None, 9, None)] * EXTENT.size
         assert cleaned.flags == FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED
 
     @pytest.mark.parametrize("policy", KEPT)
@@ -120,16 +120,16 @@ class TestWhatIsKept:
             message(None, CODECS["zstd"][1](message(b"k", b"v")), offset=9, attributes=4),
         ],
     )
-    def test_what_cannot_be_opened_is_not_told_beside_what_can(self, bad, policy):
+    def test_what_cannot_be_opened_is_not_measured_beside_what_can(self, bad, policy):
         good = wrapper([message(b"k", b"v", offset=at) for at in range(4)], offset=23)
         dirty = fetched(good + bad, policy=policy)
         cleaned = redact(dirty, HASH)
-        assert told(cleaned) == told(dirty) == [(20, 23, 4), (None, 9, None)]
+        assert extents(cleaned) == extents(dirty) == [(20, 23, 4), (None, 9, None)]
         assert cleaned.flags & FrameFlags.SETS_MEASURED
 
     def test_the_policy_none_leaves_nothing(self):
         cleaned = redact(fetched(wrapper([message(b"k", b"v")], offset=9), policy="none"))
-        assert told(cleaned) == [(None, None, None)]
+        assert extents(cleaned) == [(None, None, None)]
         assert not cleaned.flags & FrameFlags.SETS_MEASURED
 
     def test_the_compiled_redaction_gives_these_frames_back(self):
@@ -146,7 +146,7 @@ class TestNobodyElseCanWriteIt:
         """Beside a set that is measured, and beside the log of the cluster, which is overwritten under ``full`` too."""
         good = wrapper([message(b"k", b"v")], offset=1)
         cleaned = redact(fetched(good, forged, policy=policy), HASH)
-        assert told(cleaned)[1] == (None, 9, None)
+        assert extents(cleaned)[1] == (None, 9, None)
         body = {
             "responses": [
                 {"topic": topic, "partitions": [{"partitionIndex": 0, "records": field}]}
@@ -155,17 +155,17 @@ class TestNobodyElseCanWriteIt:
         }
         mixed = redact(landed(response(FETCH, 3, body), "response", FETCH, 3, policy=policy), HASH)
         assert mixed.flags & FrameFlags.PAYLOAD_REMOVED
-        assert told(mixed)[1] == (None, 9, None)
+        assert extents(mixed)[1] == (None, 9, None)
 
     def test_an_agent_that_does_not_measure(self):
         """As all did before: zeros, and no flag."""
         flags = int(FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED)
-        assert told(fetched(damaged(self.FORGED), flags=flags)) == [(None, 9, None)]
+        assert extents(fetched(damaged(self.FORGED), flags=flags)) == [(None, 9, None)]
 
     def test_a_count_below_one_is_none(self):
         for count in (0, -1, -(2**31)):
             field = message(None, bytes(30) + EXTENT.pack(7, count), offset=9, attributes=GZIP)
-            assert told(fetched(field, flags=int(MARKED))) == [(None, 9, None)]
+            assert extents(fetched(field, flags=int(MARKED))) == [(None, 9, None)]
 
 
 _inner = st.lists(
@@ -205,16 +205,16 @@ def _changed(draw, data: bytes) -> bytes:
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(fields=st.lists(_hostile_sets(), min_size=1, max_size=3), policy=st.sampled_from(KEPT))
-def test_hostile_sets_tell_the_same_before_and_after(fields, policy):
+def test_hostile_sets_give_the_same_before_and_after(fields, policy):
     dirty = fetched(*fields, policy=policy)
     cleaned = redact(dirty, HASH)
-    assert told(cleaned) == told(dirty)
+    assert extents(cleaned) == extents(dirty)
     assert len(cleaned.frame) == len(dirty.frame)
     assert problems(cleaned) <= problems(dirty) | {"payload_removed"}
 
 
 def test_any_byte_of_a_set_may_be_wrong_at_any_place():
-    """Without a new checksum: nothing raises, nothing is told, and what stands behind is not taken for a header."""
+    """Without a new checksum: nothing raises, nothing is measured, and what stands behind is not taken for a header."""
     good = wrapper([message(CANARY, CANARY)] * 3, offset=9) + wrapper([message(CANARY, CANARY, magic=0)], magic=0)
     source = random.Random(5)
     for _ in range(2000):
@@ -222,7 +222,7 @@ def test_any_byte_of_a_set_may_be_wrong_at_any_place():
         for _ in range(source.choice([1, 1, 2, 5])):
             copy[source.randrange(len(copy))] = source.randrange(256)
         cleaned = redact(fetched(bytes(copy), policy=source.choice(KEPT)), HASH)
-        assert all(count in (None, 1, 3) for _, _, count in told(cleaned))
+        assert all(count in (None, 1, 3) for _, _, count in extents(cleaned))
 
 
 # --- recorded traffic of a 0.10 broker and its clients ------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_there_are_recorded_sets_of_both_formats_and_each_codec():
 
 
 @pytest.mark.parametrize("policy", KEPT)
-def test_recorded_traffic_says_the_same_under_each_policy(policy):
+def test_recorded_traffic_gives_the_same_under_each_policy(policy):
     wrappers = 0
     for whole, cleaned in zip(recorded("full"), recorded(policy), strict=True):
         before, after = decode(whole), decode(cleaned)
@@ -262,7 +262,7 @@ def test_recorded_traffic_says_the_same_under_each_policy(policy):
             assert after == before
         else:
             assert [_without_crc(b) for b in after.record_batches] == [_without_crc(b) for b in before.record_batches]
-        assert told(cleaned) == told(whole)
+        assert extents(cleaned) == extents(whole)
     assert wrappers > 20
 
 
@@ -282,7 +282,7 @@ def test_recorded_traffic_leaves_no_key_or_value():
     assert checked > 100
 
 
-def test_recorded_exchanges_tell_the_same_offsets_under_each_policy():
+def test_recorded_exchanges_give_the_same_offsets_under_each_policy():
     found = {}
     for policy in ("full", "lengths"):
         halves: dict = {}

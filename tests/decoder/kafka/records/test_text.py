@@ -6,7 +6,7 @@ from decoder.kafka.records.text import java_text
 
 
 @pytest.mark.parametrize(
-    ("raw", "as_java_says"),
+    ("raw", "as_in_java"),
     [
         ("61 c3a4 e4b896 f09f9880 efbfbd", "aä世😀\ufffd"),
         ("80 bf", "\ufffd\ufffd"),
@@ -31,6 +31,6 @@ from decoder.kafka.records.text import java_text
         ("ed9fbf", "\ud7ff"),
     ],
 )
-def test_what_is_no_utf8_is_replaced_as_by_java(raw, as_java_says):
+def test_what_is_no_utf8_is_replaced_as_by_java(raw, as_in_java):
     """As ``new String(bytes, UTF_8)`` gives it in Java 17 and 25."""
-    assert java_text(bytes.fromhex(raw)) == as_java_says
+    assert java_text(bytes.fromhex(raw)) == as_in_java

@@ -1,4 +1,4 @@
-"""What do the payload policies leave of record batches? ``lengths`` and ``full`` are told of in test_redaction, too."""
+"""What do the payload policies leave of record batches? ``lengths`` and ``full`` are tested in test_redaction, too."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NO_TIMES = b"\xff" * 24
     [(OFFSET, len(V1) + 1000, True), (OFFSET, 0x796C3061, False), (b"8 bytes:", len(V1) + 1000, False)],
 )
 def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(offset, size, stays):
-    """Text that stands where a batch should begin says that hundreds of megabytes follow, or tells no offset."""
+    """Text that stands where a batch should begin announces hundreds of megabytes, or holds no offset."""
     left = redact(produced(offset + struct.pack(">i", size) + V1[12:])).frame
     assert (offset in left) == stays
     assert KEY not in left
@@ -124,7 +124,7 @@ class TestNone:
         clean = produced(records, "none")
         assert redact(clean) is clean
 
-    def test_what_else_the_frame_says_stays(self):
+    def test_what_else_the_frame_states_stays(self):
         before, after = decode(fetched(V2, "none")), decode(redact(fetched(V2, "none")))
         for decoded in (before, after):
             decoded.body["responses"][0]["partitions"][0].pop("recordBatches")
@@ -145,7 +145,7 @@ class TestNone:
         assert (event.next_offset, event.records) == (None, None)
         assert record_batch_rows(PRODUCE, asked, produce) == record_batch_rows(FETCH, {}, answer) == []
 
-    def test_reading_the_records_says_why_there_are_none(self):
+    def test_reading_the_records_shows_why_there_are_none(self):
         partition = records_of(redact(produced(V2 + V1, "none")))
         assert partition.records == []
         assert [problem.error_code for problem in partition.problems] == ["payload_removed"]
@@ -226,7 +226,7 @@ class TestHash:
     @pytest.mark.parametrize(
         "bad", [damaged(V2), damaged(V1), damaged(V0), V2[:-1], V1[:-1], V2[:61], V2[:30], V1[:20]]
     )
-    def test_what_is_not_what_its_checksum_says_is_zeroed_with_the_checksum(self, bad):
+    def test_what_does_not_fit_its_checksum_is_zeroed_with_the_checksum(self, bad):
         hashed = redact(produced(bad, "hash"), HASH)
         zeroed = redact(produced(bad, "lengths"))
         start = produced(bad).frame.index(bad)

@@ -1,4 +1,4 @@
-"""Does the table of releases say what their brokers do? Each fact from Kafka's own list, or its issues."""
+"""Does the table of releases hold what their brokers do? Each fact from Kafka's own list, or its issues."""
 
 from __future__ import annotations
 

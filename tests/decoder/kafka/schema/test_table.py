@@ -99,7 +99,7 @@ class TestLayouts:
         assert not field(layout(definition("request", 3, 0), 0), "topics").nullable
         assert field(layout(definition("request", 3, 1), 1), "topics").nullable
 
-    def test_compact_lengths_come_with_flexible_versions_unless_the_field_says_otherwise(self):
+    def test_compact_lengths_come_with_flexible_versions_unless_the_field_states_otherwise(self):
         assert not field(layout(definition("request", 0, 8), 8), "topicData", "name").compact
         assert field(layout(definition("request", 0, 9), 9), "topicData", "name").compact
         headers = next(m for m in messages() if m.name == "RequestHeader" and table.within(2, m.versions))

@@ -167,7 +167,7 @@ class TestLoss:
         assert outcome.bytes_skipped == len(tail)
 
     def test_record_batches_are_not_taken_for_responses(self):
-        """Length, then a small number, at its end another length: only the ids that are awaited tell them apart."""
+        """Length, then a small number, at its end another length: only the ids that are awaited distinguish them."""
         batch = struct.pack(">iii", 76, 0, 0) + bytes(68)
         framer = KafkaFramer("response", Awaited(130, 131))
         framer.lost(50, 0)
@@ -238,7 +238,7 @@ class TestLoss:
         assert not framer.conclude(50_000).frames
         assert framer.lost(50_000, 1).bytes_skipped == 2000
 
-    def test_where_a_snap_length_cuts_every_packet_its_declared_end_tells(self):
+    def test_where_a_snap_length_cuts_every_packet_its_declared_end_decides(self):
         framer = KafkaFramer("request")
         framer.lost(9, 0)
         data = request(1, key=0, version=3, body=bytes(1000))

@@ -115,7 +115,7 @@ class TestOddClientIds:
 
     ODD = "zähler".encode("latin-1")
 
-    def test_requests_are_no_tokens_if_their_body_tells(self):
+    def test_requests_are_no_tokens_if_their_body_shows_it(self):
         pairer = KafkaPairer(lambda frame, *_: len(frame) == len(request(1, client_id=self.ODD)) - 4)
         keys = [pairer.request(raw(request(i, client_id=self.ODD, body=bytes(i)))) for i in range(3)]
         assert [(key.correlation_id, key.flags) for key in keys] == [(0, 0), (1, 0), (2, 0)]
@@ -230,7 +230,7 @@ class TestAfterLoss:
         assert pairer.response(raw(response(3))).exchange_ordinal == 2
 
     def test_with_one_id_for_all_requests_what_is_uncertain_is_flagged(self):
-        """Nothing tells which of the two lost its response."""
+        """Nothing shows which of the two lost its response."""
         pairer = KafkaPairer()
         pairer.request(raw(request(0)))
         pairer.request(raw(request(0)))

@@ -259,7 +259,7 @@ DOCUMENTS = st.dictionaries(st.text("abc", max_size=3), VALUES, max_size=4)
 
 @settings(derandomize=True, deadline=None)
 @given(DOCUMENTS)
-def test_any_document_is_what_bson_says(document):
+def test_any_document_is_what_bson_reads(document):
     data = bson.encode(document)
     relaxed = json_util.loads(json_util.dumps(as_json(data, 0, len(data))))
     assert relaxed == json_util.loads(json_util.dumps(bson.decode(data)))
@@ -288,7 +288,7 @@ def outcome(walker, data: bytes) -> tuple:
 
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(DOCUMENTS, st.integers(0, 10_000), st.integers(0, 255))
-def test_a_quick_check_says_what_a_walk_says(document, at, value):
+def test_a_quick_check_finds_what_a_walk_finds(document, at, value):
     data = bytearray(bson.encode(document))
     assert outcome(check, bytes(data)) == outcome(walk, bytes(data))
     data[at % len(data)] = value

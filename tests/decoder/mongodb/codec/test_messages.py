@@ -42,7 +42,7 @@ def test_a_command():
     assert found.body == {"flagBits": 0, "sections": [{"kind": 0, "document": FIND}]}
 
 
-def test_a_reply_does_not_tell_its_command():
+def test_a_reply_does_not_name_its_command():
     found = decode(reply({"cursor": {"id": 0, "ns": "shop.orders", "firstBatch": []}, "ok": 1.0}), "response")
     assert (found.status, found.api_key, found.api_name) == ("ok", 2013, None)
     assert found.header["responseTo"] == 7
@@ -155,7 +155,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_what_does_not_fit_is_told_with_its_place(name):
+def test_what_does_not_fit_is_reported_with_its_place(name):
     data, code, offset = MALFORMED[name]
     found = decode(data)
     assert found.status in ("malformed", "partial")
@@ -292,7 +292,7 @@ def test_a_message_above_the_limit_is_not_looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["hello", "isMaster", "ismaster"])
-def test_a_handshake_tells_the_application(name):
+def test_a_handshake_names_the_application(name):
     client = {"application": {"name": "shop"}, "driver": {"name": "PyMongo", "version": "4"}}
     assert decode(command({name: 1, "client": client, "$db": "admin"})).client_id == "shop"
     assert decode(command({name: 1, "client": 3, "$db": "admin"})).client_id is None
@@ -303,16 +303,16 @@ def test_records_are_kafkas():
 
 
 @pytest.mark.parametrize("name", ["OP_MSG", "noop", *legacy()])
-def test_explain_tells_every_byte(name):
+def test_explain_shows_every_byte(name):
     """Each is in the header, in a field, or in a document, whose parts nest in it; reserved zeros are not."""
     plain = checksummed(sections(ORDERS, body_section(INSERT)))
     data = {"OP_MSG": plain, "noop": compressed(plain, "noop"), **legacy()}[name]
     explanation = explain(data, "response" if "REPLY" in name else "request", protocol="mongodb")
     assert explanation.message.status == "ok"
-    told = bytearray(len(data))
+    shown = bytearray(len(data))
     for line in explanation.lines:
-        told[line.start : line.end] = b"\1" * (line.end - line.start)
-    assert all(told[at] or data[at] == 0 for at in range(len(data)))
+        shown[line.start : line.end] = b"\1" * (line.end - line.start)
+    assert all(shown[at] or data[at] == 0 for at in range(len(data)))
     assert [line.name for line in explanation.lines[:4]] == ["messageLength", "requestID", "responseTo", "opCode"]
     assert sorted(explanation.lines, key=lambda line: line.start) == list(explanation.lines)
 

@@ -1,4 +1,4 @@
-"""What is told of a message without its documents is what the whole message tells."""
+"""The summary of a message, made without its documents, is what the whole message gives."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_of_every_made_and_of_changed_ones():
 
 
 def test_command_and_namespace():
-    told = summarise(command(INSERT, ORDERS), "request")
-    assert (told.command, told.database, told.collection) == ("insert", "shop", "orders")
-    assert (told.header.request_id, told.opcode, told.flags, told.compressor) == (7, 2013, 0, None)
+    summary = summarise(command(INSERT, ORDERS), "request")
+    assert (summary.command, summary.database, summary.collection) == ("insert", "shop", "orders")
+    assert (summary.header.request_id, summary.opcode, summary.flags, summary.compressor) == (7, 2013, 0, None)
     assert summarise(reply({"ok": 1.0}), "response")[4:] == (None, None, None)
     assert summarise(b"short", "request") is None
 

@@ -55,7 +55,7 @@ def compare(given: Sequence[Given], messages: Sequence[Message] | None = None) -
 
 
 def compare_fronts(given: Sequence[Given]) -> list[bool]:
-    """Which fronts the kernel reads; what it reads must be what ``summarise`` tells."""
+    """Which fronts the kernel reads; what it reads must be what ``summarise`` gives."""
     flags = np.array([one.flags for one in given], np.int64)
     fronts = read_fronts([one.data for one in given], _is_response(given), flags)
     is_read = (fronts.rows[:, kernel_fronts.READ] != 0).tolist()

@@ -340,7 +340,7 @@ def test_a_message_without_payload_stays_as_it_is(policy):
             assert (frame.frame, frame.flags) == (one, 0)
 
 
-def test_hash_tells_which_values_are_equal():
+def test_hash_shows_which_values_are_equal():
     def stored(value: Any) -> Any:
         frame = landed(command({"find": "c", "filter": {"a": value}}), "request", "hash")
         return decode(frame).body["sections"][0]["document"]["filter"]["a"]
@@ -375,13 +375,13 @@ def test_none_depends_on_sizes_alone(source: random.Random):
 class TestChecksum:
     DATA = checksummed(command({"find": "orders", "filter": {"pin": 4711}}))
 
-    def test_is_made_anew_so_that_it_tells_nothing_of_what_was_removed(self):
+    def test_is_made_anew_so_that_it_reveals_nothing_of_what_was_removed(self):
         frame = landed(self.DATA, "request", "lengths")
         assert frame.flags == FrameFlags.PAYLOAD_REMOVED | FrameFlags.CRC_CHECKED
         assert frame.frame[-4:] != self.DATA[-4:]
         assert CODEC.decode(frame.frame, protocol="mongodb").status == "ok"
 
-    def test_that_is_wrong_is_told(self):
+    def test_that_is_wrong_is_reported(self):
         frame = landed(checksummed(command({"find": "orders", "filter": {"pin": 4711}}), wrong=5), "request", "lengths")
         assert frame.flags & FrameFlags.CRC_MISMATCH
         assert decode(frame).error_code == "checksum_mismatch"
@@ -453,7 +453,7 @@ UNFRAMED: dict[str, tuple[Direction, bytes]] = {
 @pytest.mark.parametrize("policy", HIDING)
 @pytest.mark.parametrize("name", UNFRAMED)
 def test_numbers_and_names_stay_only_where_they_can_be_such(name, policy, flags):
-    """Also where more is said to be missing than is."""
+    """Also where more is declared missing than is."""
     direction, data = UNFRAMED[name]
     assert SECRET[:8] in data
     frame = landed(data, direction, policy, flags)

@@ -85,10 +85,10 @@ class RespProtocol(WireProtocol):
         """See decoder.protocol.WireProtocol.may_be."""
         return begins(data, "request") or _is_response(data)
 
-    def paste(self, data: bytes, context: Context, codec: Codec, *, is_told: bool = False) -> Pasted:
+    def paste(self, data: bytes, context: Context, codec: Codec, *, is_direction_given: bool = False) -> Pasted:
         """See decoder.protocol.WireProtocol.paste."""
         del codec
-        is_response = context.direction == "response" if is_told else not begins(data, "request")
+        is_response = context.direction == "response" if is_direction_given else not begins(data, "request")
         direction: Direction = "response" if is_response else "request"
         try:
             end = Extent(is_request=not is_response).end(data) or len(data)
