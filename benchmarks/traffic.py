@@ -1,7 +1,7 @@
 """What do a busy broker and its clients send to each other? Recorded once by tcpdump, for all that is measured.
 
-The sample captures are small and each tells a story; this is a minute of everyday load: producers with every codec, a
-consumer group that commits, a reader of committed transactions, producers and consumers of three libraries, some of
+The sample captures are small and each shows an incident; this is a minute of everyday load: producers with every codec,
+a consumer group that commits, a reader of committed transactions, producers and consumers of three libraries, some of
 them as they spoke in 2019.
 """
 

@@ -183,7 +183,7 @@ class MaintenanceSettings(BaseModel):
 
     keep_days: dict[str, Annotated[Count, Field(le=_MOST_DAYS)] | None] = Field(
         default_factory=dict,
-        description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables says",
+        description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables sets it",
     )
     vacuum_hours: Annotated[int, Field(ge=24)] = Field(
         default=168, description="Files that no table needs any more stay so long, for readers that still look at them"

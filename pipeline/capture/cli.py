@@ -146,7 +146,7 @@ def read(
 
     def on_error(error: CaptureError) -> None:
         failed.append(error)
-        _tell(errors, f"error: {error}", "bold red")
+        _print_line(errors, f"error: {error}", "bold red")
 
     is_endless = follow or STDIN in (files or [])
     with (
@@ -167,7 +167,7 @@ def read(
                 until_idle_s=until_idle,
                 stop=stop,
                 on_progress=show,
-                on_problem=lambda problem: _tell(errors, f"warning: {problem}", "yellow"),
+                on_problem=lambda problem: _print_line(errors, f"warning: {problem}", "yellow"),
             )
         else:
             stats = read_capture(
@@ -217,7 +217,7 @@ def live(
 ) -> None:
     """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
 
-    The protocol is recognised by content; what is given with a port tells the reader of the command, no more.
+    The protocol is recognised by content; what is given with a port informs the reader of the command, no more.
 
     Examples:
 
@@ -240,11 +240,11 @@ def live(
             publish_every_s=publish_every,
             store_timeout_s=store_timeout,
             stop=stop,
-            on_start=lambda command: _tell(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
+            on_start=lambda command: _print_line(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
             on_progress=show,
         )
     if stats.kernel_dropped:
-        _tell(
+        _print_line(
             errors,
             f"warning: the kernel dropped {stats.kernel_dropped:,} packets: what they held is missing. Give --port, "
             "a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those",
@@ -279,7 +279,7 @@ def _deadline(stop: Stop, seconds: float | None) -> Iterator[None]:
 
 @contextmanager
 def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
-    """A line on the terminal that tells how far we are."""
+    """A line on the terminal that shows how far we are."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(name)
@@ -293,5 +293,5 @@ def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStat
         yield show
 
 
-def _tell(console: Console, message: str, style: str) -> None:
+def _print_line(console: Console, message: str, style: str) -> None:
     console.print(Text(message, style), soft_wrap=True)

@@ -27,7 +27,7 @@ NOTICES = {
     "idle_connections_expired": "connections forgotten: no packet for longer than the idle timeout",
     "holes_overfull": "holes given up: too much waited behind them",
     "memory_relieved": "connections cut short: all together kept too much",
-    "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap tells it; "
+    "work_refused": "times that a connection was counted, not read, because reading it cost too much (a gap shows it; "
     "`work` in the settings sets how much)",
     "times_clamped": "packets with a time outside of 1970 to 2199, or with none (its nearest end stands for it)",
     "clock_set_back": "times that the clock was set back (what spans one has a wrong duration)",
@@ -72,7 +72,7 @@ class CaptureStats:
         files_present: landing files that were there already, with the same content.
         clock_set_back_us: how far the clock of the capturing machine was set back at the most, µs; how often is among
             the notices.
-        kernel_dropped: packets that the kernel had no room for, as the capturing program says; None if it does not.
+        kernel_dropped: packets that the kernel had no room for, as the capturing program reports; None if it does not.
         ring_files_missed: files of a ring buffer that disappeared before they were read.
     """
 

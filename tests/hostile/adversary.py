@@ -9,8 +9,8 @@ leaves a part. All must be taken at 20 MB/s, coming as fast, with the limits of 
 with those of a file, where time is not short: there what is answered is read as long as it costs no more than honest
 exchanges do, which are measured beside it (the recordings).
 
-The worst are measured again, larger, and told in a table; their captures are saved, and ``--replay FILE`` measures one
-again (``--profile`` tells where its time goes). What is tried follows from the seed and from what was measured before,
+The worst are measured again, larger, and shown in a table; their captures are saved, and ``--replay FILE`` measures one
+again (``--profile`` shows where its time goes). What is tried follows from the seed and from what was measured before,
 so that another run with the same seed may go another way; a saved capture is the same bytes each time.
 """
 
@@ -126,16 +126,16 @@ class Search:
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(self._jobs, mp_context=context) as pool:
             waiting = self._source.sample(attacks, len(attacks))
-            told_at = time.monotonic()
+            printed_at = time.monotonic()
             while not self.tried or time.monotonic() < until:
                 some, waiting = waiting[: 8 * self._jobs], waiting[8 * self._jobs :]
                 some = some or [self._child() for _ in range(8 * self._jobs)]
                 self.tried += pool.map(partial(_try, size=self._size, conditions=self._conditions), some)
                 self._forget()
-                if time.monotonic() - told_at > 30:
+                if time.monotonic() - printed_at > 30:
                     worst = self.worst(1)[0]
                     console.print(f"{len(self.tried)} kept; worst {worst.slowness:.2f} µs/byte: {worst.attack}"[:200])
-                    told_at = time.monotonic()
+                    printed_at = time.monotonic()
 
     def worst(self, count: int, *, by_memory: bool = False) -> list[Tried]:
         """Of each family the one that costs the most; the worst so many."""
@@ -177,7 +177,7 @@ def _try(attack: Attack, size: int, conditions: Conditions) -> Tried:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Search, or measure a saved capture again, as the command line says."""
+    """Search, or measure a saved capture again, as given on the command line."""
     options = _options(arguments)
     console = Console(width=240, soft_wrap=True, highlight=False, markup=False)
     for name in ("honest: healthy", "honest: plain"):
@@ -239,7 +239,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="begin with attacks whose name matches")
     parser.add_argument("--out", type=Path, default=CACHE / "adversary", help="directory for the worst captures")
     parser.add_argument("--replay", type=Path, help="measure a saved capture again")
-    parser.add_argument("--profile", action="store_true", help="and tell where the time goes")
+    parser.add_argument("--profile", action="store_true", help="and show where the time goes")
     return parser.parse_args(arguments)
 
 

@@ -26,15 +26,15 @@ from tests.hostile.invariants import check
 from tests.hostile.samples import made_of_every_version
 
 _CODEC = Codec()
-_TOLD = struct.Struct(">BhhH")
+_CONTEXT = struct.Struct(">BhhH")
 
 
 def test_one_input(data: bytes) -> None:
     """Decode and check one input; an exception is a finding."""
-    if len(data) < _TOLD.size:
+    if len(data) < _CONTEXT.size:
         return
-    kind, key, version, flags = _TOLD.unpack_from(data)
-    frame = data[_TOLD.size :]
+    kind, key, version, flags = _CONTEXT.unpack_from(data)
+    frame = data[_CONTEXT.size :]
     direction = "response" if kind & 1 else "request"
     message = _CODEC.decode(frame, direction=direction, api_key=key, api_version=version, flags=flags)
     check(message, len(frame))
@@ -53,8 +53,8 @@ def _seeds(folder: Path) -> Path:
     """What libFuzzer finds worth keeping it adds to this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for index, sample in enumerate(made_of_every_version()):
-        told = _TOLD.pack(sample.direction == "response", sample.api_key, sample.api_version, 0)
-        (folder / f"made-{index}").write_bytes(told + sample.data)
+        context = _CONTEXT.pack(sample.direction == "response", sample.api_key, sample.api_version, 0)
+        (folder / f"made-{index}").write_bytes(context + sample.data)
     return folder
 
 

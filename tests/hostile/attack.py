@@ -1,4 +1,4 @@
-"""What does an attacker send, and how? A conversation said over and over, cut into packets in one of many ways."""
+"""What does an attacker send, and how? A conversation repeated over and over, cut into packets in one of many ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pipeline.capture.packets.packet import Packet
 from tests.pipeline.capture.wire import T0, Flow, ip
 
-Said = tuple[int, bytes]
+Sent = tuple[int, bytes]
 """Side (0 client, 1 server), and bytes with whatever length they begin with."""
 
 SEGMENTS = (1, 3, 16, 64, 256, 536, 1460, 8948, 60_000)
@@ -21,7 +21,7 @@ AT_ONCE = (1, 2, 16, 256, 4096)
 """Connections that speak at the same time."""
 
 ROUNDS = (0, 1, 2, 10, 100)
-"""How often a connection says its conversation before it ends; 0: it goes on."""
+"""How often a connection repeats its conversation before it ends; 0: it goes on."""
 
 _ETHERNET_BYTES, _IP_BYTES, _TCP_BYTES = 14, 20, 20
 _DATA_AT = _ETHERNET_BYTES + _IP_BYTES + _TCP_BYTES
@@ -36,7 +36,7 @@ class Attack:
 
     Attributes:
         name: what it is, and for a child of the search what was done to its parent.
-        talk: what both sides say in one round.
+        talk: what both sides send in one round.
         segment: see SEGMENTS.
         rounds: see ROUNDS.
         at_once: see AT_ONCE.
@@ -46,7 +46,7 @@ class Attack:
     """
 
     name: str
-    talk: tuple[Said, ...]
+    talk: tuple[Sent, ...]
     segment: int = 1460
     rounds: int = 0
     at_once: int = 1
@@ -76,35 +76,35 @@ class Attack:
         flow = Flow(client=client, server=("10.255.0.1", 9092), ts=ts)
         if self.is_opened:
             flow.open()
-        said, rounds = 0, 0
-        while rounds < self.rounds if self.rounds else said < share or not rounds:
+        sent, rounds = 0, 0
+        while rounds < self.rounds if self.rounds else sent < share or not rounds:
             for side, data in self.talk:
                 before = len(flow.packets)
                 flow.send(side, data, self.segment)
-                said += len(data) + _DATA_AT * (len(flow.packets) - before)
+                sent += len(data) + _DATA_AT * (len(flow.packets) - before)
             rounds += 1
-            if not said:
+            if not sent:
                 break
         begin = flow.packets[: _HANDSHAKE * self.is_opened]
-        said_packets = flow.packets[len(begin) :]
+        content = flow.packets[len(begin) :]
         end = Flow(client=client, server=flow.server, ts=flow.ts)
         end.seq = flow.seq
         if self.is_closed:
             end.close()
-        return itertools.chain(begin, DELIVERIES[self.delivery](said_packets), end.packets)
+        return itertools.chain(begin, DELIVERIES[self.delivery](content), end.packets)
 
     def __str__(self) -> str:
-        said = ", ".join(f"{'><'[side]}{len(data)}" for side, data in self.talk[:4])
+        parts = ", ".join(f"{'><'[side]}{len(data)}" for side, data in self.talk[:4])
         more = f", … {len(self.talk)}" if len(self.talk) > 4 else ""
         rounds = f"{self.rounds} rounds" if self.rounds else "endless"
         begun = "" if self.is_opened else ", joined midway"
-        how = f"[{said}{more}] by {self.segment}, {rounds}, {self.at_once} at once{begun}, {self.delivery}"
+        how = f"[{parts}{more}] by {self.segment}, {rounds}, {self.at_once} at once{begun}, {self.delivery}"
         return f"{self.name}: {how}"
 
 
 def without_answers(attack: Attack) -> Attack:
     """The same with nobody on the other side."""
-    talk = tuple(said for said in attack.talk if said[0] == 0)
+    talk = tuple(sent for sent in attack.talk if sent[0] == 0)
     return replace(attack, name=f"{attack.name}, unanswered", talk=talk or attack.talk)
 
 

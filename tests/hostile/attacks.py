@@ -29,7 +29,7 @@ from tests.decoder.mongodb.build import (
     sequence,
 )
 from tests.decoder.mongodb.build import message as mongodb_message
-from tests.hostile.attack import DELIVERIES, Attack, Said, without_answers
+from tests.hostile.attack import DELIVERIES, Attack, Sent, without_answers
 from tests.hostile.harm import segment_of
 from tests.hostile.mongodb import samples as mongodb_samples
 from tests.hostile.samples import CAPTURES, made_of_every_version
@@ -38,7 +38,7 @@ from tests.pipeline.capture.wire import prefixed
 INCIDENTS = CAPTURES / "incidents"
 MONGODB = CAPTURES / "mongodb"
 HONEST = "honest: "
-"""What a recording's name begins with, said again as it was."""
+"""What a recording's name begins with, sent again as it was."""
 
 MOST_RECORDED_BYTES = 64 * 1024
 """Of a recorded connection that is taken as one conversation."""
@@ -66,9 +66,9 @@ def corpus() -> list[bytes]:
     return [*(prefixed(sample.data) for sample in made_of_every_version()), *(data for _, data in mongodb_samples())]
 
 
-def _conversations(path: Path) -> Iterator[tuple[Said, ...]]:
-    """What was said on each connection from its first packet on, up to some bytes."""
-    talks: dict[frozenset[object], list[Said]] = {}
+def _conversations(path: Path) -> Iterator[tuple[Sent, ...]]:
+    """What was sent on each connection from its first packet on, up to some bytes."""
+    talks: dict[frozenset[object], list[Sent]] = {}
     clients: dict[frozenset[object], object] = {}
     for packet in read_packets(str(path)):
         segment = segment_of(packet)
@@ -82,12 +82,12 @@ def _conversations(path: Path) -> Iterator[tuple[Said, ...]]:
     return (tuple(talk) for talk in talks.values() if talk)
 
 
-def _hello() -> tuple[Said, ...]:
+def _hello() -> tuple[Sent, ...]:
     """What makes a Kafka connection known."""
     return ((0, prefixed(request(18, 3, {}))), (1, prefixed(response(18, 3, {}))))
 
 
-def _ping() -> tuple[Said, ...]:
+def _ping() -> tuple[Sent, ...]:
     return ((0, command({"ping": 1, "$db": "admin"})), (1, reply({"ok": 1.0})))
 
 

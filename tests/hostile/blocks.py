@@ -1,6 +1,6 @@
 """Which mutated frames does the campaign read? Made by the block, since chance is cheaper for many at once.
 
-The same seed and number of a block give the same frames. Small frames are preferred: they are as telling as large ones,
+The same seed and number of a block give the same frames. Small frames are preferred: they show as much as large ones,
 and more of them are read in the same time.
 """
 
@@ -72,7 +72,7 @@ def block(protocol: str, seed: int, number: int, count: int = BLOCK) -> list[Ask
     counts = chance.choice(_CHANGES, count).tolist()
     kinds = chance.integers(len(changes), size=(count, _MOST_CHANGES)).tolist()
     numbers = chance.integers(1 << 31, size=(count, _MOST_CHANGES, 3)).tolist()
-    told, flagged = chance.random(count).tolist(), chance.random(count).tolist()
+    drawn, flagged = chance.random(count).tolist(), chance.random(count).tolist()
     frames = []
     for index in range(count):
         good, other = pool[chosen[index]], pool[others[index]]
@@ -84,9 +84,9 @@ def block(protocol: str, seed: int, number: int, count: int = BLOCK) -> list[Ask
             data = data[:MOST_BYTES]
         direction, key, version = good.direction, good.api_key, good.api_version
         a, b, c = numbers[index][0]
-        if told[index] > 0.96:
+        if drawn[index] > 0.96:
             direction, key, version = _otherwise(good, other, a, b, c)
-        if protocol == "mongodb" and told[index] < 0.7 and len(data) >= 16:
+        if protocol == "mongodb" and drawn[index] < 0.7 and len(data) >= 16:
             data = struct.pack("<i", len(data)) + data[4:]
         flags = c % (FLAGS + 1) if flagged[index] < 0.03 else 0
         frames.append(Asked(data, direction, key, version, flags))

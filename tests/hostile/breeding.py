@@ -1,4 +1,4 @@
-"""How does an attack become a worse one? Random changes of what is said, and of how it comes."""
+"""How does an attack become a worse one? Random changes of what is sent, and of how it comes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from tests.decoder.mongodb.build import COMPRESSORS, compressed
 from tests.hostile import mongodb
-from tests.hostile.attack import AT_ONCE, DELIVERIES, ROUNDS, SEGMENTS, Attack, Said
+from tests.hostile.attack import AT_ONCE, DELIVERIES, ROUNDS, SEGMENTS, Attack, Sent
 
 MOST_TALK_BYTES = 256 * 1024
-MOST_SAID = 64
-"""A round that is larger tells no more, and leaves fewer rounds."""
+MOST_SENDS = 64
+"""A round that is larger shows no more, and leaves fewer rounds."""
 
 BYTES = (
     mongodb.flip_bytes, mongodb.truncate, mongodb.insert, mongodb.delete, mongodb.repeat, mongodb.splice,
@@ -51,7 +51,7 @@ class Breeder:
         return self._with_one(attack, change)
 
     def _length(self, attack: Attack, _: Attack) -> Attack:
-        """Its length is what it says again, as one of either protocol."""
+        """Its length field is right again, as one of either protocol."""
         order = self._source.choice((">", "<"))
 
         def change(data: bytes) -> bytes:
@@ -85,20 +85,20 @@ class Breeder:
         return replace(attack, talk=attack.talk[:at] + turned + attack.talk[at + 1 :])
 
     def _joined(self, attack: Attack, _: Attack) -> Attack:
-        """All that one side says goes at once."""
+        """All that one side sends goes at once."""
         sides = [b"".join(data for side, data in attack.talk if side == one) for one in (0, 1)]
         return replace(attack, talk=tuple((side, data) for side, data in enumerate(sides) if data))
 
     def _more_of_the_corpus(self, attack: Attack, _: Attack) -> Attack:
         at = self._source.randrange(len(attack.talk) + 1)
-        said = ((self._source.randrange(2), self._source.choice(self._corpus)),)
-        return replace(attack, talk=attack.talk[:at] + said + attack.talk[at:])
+        more = ((self._source.randrange(2), self._source.choice(self._corpus)),)
+        return replace(attack, talk=attack.talk[:at] + more + attack.talk[at:])
 
     def _more_of_another(self, attack: Attack, other: Attack) -> Attack:
         begin = self._source.randrange(len(other.talk) or 1)
-        said = other.talk[begin : begin + self._source.choice((1, 2, 4))]
+        more = other.talk[begin : begin + self._source.choice((1, 2, 4))]
         at = self._source.randrange(len(attack.talk) + 1)
-        return replace(attack, talk=attack.talk[:at] + said + attack.talk[at:])
+        return replace(attack, talk=attack.talk[:at] + more + attack.talk[at:])
 
     def _come_as_another(self, attack: Attack, other: Attack) -> Attack:
         return replace(attack, segment=other.segment, rounds=other.rounds, delivery=other.delivery)
@@ -138,10 +138,10 @@ CHANGES: tuple[Callable[[Breeder, Attack, Attack], Attack], ...] = (
 )  # fmt: skip
 
 
-def _bounded(talk: Sequence[Said]) -> tuple[Said, ...]:
+def _bounded(talk: Sequence[Sent]) -> tuple[Sent, ...]:
     """As much of it as a round may have."""
     kept, size = [], 0
-    for side, data in talk[:MOST_SAID]:
+    for side, data in talk[:MOST_SENDS]:
         part = data[: MOST_TALK_BYTES - size]
         size += len(part)
         if part:

@@ -53,7 +53,7 @@ class Worker:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzing as the command line says."""
+    """Run the fuzzing as given on the command line."""
     options = _options(arguments)
     readers = tuple(KAFKA) if options.reader == "both" else (options.reader,)
     context = multiprocessing.get_context("spawn")
@@ -97,21 +97,21 @@ def _watch(workers: list[Worker], console: Console, frames: int) -> bool:
     """Wait for the workers. True if one of them failed."""
     with Progress(console=console) as progress:
         task = progress.add_task("decoding", total=frames)
-        told_at = time.monotonic()
+        printed_at = time.monotonic()
         while True:
             alive = any(worker.process.is_alive() for worker in workers)
             done = sum(worker.report.done for worker in workers)
             progress.update(task, completed=done)
-            if not console.is_terminal and time.monotonic() - told_at > LOG_SECONDS:
+            if not console.is_terminal and time.monotonic() - printed_at > LOG_SECONDS:
                 memory = max(worker.report.memory_now for worker in workers) / 2**20
                 console.print(f"{done:,} frames, {memory:.0f} MiB")
-                told_at = time.monotonic()
+                printed_at = time.monotonic()
             for worker in workers:
                 if why := worker.fault():
                     _record(worker, why, console)
                     return True
                 if worker.process.exitcode:
-                    return True  # it has told why
+                    return True  # it has printed why
             if not alive:
                 return False
             time.sleep(0.2)

@@ -32,7 +32,7 @@ CPU_US_PER_BYTE = 20
 
 
 class Report(ctypes.Structure):
-    """What a worker tells while it runs, in shared memory: it survives the worker's sudden death."""
+    """What a worker reports while it runs, in shared memory: it survives the worker's sudden death."""
 
     _fields_ = (
         ("number", ctypes.c_int64),  # of the first frame of the call that runs
@@ -178,7 +178,7 @@ def write_fault(job: Job, number: int, frames: Sequence[Hostile], why: str) -> P
     path = job.faults / f"fault-{job.seed}-{number}.txt"
     lines = [f"seed {job.seed}, from frame {number}, every {job.step}., readers {', '.join(job.readers)}", "", why]
     for frame in frames:
-        told = f"{frame.direction} api_key={frame.api_key} api_version={frame.api_version} flags={frame.flags}"
-        lines += [f"{told} ({frame.made_by})", frame.data.hex(), ""]
+        context = f"{frame.direction} api_key={frame.api_key} api_version={frame.api_version} flags={frame.flags}"
+        lines += [f"{context} ({frame.made_by})", frame.data.hex(), ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

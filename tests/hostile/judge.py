@@ -20,7 +20,7 @@ from tests.hostile.streams import Stream, Way, bases, streams
 from tests.pipeline.capture.wire import pcap
 
 PREFIX = {"kafka": 4, "mongodb": 0}
-"""Bytes in front of a frame that say its length."""
+"""Bytes in front of a frame that give its length."""
 _MASKS = {"kafka": b"\0", "mongodb": b"\0*"}
 """What the agent writes over bytes that might be credentials, or payload of another policy."""
 

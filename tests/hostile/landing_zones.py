@@ -26,15 +26,15 @@ def manifest_of(file: Path) -> Path:
 
 
 def take_in(spark: SparkSession, zone: Path, lake: Path, settings: StreamSettings | None = None) -> list[str]:
-    """Take in what has landed; the errors that were said."""
-    said: list[str] = []
+    """Take in what has landed; the errors that were reported."""
+    lines: list[str] = []
     place = Lake.at(lake)
     create_tables(spark, place)
-    queries = Queries(spark, place, settings or StreamSettings(), True, said.append, StreamSummary())
+    queries = Queries(spark, place, settings or StreamSettings(), True, lines.append, StreamSummary())
     for start in queries.of_landing(Landing.at(zone)):
         queries.run(start)
     Ledger(spark, queries.intake(Landing.at(zone))).look()
-    return [line for line in said if line.startswith("error")]
+    return [line for line in lines if line.startswith("error")]
 
 
 def keys_of(file: Path) -> set[tuple[object, ...]]:

@@ -5,8 +5,8 @@ the agent reads them, and what it gives is compared with the frames of the unhar
 Prints a table by harm. It ends with exit code 1 if of a recorded capture a frame is false, a response is paired with
 the wrong request, a byte is not accounted for, or fewer than RECALL of the frames are given whose bytes are all in the
 harmed capture (``--protocol mongodb``: of the recordings of MongoDB). Of the made one, whose messages are full of whole
-frames of others, a stream that was joined midway cannot always be told from those inside it: there NESTED_PRECISION and
-NESTED_RECALL must do.
+frames of others, a stream that was joined midway cannot always be distinguished from those inside it: there
+NESTED_PRECISION and NESTED_RECALL must do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(seed: int, protocol: str = "kafka") -> tuple[int, str, str, Verdict]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the campaign as the command line says."""
+    """Run the campaign as given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.loss", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seeds", type=int, default=550)
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")

@@ -196,22 +196,22 @@ def compare_kernel(hostile: Sequence[Hostile], messages: Sequence[Message]) -> N
 
 
 def check_summary(data: bytes, direction: Direction, message: Message) -> None:
-    """What is told without documents is what the whole message tells."""
-    told = summarise(data, direction)
-    if told is None:
+    """What is read without documents is what the whole message holds."""
+    summary = summarise(data, direction)
+    if summary is None:
         assert len(data) < HEADER_BYTES
         return
     names = "messageLength", "requestID", "responseTo", "opCode"
-    assert not message.header or tuple(message.header[name] for name in names) == told.header
+    assert not message.header or tuple(message.header[name] for name in names) == summary.header
     if message.status != "ok":
         return
-    assert told.opcode == message.header.get("originalOpcode", message.header["opCode"])
-    assert told.compressor == message.header.get("compressor")
+    assert summary.opcode == message.header.get("originalOpcode", message.header["opCode"])
+    assert summary.compressor == message.header.get("compressor")
     flags = [message.body[name] for name in ("flagBits", "flags", "responseFlags") if name in message.body]
-    assert [told.flags] == (flags or [None])
+    assert [summary.flags] == (flags or [None])
     if direction == "request":
         facts = command_facts(Half(message.header, message.body), None)
-        assert told[4:] == (facts.command, facts.database, facts.collection)
+        assert summary[4:] == (facts.command, facts.database, facts.collection)
 
 
 def _landed(hostile: Hostile, flags: int, policy: PayloadPolicy) -> Frame:

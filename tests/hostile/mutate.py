@@ -18,7 +18,7 @@ FLAGS = 2 * max(FrameFlags) - 1
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """A frame to decode, what its reader is told of it, and how it was made."""
+    """A frame to decode, what its reader is given with it, and how it was made."""
 
     data: bytes
     direction: Direction
@@ -49,7 +49,7 @@ class Mutator:
             mutation = source.choice(MUTATIONS)
             data = mutation(data, source, sample, other)[:MOST_BYTES]
             names.append(mutation.__name__)
-        direction, key, version = _told(source, sample, other)
+        direction, key, version = _context(source, sample, other)
         flags = source.randrange(FLAGS + 1) if source.random() < 0.05 else 0
         return Hostile(data, direction, key, version, flags, f"{sample}: {', '.join(names)}")
 
@@ -57,7 +57,7 @@ class Mutator:
         return source.choice(source.choice(self._pools))
 
 
-def _told(source: random.Random, sample: Sample, other: Sample) -> tuple[Direction, int | None, int | None]:
+def _context(source: random.Random, sample: Sample, other: Sample) -> tuple[Direction, int | None, int | None]:
     """Mostly the truth; sometimes what is true of another frame, or nothing."""
     chance = source.random()
     if chance < 0.92:

@@ -22,7 +22,7 @@ TOPIC = "wire"
 def nested(path: Path, seed: int = 1) -> list[Packet]:
     """A producer and a consumer carry the streams of a recorded capture.
 
-    Not their own: copies of frames that this very connection has just sent, where those were lost, cannot be told.
+    Not their own: copies of frames that this very connection has just sent, where those were lost, look the same.
     """
     source = Random(seed)
     producer = Flow(client=("127.0.0.1", 40_001), server=("127.0.0.1", 9092), isn=(1000, 5000)).open()

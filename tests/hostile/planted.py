@@ -113,7 +113,7 @@ def is_kafka_leak(stored: Frame) -> bool:
     """Whether what is left of a canary stands where secrets stand.
 
     A mutation may turn a frame into one of another api, or a length may give a secret to a name: then it is what it
-    says, and stays. Asked only if a canary is left.
+    claims to be, and stays. Asked only if a canary is left.
     """
     key = stored.api_key
     if stored.direction == "request" and len(stored.frame) > 1:
@@ -139,7 +139,7 @@ def is_kafka_leak(stored: Frame) -> bool:
 
 
 def _is_open(span: FieldSpan, named: Mapping[str, Fate]) -> bool:
-    """Whether a field stays by what the table says, or in part. A whole array is no field: it has others in it."""
+    """Whether a field stays by the table, or in part. A whole array is no field: it has others in it."""
     name = "/".join(part for part in span.path if isinstance(part, str))
     is_field = not span.type.startswith("unknown") and not span.type.endswith("array")
     return is_field and named.get(name, Fate.STAYS) in (Fate.STAYS, Fate.MEMBER)
@@ -183,7 +183,7 @@ def plain_of(data: bytes) -> bytes:
 def is_mongodb_leak(stored: Frame) -> bool:
     """Whether what is left of a canary stands where secrets stand; see :func:`is_kafka_leak`.
 
-    A mutation may make it the whole of what stays by what it is said to be: a key, the name of a collection or
+    A mutation may make it the whole of what stays by what it is taken to be: a key, the name of a collection or
     database, a number of eight bytes.
     """
     message = CODEC.decode(stored.frame, protocol="mongodb", direction=stored.direction, flags=stored.flags)

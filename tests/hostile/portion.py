@@ -1,6 +1,6 @@
 """Does every reader keep its promises on every mutated frame? One portion of the campaign (tests.hostile.portions).
 
-Each frame goes through the plain reader (whose message must keep the invariants), the kernel (which must say the same
+Each frame goes through the plain reader (whose message must keep the invariants), the kernel (which must give the same
 of what it does not give back), the readers of records or the fronts of messages, and redaction under one policy, in
 turns: no canary may be left where secrets stand, the kernel that redacts must do the same, and what may be stored must
 decode without a fault.
@@ -40,7 +40,7 @@ from tests.hostile.invariants import CODEC, check
 from tests.hostile.mongodb import KEY, POLICIES, check_summary
 from tests.hostile.planted import is_kafka_leak, is_mongodb_leak, left_in, plain_of
 
-MOST_TOLD = 20
+MOST_WRITTEN = 20
 """Faults of a portion that are written down; the others are counted."""
 
 _CLEANED = (
@@ -61,7 +61,7 @@ class Portion:
 
     Attributes:
         found: faults by sort: CRASH, DIFFERENCE, LEAK.
-        statuses: frames by what the plain reader says of them, as ``kafka ok``.
+        statuses: frames by protocol and status of the plain reader, as ``kafka ok``.
         by_kernel: frames that the kernel has read, by protocol.
         stage_s: CPU seconds by stage.
     """
@@ -83,7 +83,7 @@ class Portion:
 
         Args:
             count: a multiple of the size of a block.
-            on_block: told the number of a block before it is read.
+            on_block: called with the number of a block before it is read.
         """
         gc.freeze()  # the samples are not searched again and again
         blocks = count // BLOCK
@@ -168,14 +168,14 @@ class Portion:
     def _compare_kafka(self, frames: Sequence[Asked], batch: ReadBatch, messages: Sequence[Message]) -> None:
         is_read = batch.outcomes != kernel.GIVEN_BACK
         self.by_kernel["kafka"] += int(is_read.sum())
-        for told in differences(frames, batch, messages):
-            self._fault(DIFFERENCE, told)
+        for difference in differences(frames, batch, messages):
+            self._fault(DIFFERENCE, difference)
         is_response = np.array([frame.direction == "response" for frame in frames], np.bool_)
         flags = np.array([frame.flags for frame in frames], np.int64)
         embedded = dict(embedded_in(batch, is_response, flags))
         for number in np.flatnonzero(is_read).tolist():
             if embedded.get(number, []) != messages[number].embedded:
-                self._fault(DIFFERENCE, f"embedded in {_told(frames[number])}")
+                self._fault(DIFFERENCE, f"embedded in {_described(frames[number])}")
 
     def _compare_each(
         self,
@@ -183,7 +183,7 @@ class Portion:
         compare: Callable[[Sequence[Asked], Sequence[Message]], list[bool]],
         messages: Sequence[Message],
     ) -> list[bool]:
-        """All at once; one by one if they differ, to tell which do."""
+        """All at once; one by one if they differ, to find which do."""
         try:
             return compare(frames, messages)
         except AssertionError:
@@ -201,7 +201,7 @@ class Portion:
         plain: Callable[[bytes], bytes],
         is_leak: Callable[[Frame], bool],
     ) -> None:
-        """Those of one policy at once; then each, if there is one. What says that it was cleaned before is left out."""
+        """Those of one policy at once; then each, if there is one. What is marked as cleaned before is left out."""
         for policy in POLICIES:
             some = [
                 (frame, one)
@@ -220,22 +220,22 @@ class Portion:
         try:
             return call(*arguments)
         except LeakError as error:
-            self._fault(LEAK, f"{error}\n{_told(frame)}")
+            self._fault(LEAK, f"{error}\n{_described(frame)}")
         except AssertionError as error:
-            self._fault(DIFFERENCE, f"{''.join(traceback.format_exception(error)[-3:])}\n{_told(frame)}")
+            self._fault(DIFFERENCE, f"{''.join(traceback.format_exception(error)[-3:])}\n{_described(frame)}")
         except Exception as error:
-            self._fault(CRASH, f"{''.join(traceback.format_exception(error))}\n{_told(frame)}")
+            self._fault(CRASH, f"{''.join(traceback.format_exception(error))}\n{_described(frame)}")
         return None
 
-    def _fault(self, sort: str, told: str) -> None:
+    def _fault(self, sort: str, text: str) -> None:
         self.found[sort] += 1
-        if sum(self.found.values()) <= MOST_TOLD:
+        if sum(self.found.values()) <= MOST_WRITTEN:
             self.faults.mkdir(parents=True, exist_ok=True)
             name = f"{self._protocol}-{sort}-{self.seed}-{self._block}-{self.found.total()}.txt"
-            (self.faults / name).write_text(f"block {self._block} of seed {self.seed}\n{told}\n", encoding="utf-8")
+            (self.faults / name).write_text(f"block {self._block} of seed {self.seed}\n{text}\n", encoding="utf-8")
 
 
-def _told(frame: Asked) -> str:
+def _described(frame: Asked) -> str:
     what = f"{frame.direction} api_key={frame.api_key} api_version={frame.api_version} flags={frame.flags}"
     return f"{what}\n{frame.data.hex()}"
 

@@ -1,6 +1,6 @@
 """Do 10^8 mutated frames find a fault? ``python -m tests.hostile.portions --frames 100000000 --results FILE``.
 
-Frames are read in portions (tests.hostile.portion), each a process of its own, each told by one line of JSON in the
+Frames are read in portions (tests.hostile.portion), each a process of its own, each reported as one line of JSON in the
 results. Called again with the same file it goes on where it was: a portion that is there is not read again, unless the
 decoder has changed since. ``--only N`` reads one portion again. Exit code 1 if any portion found a fault; the frames
 are then in files beside the results.
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
                 continue
             running.remove(one)
             if one.process.is_alive() or one.process.exitcode:
-                _tell_of_death(one, options, decoder)
+                _record_death(one, options, decoder)
     results = list(_results(options.results))
     faults = {sort: sum(line[sort] for line in results) for sort in (CRASH, DIFFERENCE, LEAK)}
     frames, cpu = sum(line["frames"] for line in results), sum(line["cpu_seconds"] for line in results)
@@ -120,7 +120,7 @@ def _work(number: int, seed: int, count: int, results: Path, decoder: str, block
         block.value = index
 
     portion.run(count, on_block)
-    told = {
+    line = {
         "number": number, "seed": seed, "portion": count, "decoder": decoder, "frames": portion.frames,
         "bytes": portion.bytes, "seconds": round(time.monotonic() - begun, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
@@ -128,11 +128,11 @@ def _work(number: int, seed: int, count: int, results: Path, decoder: str, block
         "by_kernel": dict(portion.by_kernel), "statuses": dict(portion.statuses),
         "stages": {name: round(spent, 1) for name, spent in portion.stage_s.items()},
     }  # fmt: skip
-    _append(results, told)
+    _append(results, line)
 
 
-def _tell_of_death(one: _Running, options: argparse.Namespace, decoder: str) -> None:
-    """A portion whose process died, or hangs, is a crash in the block that it was at, whose number tells its frames."""
+def _record_death(one: _Running, options: argparse.Namespace, decoder: str) -> None:
+    """A portion whose process died, or hangs, is a crash in the block that it was at, whose number gives its frames."""
     why = "hangs" if one.process.is_alive() else f"exit code {one.process.exitcode}"
     one.process.kill()
     one.process.join()

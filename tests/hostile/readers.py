@@ -19,7 +19,7 @@ class Reader:
     Attributes:
         decode: frames to messages, one each.
         at_once: how many frames it is given in one call.
-        compare: reads the frames in another way, and raises an AssertionError where that says otherwise.
+        compare: reads the frames in another way, and raises an AssertionError where that differs.
         compared: how many frames ``compare`` is given in one call.
     """
 

@@ -97,7 +97,7 @@ def _struct(layout: StructLayout, source: random.Random, depth: int = 0) -> dict
 def _value(item: FieldLayout, source: random.Random, depth: int) -> Any:
     if not item.array:
         return _element(item, source, depth)
-    count = source.choice([1, 2]) if depth == 0 else 1  # deep messages would grow without telling more
+    count = source.choice([1, 2]) if depth == 0 else 1  # deep messages would grow without showing more
     return [_element(item, source, depth) for _ in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Which bytes of which stream does a capture hold? Told from sequence numbers alone, apart from the agent's own way."""
+"""Which bytes of which stream does a capture hold? Found by sequence numbers alone, apart from the agent's own way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stream:
         low, high: first and last position (exclusive) that any packet speaks of: its data, captured or not, its
             acknowledgements, its FIN or RST.
         sent: as ``high``, by the data alone.
-        told: as ``high``, by acknowledgements and a RST that came before its FIN did.
+        claimed: as ``high``, by acknowledgements and a RST that came before its FIN did.
         fin: where its FIN stands, if there is one.
     """
 
@@ -36,10 +36,10 @@ class Stream:
     low: int | None = None
     high: int = 0
     sent: int = 0
-    told: int = 0
+    claimed: int = 0
     fin: int | None = None
 
-    def tell(self, start: int, end: int) -> None:
+    def note(self, start: int, end: int) -> None:
         self.low = start if self.low is None else min(self.low, start)
         self.high = max(self.high, end)
 
@@ -53,8 +53,8 @@ class Stream:
             return {0}
         if self.fin is not None:
             end = min(self.high, self.fin)
-            return {end - self.low, end + (self.told > end) - self.low}
-        last = max(self.low, self.high - (self.told > self.sent))
+            return {end - self.low, end + (self.claimed > end) - self.low}
+        last = max(self.low, self.high - (self.claimed > self.sent))
         return {self.high - self.low, last - self.low}
 
 
@@ -81,16 +81,16 @@ def streams(packets: Iterable[Packet], base: dict[Way, int], size: dict[Way, int
         stream = found[way]
         start = _near(segment.seq + bool(segment.flags & SYN) - base[way])
         if segment.flags & (SYN | FIN | RST) or segment.length:
-            stream.tell(start, start + segment.length)
+            stream.note(start, start + segment.length)
             if segment.flags & RST and stream.fin is None:
-                stream.told = max(stream.told, start)
+                stream.claimed = max(stream.claimed, start)
             if not segment.flags & RST:
                 stream.sent = max(stream.sent, start + segment.length)
         if segment.flags & ACK:
-            told = _near(segment.ack - base[back])
-            found[back].tell(told, told)
+            acked = _near(segment.ack - base[back])
+            found[back].note(acked, acked)
             if found[back].fin is None:
-                found[back].told = max(found[back].told, told)
+                found[back].claimed = max(found[back].claimed, acked)
         if segment.flags & FIN:
             stream.fin = start + segment.length
         for ts, begin, end in (

@@ -49,14 +49,14 @@ def test_a_batch_length_beyond_or_before_its_end(size):
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, -1, -(2**31), 3])
-def test_a_wrong_count_is_told_by_the_checksum(count):
+def test_a_wrong_count_is_found_by_the_checksum(count):
     found = in_a_fetch(changed(GOOD, COUNT_AT, ">i", count))
     assert found.record_batches[0]["recordsCount"] == count
     assert found.record_batches[0]["crcValid"] is False
 
 
 @pytest.mark.parametrize("delta", [2**31 - 1, -1, -(2**31)])
-def test_a_wrong_last_offset_is_told_by_the_checksum(delta):
+def test_a_wrong_last_offset_is_found_by_the_checksum(delta):
     found = in_a_fetch(changed(GOOD, LAST_DELTA_AT, ">i", delta))
     assert found.record_batches[0]["lastOffset"] == delta
     assert found.record_batches[0]["crcValid"] is False

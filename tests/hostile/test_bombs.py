@@ -1,4 +1,4 @@
-"""Bytes that want to become very many: every codec, in a process that may have no more memory than the limits say."""
+"""Bytes that want to become very many: every codec, in a process that may have no more memory than the limits allow."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def internal_error(frames):
     return [Message({}, {}, "malformed", "internal", 0, "fault")]
 
 
-def says_nothing(frames):
+def gives_nothing(frames):
     return []
 
 
@@ -62,7 +62,7 @@ def is_slow(frames):
     return []
 
 
-@pytest.mark.parametrize("decode", [raises, internal_error, says_nothing, is_slow])
+@pytest.mark.parametrize("decode", [raises, internal_error, gives_nothing, is_slow])
 def test_a_violation_is_written_down_and_ends_it(tmp_path, monkeypatch, decode):
     monkeypatch.setitem(READERS, "bad", Reader(decode, at_once=1))
     with pytest.raises(SystemExit, match="1"):

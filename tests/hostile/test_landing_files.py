@@ -1,4 +1,4 @@
-"""Landing files that are damaged, foreign, forged or gone: each is set aside and told, and the stream goes on."""
+"""Landing files that are damaged, foreign, forged or gone: each is set aside and reported, and the stream goes on."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     assert len(files) > len(FAULTS) + 1
     bad = dict(zip(FAULTS, files, strict=False))
     good = files[len(FAULTS) :]
-    told = {name: json.loads(manifest_of(file).read_text()) for name, file in bad.items()}
+    manifests = {name: json.loads(manifest_of(file).read_text()) for name, file in bad.items()}
     wanted = set().union(*map(keys_of, good))
     for name, file in bad.items():
         FAULTS[name][0](file)
@@ -66,7 +66,7 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     pq.write_table(pa.table({"ts": ["not a time"], "frame": [1]}), foreign["other"])
     pq.write_table(pa.table({"a column of somebody else": [1]}), foreign["nulls"])
 
-    said = take_in(spark, zone, tmp_path / "lake")
+    errors = take_in(spark, zone, tmp_path / "lake")
 
     held = [tuple(row[name] for name in FRAMES.key) for row in rows(tmp_path / "lake", FRAMES)]
     assert sorted(held, key=repr) == sorted(wanted, key=repr)
@@ -80,12 +80,12 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     }
     gaps = {row["connection_id"]: row for row in rows(tmp_path / "lake", GAPS)}
     for name in ("cut off", "changed", "deleted", "empty"):
-        gap = gaps[f"file:{told[name]['path']}"]
-        assert (gap["agent_id"], gap["bytes_lost"]) == ("a", told[name]["frame_bytes"])
+        gap = gaps[f"file:{manifests[name]['path']}"]
+        assert (gap["agent_id"], gap["bytes_lost"]) == ("a", manifests[name]["frame_bytes"])
         assert gap["bytes_lost"] > 0
     assert len(gaps) == 4, "nobody knows what a file without a manifest of its own has held"
     for file in (*bad.values(), *foreign.values()):
-        assert sum(file.name in line for line in said) == 1, file
+        assert sum(file.name in line for line in errors) == 1, file
     before = versions(tmp_path / "lake")
     assert take_in(spark, zone, tmp_path / "lake") == []
     assert versions(tmp_path / "lake") == before

@@ -1,4 +1,4 @@
-"""Landing files that change between a crash and the replay: none lost without a word, none falsely said to be."""
+"""Landing files that change between a crash and the replay: none lost without a word, none falsely reported to be."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_changes_between_crash_and_replay(
     first.write_bytes(content)
     second.unlink()
     cut_off(third)
-    said = take_in(spark, zone, tmp_path / "lake")
+    lines = take_in(spark, zone, tmp_path / "lake")
 
     lake = tmp_path / "lake"
     bad = [first] if when == "behind" else [first, second, third]
@@ -110,18 +110,18 @@ def test_what_changes_between_crash_and_replay(
     )
     assert {statuses[file.name] for file in others} == {"read"}
     assert sorted(_file_gaps(lake)) == sorted(f"file:{file.parent.name}/{file.name}" for file in bad)
-    assert all(any(file.name in line for line in said) for file in bad)
+    assert all(any(file.name in line for line in lines) for file in bad)
     assert take_in(spark, zone, lake) == []
     assert _statuses(lake) == statuses
 
 
-def _announce(file: Path, said_by: Path) -> None:
-    told = json.loads(manifest_of(said_by).read_text())
+def _announce(file: Path, template: Path) -> None:
+    manifest = json.loads(manifest_of(template).read_text())
     content = file.read_bytes()
-    told |= {
+    manifest |= {
         "path": f"{file.parent.name}/{file.name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
     }  # fmt: skip
-    manifest_of(file).write_text(json.dumps(told))
+    manifest_of(file).write_text(json.dumps(manifest))
 
 
 def test_what_is_found_unreadable_only_while_it_is_written_leaves_a_gap(
@@ -139,11 +139,11 @@ def test_what_is_found_unreadable_only_while_it_is_written_leaves_a_gap(
     for file in (first, other):
         _announce(file, first)
     wanted = _wanted(others)
-    said = take_in(spark, zone, tmp_path / "lake")
+    lines = take_in(spark, zone, tmp_path / "lake")
     assert _held(tmp_path / "lake") == wanted
     assert [_statuses(tmp_path / "lake")[file.name] for file in (first, other)] == ["unreadable"] * 2
     assert sorted(_file_gaps(tmp_path / "lake")) == sorted(f"file:{f.parent.name}/{f.name}" for f in (first, other))
-    assert len(said) == 2
+    assert len(lines) == 2
 
 
 def _found(files: list[Path]) -> list[NewFile]:
@@ -180,7 +180,7 @@ def test_a_failure_while_a_file_is_read_that_is_what_the_agent_wrote_is_raised(
     ]  # fmt: skip
 
 
-def test_what_is_gone_or_too_large_when_it_is_checked_is_told_so(spark: SparkSession, zone: Path) -> None:
+def test_what_is_gone_or_too_large_when_it_is_checked_is_reported(spark: SparkSession, zone: Path) -> None:
     gone, large, *_ = files = sorted(zone.glob("date=*/*.parquet"))[:2]
     found = _found(files)
     gone.unlink()
@@ -215,28 +215,28 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_does_not_stop_the_check(tmp_path:
     assert contents_here([str(tmp_path / "a.parquet"), str(tmp_path / "b.json")]) == {}
 
 
-def _intake(spark: SparkSession, root: str, lake: Path, said: list[str]) -> Intake:
+def _intake(spark: SparkSession, root: str, lake: Path, lines: list[str]) -> Intake:
     place = Lake.at(lake)
     create_tables(spark, place, [GAPS, LANDING_FILES])
-    return Intake(root, place, StreamSettings(), said.append, InHand())
+    return Intake(root, place, StreamSettings(), lines.append, InHand())
 
 
-def test_a_look_that_fails_is_told_once_and_ends_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    said: list[str] = []
-    ledger = Ledger(spark, _intake(spark, "nowhere://bucket/zone", tmp_path / "lake", said))
+def test_a_look_that_fails_is_reported_once_and_ends_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    lines: list[str] = []
+    ledger = Ledger(spark, _intake(spark, "nowhere://bucket/zone", tmp_path / "lake", lines))
     ledger.look()
     ledger.look()
-    assert len(said) == 1
-    assert "landing files that are gone could not be looked for" in said[0]
+    assert len(lines) == 1
+    assert "landing files that are gone could not be looked for" in lines[0]
 
 
-def test_what_a_batch_has_in_hand_is_not_for_the_ledger_to_tell_and_a_forged_name_stops_nothing(
+def test_what_a_batch_has_in_hand_is_not_for_the_ledger_to_report_and_a_forged_name_stops_nothing(
     spark: SparkSession,
     zone: Path,
     tmp_path: Path,
 ) -> None:
-    said: list[str] = []
-    taken = _intake(spark, str(zone), tmp_path / "lake", said)
+    lines: list[str] = []
+    taken = _intake(spark, str(zone), tmp_path / "lake", lines)
     (zone / "_manifest" / "a-999999999999999999-0000.json").write_text("{}")
     for file in zone.glob("gaps/*/*.parquet"):
         (zone / "_manifest" / "gaps" / f"{file.stem}.json").unlink()
@@ -245,18 +245,18 @@ def test_what_a_batch_has_in_hand_is_not_for_the_ledger_to_tell_and_a_forged_nam
     ledger = Ledger(spark, taken)
     with taken.in_hand.batch("frames", [gone.stem]):
         ledger.look()
-    assert said == []
+    assert lines == []
     ledger.look()
-    assert len(said) == 1
-    assert gone.name in said[0]
+    assert len(lines) == 1
+    assert gone.name in lines[0]
     assert _statuses(tmp_path / "lake") == {gone.name: "lost"}
 
 
-def test_two_threads_that_tell_of_the_same_file_leave_one_gap(spark: SparkSession, zone: Path, tmp_path: Path) -> None:
+def test_two_threads_that_report_the_same_file_leave_one_gap(spark: SparkSession, zone: Path, tmp_path: Path) -> None:
     taken = _intake(spark, str(zone), tmp_path / "lake", [])
     file, *_ = _found(sorted(zone.glob("date=*/*.parquet")))
     lost = SetAside(file, "lost", "is gone", Manifest(1, 1, "0" * 64, 0, 1))
-    threads = [threading.Thread(target=taken.tell, args=(spark, "frames", [lost])) for _ in range(3)]
+    threads = [threading.Thread(target=taken.report, args=(spark, "frames", [lost])) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -42,7 +42,7 @@ def test_each_length_of_every_api(sample):
     ],
 )
 @pytest.mark.parametrize("what", ["string", "array", "tagged fields"])
-def test_the_code_says_what_is_wrong_with_a_compact_length(what, lie, code, offset):
+def test_the_code_shows_what_is_wrong_with_a_compact_length(what, lie, code, offset):
     header = struct.pack(">hhihb", 13, 4, 7, -1, 0)  # LeaveGroup v4: group id, members, tags
     body = {"string": b"", "array": b"\2g", "tagged fields": b"\2g\1"}[what]
     message = decode(header + body + lie, "request", None, None)

@@ -1,4 +1,4 @@
-"""What peers say against the protocol, and are understood all the same."""
+"""What peers send against the protocol, and are understood all the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def frames_of(flow: Flow) -> tuple[list[Frame], CaptureStats]:
     return [item for item in items if isinstance(item, Frame)], agent.stats
 
 
-def test_the_request_is_ok_and_tells_what_stands_behind_it() -> None:
+def test_the_request_is_ok_and_shows_what_stands_behind_it() -> None:
     message = CODEC.decode(OLD_LIBRDKAFKA[4:])
     assert (message.status, message.api_name, message.body) == ("ok", "ApiVersions", {})
     assert (message.error_code, message.error_offset) == ("trailing_bytes", len(OLD_LIBRDKAFKA) - 8)

@@ -73,9 +73,9 @@ NAMED: dict[str, Document] = {
     "parameters": {"net": {"tls": {"certificateKeyFilePassword": TEXT}}, "ldapQueryPassword": TEXT},
     "token": {"jwt": TEXT, "idToken": TEXT, "access_token": TEXT},
 }
-"""Told by names: with a secret in them, at whatever depth, in whatever case."""
+"""Recognised by names: with a secret in them, at whatever depth, in whatever case."""
 
-TOLD: dict[str, Document] = {
+RECOGNISED: dict[str, Document] = {
     **{f"scram {text[0]}": {"x": text, "y": [text.encode()]} for text in SCRAM},
     "scram in base64": {"x": [base64.b64encode(text.encode()).decode() for text in SCRAM]},
     "scram in a line": {"x": [f"conn7 payload={text}" for text in SCRAM[:3]]},
@@ -85,7 +85,7 @@ TOLD: dict[str, Document] = {
     "signature": {"x": bson.encode({"a": f"AWS4-HMAC-SHA256 Credential=a, Signature={TEXT}"})},
     "code": {"x": Code(f"auth('mongodb://alice:{TEXT}@db')", {"y": SCRAM[0]})},
 }
-"""Told by what they are, whatever the name."""
+"""Recognised by what they are, whatever the name."""
 
 Wrapper = Callable[[Document], Document]
 WRAPPERS: dict[str, Wrapper] = {
@@ -179,15 +179,15 @@ def test_what_is_named_like_a_secret_is_not_stored(name, policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", RECOGNISED)
 def test_what_reads_like_a_secret_is_not_stored(name, policy):
-    for what, direction, data in shapes(TOLD[name]):
+    for what, direction, data in shapes(RECOGNISED[name]):
         check(data, direction, policy, what)
 
 
 def test_the_secrets_are_there_before():
     """Else nothing here would prove anything."""
-    for document in (*NAMED.values(), *TOLD.values()):
+    for document in (*NAMED.values(), *RECOGNISED.values()):
         for what, _, data in shapes(document):
             assert seen_in(open_message(data).data, TRACES), what
 
@@ -244,7 +244,7 @@ ON_USERS: dict[str, tuple[Direction, bytes]] = {
     ),
     "old oplog": ("response", legacy({"op": "i", "ns": USERS, "o": {"x": TEXT}})["OP_REPLY"]),
 }  # fmt: skip
-"""Told by the collection: the values have names of nothing."""
+"""Recognised by the collection: the values have names of nothing."""
 
 
 @pytest.mark.parametrize("how", ["", *COMPRESSORS])
@@ -272,7 +272,7 @@ def test_the_answer_to_a_wrapped_command_is_a_credential(name, wrapper, how):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_does_not_decode_keeps_no_value(policy):
-    """Under full, too: nobody can say where a credential begins in it."""
+    """Under full, too: nobody can know where a credential begins in it."""
     good = command({"find": "orders", "filter": {"x": TEXT}, "$db": "shop"})
     broken = {
         "cut off": good[:-3],
@@ -332,7 +332,7 @@ def test_what_stands_beside_a_secret_stays_under_full():
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.randoms(use_true_random=False))
 def test_any_nesting_of_wrappers(source: random.Random):
-    document = source.choice([*NAMED.values(), *TOLD.values()])
+    document = source.choice([*NAMED.values(), *RECOGNISED.values()])
     for _ in range(source.randrange(4)):
         document = source.choice(list(WRAPPERS.values()))(document)
         if source.random() < 0.5:

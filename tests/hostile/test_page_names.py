@@ -154,7 +154,7 @@ def test_it_is_only_read(served: Served) -> None:
             assert ask(served.port, path, ours, method=method).status == 405, (method, path)
 
 
-def test_answers_tell_a_browser_to_trust_nobody(served: Served) -> None:
+def test_answers_make_a_browser_trust_nobody(served: Served) -> None:
     for path, host, status in (("/", "localhost", 200), ("/", "evil.example", 403), (HEALTH, "evil.example", 200)):
         answer = ask(served.port, path, [f"Host: {host}"])
         assert answer.status == status

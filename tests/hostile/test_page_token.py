@@ -34,7 +34,7 @@ def open_to_all(hand_made_lake: Path) -> Iterator[Served]:
         yield running
 
 
-def told(served: Served) -> str:
+def token_of(served: Served) -> str:
     found = re.search(r"\?token=(\S+)", served.printed())
     assert found is not None
     return found[1]
@@ -60,7 +60,7 @@ def test_without_the_token_nothing_is_read(open_to_all: Served) -> None:
 
 
 def test_the_link_opens_it_and_the_token_leaves_the_address(open_to_all: Served) -> None:
-    token = told(open_to_all)
+    token = token_of(open_to_all)
     answer = ask(open_to_all.port, f"/query?sql=FROM+a%26b&token={token}&range=all", ours(open_to_all))
     assert (answer.status, answer.headers["location"]) == (303, "/query?sql=FROM+a%26b&range=all")
     assert answer.headers["cache-control"] == "no-store"
@@ -90,7 +90,7 @@ def test_the_link_opens_it_and_the_token_leaves_the_address(open_to_all: Served)
     ],
 )
 def test_almost_the_token_is_none(open_to_all: Served, wrong: str) -> None:
-    token = told(open_to_all)
+    token = token_of(open_to_all)
     value = cookie(open_to_all, f"/?token={token}").partition("=")[2]
     path = wrong.format(token=token, upper=token.swapcase(), cookie=value)
     refused = ask(open_to_all.port, path, ours(open_to_all))
@@ -98,7 +98,7 @@ def test_almost_the_token_is_none(open_to_all: Served, wrong: str) -> None:
 
 
 def test_almost_the_cookie_is_none(open_to_all: Served) -> None:
-    token = told(open_to_all)
+    token = token_of(open_to_all)
     name, _, value = cookie(open_to_all, f"/?token={token}").partition("=")
     for wrong in (f"{name}={token}", f"{name}=", name, f"{name}={value}x", f"x{name}={value}", f'{name}="{value}"'):
         assert ask(open_to_all.port, "/", ours(open_to_all, f"Cookie: {wrong}")).status == 403, wrong
@@ -106,7 +106,7 @@ def test_almost_the_cookie_is_none(open_to_all: Served) -> None:
 
 
 def test_the_token_opens_no_web_socket_by_itself_and_lets_no_foreign_page_in(open_to_all: Served) -> None:
-    token, port = told(open_to_all), open_to_all.port
+    token, port = token_of(open_to_all), open_to_all.port
     kept = "Cookie: " + cookie(open_to_all, f"/?token={token}")
     assert handshake(port, ours(open_to_all), path=f"/_stcore/stream?token={token}").status == 403
     for foreign in (["Host: evil.example"], ours(open_to_all, "Origin: http://evil.example")):
@@ -116,7 +116,7 @@ def test_the_token_opens_no_web_socket_by_itself_and_lets_no_foreign_page_in(ope
 
 
 def test_the_link_leads_nowhere_else(open_to_all: Served) -> None:
-    token = told(open_to_all)
+    token = token_of(open_to_all)
     for path in ("//evil.example/", "///evil.example", "/\\evil.example", "/%5cevil.example", "/%0d%0aSet-Cookie:x=y"):
         where = ask(open_to_all.port, f"{path}?token={token}", ours(open_to_all)).headers.get("location", "/")
         assert re.match(r"/(?![/\\])", where), path
@@ -124,7 +124,7 @@ def test_the_link_leads_nowhere_else(open_to_all: Served) -> None:
 
 
 def test_an_address_that_the_request_came_to_is_a_name_of_ours(open_to_all: Served) -> None:
-    token = told(open_to_all)
+    token = token_of(open_to_all)
     for host, status in (("127.0.0.1", 303), ("[::ffff:127.0.0.1]", 303), ("192.0.2.1", 403)):
         answer = ask(open_to_all.port, f"/?token={token}", [f"Host: {host}:{open_to_all.port}"])
         assert answer.status == status

@@ -42,7 +42,7 @@ def test_what_raises_is_a_crash_and_is_written_down(tmp_path, monkeypatch, broke
     found = portion.Portion(SEED, 0, tmp_path)
     found.run(BLOCK, lambda _: None)
     assert found.found[portion.CRASH] == BLOCK
-    assert len(list(tmp_path.iterdir())) == portion.MOST_TOLD
+    assert len(list(tmp_path.iterdir())) == portion.MOST_WRITTEN
     assert block("kafka", SEED, 0)[0].data.hex() in (tmp_path / f"kafka-crashes-{SEED}-0-1.txt").read_text()
 
 

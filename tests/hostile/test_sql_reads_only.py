@@ -17,7 +17,7 @@ _HARMLESS = {
     "current_connection_id", "current_query", "current_query_id", "current_transaction_id", "error", "gen_random_uuid",
     "random", "sleep_ms", "stats", "uuid", "uuidv4", "uuidv7", "vector_type",
 }  # fmt: skip
-"""Functions that DuckDB says have side effects, and that change nothing."""
+"""Functions that DuckDB lists as having side effects, and that change nothing."""
 
 _ATTACKS = (
     "EXPLAIN ANALYZE CREATE OR REPLACE VIEW latency AS SELECT 1",

@@ -1,4 +1,4 @@
-"""Times that cannot be, and clocks that are set while packets are captured: nothing is lost, and all of it is told."""
+"""Times that cannot be, and clocks that are set while packets are captured: nothing is lost, all is reported."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_a_request_is_held_no_longer_than_ever(kind: str) -> None:
 
 
 def test_a_pause_that_may_be_one_is_one() -> None:
-    """Up to an hour nothing says that the clock was set."""
+    """Up to an hour nothing shows that the clock was set."""
     flow = talk(Flow().open(), 2)
     flow.ts += SILENT_US - SECOND
     other = talk(Flow(client=("10.0.0.1", 40001), ts=flow.ts).open(), 2)
@@ -268,20 +268,20 @@ def test_a_pause_that_may_be_one_is_one() -> None:
     assert stats.notices == {"idle_connections_expired": 1}
 
 
-def test_people_are_told(tmp_path: Path) -> None:
+def test_people_are_warned(tmp_path: Path) -> None:
     path = tmp_path / "x.pcapng"
     path.write_bytes(pcapng(from_number(from_number(two_talks(), 40, -2 * HOUR), 60, -90 * SECOND)))
-    say = "the clock was set back 2 times, by up to 2 hours: what spans such a moment has a wrong duration"
+    warning = "the clock was set back 2 times, by up to 2 hours: what spans such a moment has a wrong duration"
     done = CliRunner().invoke(app, ["decode", str(path)], catch_exceptions=False)
-    assert f"warning: {say}" in done.stderr
+    assert f"warning: {warning}" in done.stderr
     done = CliRunner().invoke(
         app, ["capture", "read", str(path), "--landing", str(tmp_path / "landing")], catch_exceptions=False
     )
-    assert say in " ".join(done.stdout.split())
+    assert warning in " ".join(done.stdout.split())
     asked = ["capture", "read", str(path), "--landing", str(tmp_path / "other"), "--json"]
-    told = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
-    assert abs(told["clock_set_back_us"] - 2 * HOUR) < SECOND
-    assert told["notices"] == {"clock_set_back": 2}
+    summary = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
+    assert abs(summary["clock_set_back_us"] - 2 * HOUR) < SECOND
+    assert summary["notices"] == {"clock_set_back": 2}
 
 
 TIMES = (*LONGEST, -1, 0, 2**62, -(2**62))
@@ -310,10 +310,10 @@ def test_dates_of_mongodb_beyond_any_calendar(ms: int) -> None:
     raw = build.command(build.raw(build.element(0x09, date, b"find"), build.element(0x09, date, b"at")))
     message = Codec().decode(raw, protocol="mongodb")
     assert message.status == "ok"
-    told = message.body["sections"][0]["document"]["at"]["$date"] if "sections" in message.body else None
+    decoded = message.body["sections"][0]["document"]["at"]["$date"] if "sections" in message.body else None
     as_it_is = {"$numberLong": str(ms)}
     in_words = bson.DatetimeMS(ms)
-    assert told is None or told == as_it_is or -62_135_596_800_000 <= int(in_words) < 253_402_300_800_000
+    assert decoded is None or decoded == as_it_is or -62_135_596_800_000 <= int(in_words) < 253_402_300_800_000
     mongodb_kernel.compare([mongodb_kernel.Asked(raw, "request")])
 
 

@@ -1,4 +1,4 @@
-"""Is each byte told, once, that was not read because reading cost too much? And is nobody else hurt?"""
+"""Is each byte reported, once, that was not read because reading cost too much? And is nobody else hurt?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(packets: list[Packet], work: WorkLimits, block: int) -> tuple[list[Fram
     return [i for i in items if isinstance(i, Frame)], [i for i in items if isinstance(i, Gap)], stats
 
 
-def told(frames: list[Frame], gaps: list[Gap]) -> int:
+def accounted(frames: list[Frame], gaps: list[Gap]) -> int:
     return sum(len(frame.frame) for frame in frames) + sum(gap.bytes_lost for gap in gaps)
 
 
@@ -56,7 +56,7 @@ ENDINGS = ("open", "closed", "reset", "read again", "again and reset", "a copy",
 
 @each_way
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_each_byte_of_an_answered_connection_is_told_once(ending, block):
+def test_each_byte_of_an_answered_connection_is_reported_once(ending, block):
     flow, sent = refused()
     if ending in ("read again", "again and reset"):
         flow.ts += 10 * SECOND
@@ -82,7 +82,7 @@ def test_each_byte_of_an_answered_connection_is_told_once(ending, block):
     assert stats.notices["work_refused"] >= 1
     assert any(gap.bytes_lost for gap in gaps)
     copied = len(PING) if ending == "a copy" else 0  # what is not read is not compared either
-    assert sent <= told(frames, gaps) <= sent + copied
+    assert sent <= accounted(frames, gaps) <= sent + copied
 
 
 @each_way
@@ -97,13 +97,13 @@ def test_more_than_a_window_that_was_not_read_is_jumped_over(block):
     for number in range(3):
         exchange(flow, 500 + number)
     frames, gaps, _ = read(flow.packets, few, block)
-    assert told(frames, gaps) == 300 * 60_000 + 4 * (len(PING) + len(reply({"ok": 1.0})))
+    assert accounted(frames, gaps) == 300 * 60_000 + 4 * (len(PING) + len(reply({"ok": 1.0})))
     assert len(frames) >= 6 or block  # in blocks it is read again behind the block
 
 
 @each_way
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_each_byte_of_a_stranger_is_told_once(block, is_closed):
+def test_each_byte_of_a_stranger_is_reported_once(block, is_closed):
     flow = Flow().open()
     packets, ts = list(flow.packets), flow.ts
     flow.packets.clear()
@@ -120,12 +120,12 @@ def test_each_byte_of_a_stranger_is_told_once(block, is_closed):
         flow.ts += 2 * SECOND
     flow.close()
     frames, gaps, stats = read(packets + flow.packets, SOON_DRY, block)
-    assert told(frames, gaps) == sent
+    assert accounted(frames, gaps) == sent
     assert is_closed or len(frames) == 40
     assert stats.not_recognised["no_data"] > 100
 
 
-def test_what_says_nothing_costs_nothing_at_the_end():
+def test_what_sends_nothing_costs_nothing_at_the_end():
     packets: list[Packet] = []
     ts = 1
     for number in range(18_500):
@@ -182,4 +182,4 @@ def test_a_stranger_that_was_refused_is_counted_for_as_long_as_it_goes_on(block)
     frames, gaps, stats = read(flow.packets, few, block)
     assert not frames
     assert stats.not_recognised == {"budget": 1}
-    assert told(frames, gaps) == 1000 * 180
+    assert accounted(frames, gaps) == 1000 * 180

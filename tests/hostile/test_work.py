@@ -50,7 +50,7 @@ def exchange(flow: Flow, request_id: int = 7) -> None:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_compressed_bomb_is_a_row_that_says_so_and_its_neighbours_decode(name):
+def test_a_compressed_bomb_is_a_row_with_an_error_and_its_neighbours_decode(name):
     flow = Flow().open()
     exchange(flow, 1)
     flow.send(0, BOMBS[name])
@@ -60,8 +60,8 @@ def test_a_compressed_bomb_is_a_row_that_says_so_and_its_neighbours_decode(name)
     assert len(frames) == 5
     assert [m.status for m in read_again].count("ok") == 4
     (bomb,) = [f for f, m in zip(frames, read_again, strict=True) if m.status != "ok"]
-    told = decode_message(bomb.frame, "request", bomb.flags)
-    assert told.error_code in ("too_much_work", "body_too_large", "decompression_limit")
+    message = decode_message(bomb.frame, "request", bomb.flags)
+    assert message.error_code in ("too_much_work", "body_too_large", "decompression_limit")
     assert bomb.flags & (FrameFlags.PAYLOAD_REMOVED | FrameFlags.BODY_REMOVED)
     assert not any(bomb.frame[25:])
     assert units < OVERSHOOT
@@ -117,7 +117,7 @@ def test_looking_for_a_protocol_midway_does_not_decode_all_as_everything():
     assert units < 300_000  # 1,300,000 when each look did
 
 
-def test_a_connection_that_goes_on_is_counted_and_a_gap_says_so():
+def test_a_connection_that_goes_on_is_counted_and_a_gap_shows_it():
     flow = Flow().open()
     exchange(flow, 1)
     for _ in range(100):
@@ -139,7 +139,7 @@ def test_a_connection_that_goes_on_is_counted_and_a_gap_says_so():
 
 
 def test_where_packets_do_not_wait_answers_do_not_pay_for_themselves():
-    """What a real server answers may be said at any rate; a file's reader has the time for all of it."""
+    """What a real server answers may be sent at any rate; a file's reader has the time for all of it."""
     flow = Flow().open()
     for number in range(3000):
         exchange(flow, 1 + number)

@@ -248,7 +248,7 @@ class Lanes:
             self._past.popleft()
 
     def _remember(self, lane: int, gone: _Lane) -> None:
-        """Tell the tracker the newest bytes that went by a lane: copies that come may differ."""
+        """Give the tracker the newest bytes that went by a lane: copies that come may differ."""
         for past in self._past:
             if past.ordinal < gone.entered:
                 continue
@@ -354,13 +354,13 @@ class Lanes:
             units[number_of[index]] += METER.units - before + FRAME_UNITS
             streams.data[begin : begin + len(redacted.frame)] = np.frombuffer(redacted.frame, np.uint8)
             rows.flags[index] = redacted.flags
-        self._tell_work(lanes, number_of, units, rows, harvest)
+        self._add_work(lanes, number_of, units, rows, harvest)
         harvest.held = list(rows_by_id(rows.alone(np.flatnonzero(is_held)), labels))
         passed = np.flatnonzero(~is_held)
         if len(passed):
             harvest.table = table_of(rows.at(passed), labels)
 
-    def _tell_work(self, lanes: Ints, which: Ints, units: Ints, rows: Rows, harvest: Harvest) -> None:
+    def _add_work(self, lanes: Ints, which: Ints, units: Ints, rows: Rows, harvest: Harvest) -> None:
         """What each lane's connection cost and brought."""
         sizes = np.bincount(which, rows.size, len(lanes)).astype(np.int64)
         is_answer = (rows.is_response == 1) & (rows.api_key >= 0) & ~np.isin(rows.api_key, list(secret_apis()))

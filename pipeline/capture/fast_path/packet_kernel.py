@@ -265,7 +265,7 @@ def _other_kind(data, begin, end, linktype):
 
 @compiled(nb.void, BYTES_IN, _INTS, _INTS, _INTS, nb.uint8[::1])
 def sort_others(data, starts, captured, linktypes, kinds):
-    """Tell of what is PLAIN so far what is a fragment, and what holds no TCP."""
+    """Mark of what is PLAIN so far what is a fragment, and what holds no TCP."""
     for number in range(kinds.shape[0]):
         if kinds[number] == PLAIN:
             begin = starts[number]

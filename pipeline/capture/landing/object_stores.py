@@ -134,7 +134,7 @@ class ObjectStore:
             raise self._error(error) from error
 
     def _withdraw(self, announcing: Sequence[str], announced: str) -> None:
-        """Remove objects that announce another, unless that has appeared though the store said it had not."""
+        """Remove objects that announce another, unless that has appeared though the store reported that it had not."""
         if self.size(announced) is not None:
             return
         try:

@@ -1,4 +1,4 @@
-"""What if the landing zone is full or out of reach? Say so, wait, try again; give up after a while."""
+"""What if the landing zone is full or out of reach? Warn, wait, try again; give up after a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 class PatientStore:
     """A store of which every method is repeated, at growing intervals, until it works.
 
-    Each failure is a warning in the log (standard error by default), which says what to do. Whoever calls waits, so
+    Each failure is a warning in the log (standard error by default), which states what to do. Whoever calls waits, so
     the memory stays bounded.
 
     Args:

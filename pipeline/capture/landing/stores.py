@@ -17,7 +17,7 @@ from pipeline.errors import UserError
 
 
 class LandingError(UserError):
-    """Raised when the landing zone cannot be written; the message says what to do."""
+    """Raised when the landing zone cannot be written; the message states what to do."""
 
 
 class Store(Protocol):
@@ -44,7 +44,7 @@ STAGING = ".staging"
 """Folder of files that are being written. Made once: where it is missing later, so is the landing zone's volume."""
 
 _PROCESS = f"{time.time_ns():x}"
-"""Tells this process from an earlier one with the same number, as every agent in a container has."""
+"""Distinguishes this process from an earlier one with the same number, as every agent in a container has."""
 
 _ADVICE = {
     errno.ENOSPC: "make room there",

@@ -1,6 +1,6 @@
 """What stands in front of an IP packet? Link layers, tags and labels, and the tunnels that mirrors are sent through.
 
-Every layer is a function of the packet's bytes and its own offset; it tells the ethertype of what follows and where it
+Every layer is a function of the packet's bytes and its own offset; it gives the ethertype of what follows and where it
 begins. A layer that is cut off raises IndexError or struct.error.
 """
 
@@ -98,7 +98,7 @@ def _pppoe(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _mpls(data: bytes, at: int) -> tuple[int, int]:
-    """Labels do not say what follows the last one: IP by its version, as routers guess (RFC 4928), or a pseudo-wire.
+    """Labels do not show what follows the last one: IP by its version, as routers guess (RFC 4928), or a pseudo-wire.
 
     An Ethernet pseudo-wire has a control word (RFC 4385) that begins with 0; without one, the destination address may.
     """

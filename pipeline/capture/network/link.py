@@ -2,7 +2,7 @@
 
 Of nested IP packets the innermost counts. A connection that is mirrored through a tunnel and captured in plain, too, is
 one connection whose segments come twice; the copies do no harm, as retransmissions do none. Networks of a tunnel are
-not told apart: two tenants must not use the same addresses and ports at the same time in one capture.
+not distinguished: two tenants must not use the same addresses and ports at the same time in one capture.
 """
 
 from __future__ import annotations

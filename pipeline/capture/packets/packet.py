@@ -35,7 +35,7 @@ class Aside(NamedTuple):
 
     Attributes:
         has_secrets: keys to decrypt packets with.
-        interface: which one the next is told of.
+        interface: which one ``dropped`` is of.
         dropped: packets that the kernel had no room for, or that the interface lost, since the capture began.
     """
 

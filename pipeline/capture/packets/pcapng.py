@@ -49,7 +49,7 @@ class _Interface:
 def read_pcapng(source: ByteSource, on_aside: Callable[[Aside], None] | None = None) -> Iterator[Packet]:
     """All packets of a pcapng file whose first four bytes (the section header's type) have been read.
 
-    ``on_aside`` is told of each block of decryption secrets (what it holds is not kept), and of interface statistics.
+    ``on_aside`` is called for each block of decryption secrets (what it holds is not kept), and for interface statistics.
 
     A simple packet block has no timestamp: its packet gets that of the packet before it (0 if there is none).
 
@@ -131,7 +131,7 @@ def _interface(body: bytes, order: str, start: int) -> _Interface:
 
 
 def _statistics(body: bytes, order: str) -> Aside | None:
-    """What was dropped, if it is told: interface, time (8 bytes), options."""
+    """What was dropped, if it is given: interface, time (8 bytes), options."""
     counts = [
         struct.unpack(order + "Q", value)[0]
         for code, value in _options(body, 12, order)

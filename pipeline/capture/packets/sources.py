@@ -96,7 +96,7 @@ def read_packets(
         path: pcap or pcapng, plain, gzip or zstd; ``-`` is standard input, whose packets come as soon as they are
             complete.
         on_wait: see pipeline.capture.packets.pipe.Pipe; for standard input only.
-        on_aside: told what a pcapng file holds beside packets.
+        on_aside: called with what a pcapng file holds beside packets.
 
     Raises:
         CaptureError: the file is missing, unreadable, empty or no capture.
@@ -221,7 +221,7 @@ class _Decompressor(Protocol):
 
 
 class _Decompressed(io.RawIOBase):
-    """Decompressed frames, one behind the other; tells when the last one is cut off."""
+    """Decompressed frames, one behind the other; reports when the last one is cut off."""
 
     def __init__(self, stream: io.RawIOBase, begin_frame: Callable[[], _Decompressor]) -> None:
         self._stream = stream

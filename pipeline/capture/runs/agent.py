@@ -99,11 +99,11 @@ class Agent:
             self.stats.kernel_dropped = sum(self._dropped.values())
 
     def hasten(self) -> None:
-        """Packets come as they are captured, and do not wait until they are read. Say so before the first."""
+        """Packets come as they are captured, and do not wait until they are read. Call it before the first."""
         self._budgets.hasten()
 
     def keep_up(self, cpu_us: int) -> None:
-        """Say what CPU time was taken so far, µs: packets that do not wait are read no slower than they come."""
+        """Note the CPU time taken so far, µs: packets that do not wait are read no slower than they come."""
         self._budgets.keep_up(cpu_us, self._clock.steady(self._ts))
 
     def take(self, packet: Packet) -> Iterator[Frame | Gap]:
@@ -172,7 +172,7 @@ class Agent:
             is_read = METER.units < most
             is_content = event.kind is Kind.DATA or event.kind is Kind.LOST
             if event.lost and self._budgets.has_skipped:
-                self._budgets.tell(event.connection, event.direction, event.lost)
+                self._budgets.note_lost(event.connection, event.direction, event.lost)
             if is_content and is_read:
                 METER.units += EVENT_UNITS
             elif is_content:
@@ -326,7 +326,7 @@ class Agent:
         return self._decryption.translate(events, self.stats.packets, self._tracker)
 
     def _event(self, event: StreamEvent, *, is_read: bool = True) -> Iterator[Frame | Gap]:
-        """Take what happened; ``is_read``: whether what it may say is worth a look."""
+        """Take what happened; ``is_read``: whether its content is worth a look."""
         session = self._sessions.get(event.connection)
         if session is None or event.kind is Kind.DECRYPTED:
             session = Session(event.connection, self._protocols, self._agent_id, self._policy)

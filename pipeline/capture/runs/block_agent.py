@@ -1,6 +1,6 @@
 """The agent for large captures: it takes packets by the block, and connections in good order go by lanes.
 
-The same rows come of it as of :class:`pipeline.capture.runs.agent.Agent`; only when a loss is told (``Gap.ts``) may
+The same rows come of it as of :class:`pipeline.capture.runs.agent.Agent`; only when a loss is reported (``Gap.ts``) may
 differ. It loads compiled code, which takes seconds.
 """
 
@@ -113,7 +113,7 @@ class BlockAgent(Agent):
         flow = self._lanes.flows.number(connection.a, connection.b)
         if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
             self._marks.forget(flow)
-        elif session is None:  # it has not said anything
+        elif session is None:  # it has not sent anything
             self._marks.free(flow)
         elif not self._budgets.admits(connection):
             self._marks.mute(flow, connection)

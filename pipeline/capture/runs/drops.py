@@ -1,6 +1,6 @@
 """Packets that the kernel dropped: a loss of the interface, since nobody knows which connections they were of.
 
-Where a connection goes on behind them, its own gap tells what it lost. This one stands for those that did not go on, or
+Where a connection goes on behind them, its own gap shows what it lost. This one stands for those that did not go on, or
 of which no packet was seen.
 """
 
@@ -17,7 +17,7 @@ _REPORT = re.compile(r"\d+ packets? captured")
 
 
 def dropped_packets(statistics: str) -> int | None:
-    """Packets dropped by the kernel and the interface until the last report of tcpdump or dumpcap; None if not told."""
+    """Packets dropped by the kernel and the interface until the last report of tcpdump or dumpcap; None if not reported."""
     for report in reversed(_REPORT.split(statistics)):
         counts = _TCPDUMP.findall(report) or _DUMPCAP.findall(report)
         if counts:
@@ -25,9 +25,9 @@ def dropped_packets(statistics: str) -> int | None:
     return None
 
 
-def without_reports(said: str) -> str:
-    """What tcpdump said beside the reports that it was asked for on the way, each a line."""
-    return "\n".join(line for line in said.splitlines() if not re.match(rf"tcpdump: {_REPORT.pattern}", line))
+def without_reports(log: str) -> str:
+    """What tcpdump printed beside the reports that it was asked for on the way, each a line."""
+    return "\n".join(line for line in log.splitlines() if not re.match(rf"tcpdump: {_REPORT.pattern}", line))
 
 
 class Drops:
@@ -36,13 +36,13 @@ class Drops:
     Args:
         agent_id: name of the agent.
         interface: its name.
-        start_us: when the run began, µs since the epoch; tells it from other runs.
+        start_us: when the run began, µs since the epoch; distinguishes it from other runs.
     """
 
     def __init__(self, agent_id: str, interface: str, start_us: int) -> None:
         self._agent_id = agent_id
         self._connection_id = f"interface:{interface}:{agent_id}:{start_us}"
-        self._told = 0
+        self._reported = 0
 
     def since_last(self, dropped: int | None, ts: int) -> list[Gap]:
         """The loss since the last call, if there is one.
@@ -51,8 +51,8 @@ class Drops:
             dropped: packets until now, since the run began; None if not known.
             ts: now, µs since the epoch.
         """
-        if dropped is None or dropped <= self._told:
+        if dropped is None or dropped <= self._reported:
             return []
-        self._told = dropped
+        self._reported = dropped
         # Nobody counts the bytes. The number grows with each row, so that each has a key of its own.
         return [Gap(self._agent_id, self._connection_id, dropped, "request", ts, 0, "none", 0.0)]

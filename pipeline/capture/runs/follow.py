@@ -59,7 +59,7 @@ def follow_ring(
         until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
-        on_problem: told of files that disappeared unread, or are damaged.
+        on_problem: called for files that disappeared unread, or are damaged.
 
     Raises:
         CaptureError: the directory cannot be listed.
@@ -135,7 +135,7 @@ class _Follower:
     def _look(self) -> list[RingFile]:
         files = self._ring.look()
         there = {file.id for file in files}
-        self._tell_missed(sorted(self._unread - there))
+        self._report_missed(sorted(self._unread - there))
         self._read = {id_: read for id_, read in self._read.items() if id_ in there}
         self._unread = there - self._read.keys()
         return files
@@ -155,7 +155,7 @@ class _Follower:
                 if packet.ts_us >= needs_from:
                     self._run.add(self._run.agent.again(packet))
         except CaptureError:
-            return  # it was told when the file was read, or the file has gone: the bytes are missing, a gap tells it
+            return  # it was reported when the file was read, or the file has gone: a gap shows the missing bytes
 
     def _read_new(self, file: RingFile, files: list[RingFile]) -> None:
         done = self._read.get(file.id)
@@ -176,7 +176,7 @@ class _Follower:
             missed = True
         self._unread.discard(file.id)
         if missed or self._ring.is_overwritten(file):
-            self._tell_missed([file.id])
+            self._report_missed([file.id])
         else:
             self._read[file.id] = ReadFile(file.id, max(count, skip), size)
         self._checkpoint()
@@ -192,7 +192,7 @@ class _Follower:
             Progress(self._ring.directory, tuple(self._read.values()), tuple(sorted(self._unread)), agent.state()),
         )
 
-    def _tell_missed(self, missed: list[FileId]) -> None:
+    def _report_missed(self, missed: list[FileId]) -> None:
         if not missed:
             return
         self._run.stats.ring_files_missed += len(missed)

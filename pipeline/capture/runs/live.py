@@ -45,14 +45,14 @@ DRAIN_S = 1.5
 a second old; what it still holds when the program ends is lost."""
 
 PATIENCE_S = 10.0
-"""How long the program may take to end when told to, s."""
+"""How long the program may take to end when asked to, s."""
 
 LOOK_EVERY_S = 10.0
-"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap tells at its end."""
+"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap reports at its end."""
 
 _PROGRAMS = ("tcpdump", "dumpcap")
 _MOST_WORDS = 4096
-"""Bytes looked at of what it has said: the last reports."""
+"""Bytes of its log that are looked at: the last reports."""
 
 _NO_DEVICE = re.compile(
     r"no such device|does not exist|no interface|doesn't exist|not a valid interface", re.IGNORECASE
@@ -120,7 +120,7 @@ def capture_live(
         work: what reading connections may cost; where packets do not wait that is less than of a file.
         publish_every_s, store_timeout_s: see pipeline.capture.runs.run.CaptureRun.
         stop: asked to, it ends in good order.
-        on_start: told the program's command once it captures.
+        on_start: called with the program's command once it captures.
         on_progress: called now and then.
 
     Raises:
@@ -147,8 +147,8 @@ def capture_live(
 
         def on_wait() -> bool:
             run.wait()
-            if (said := program.said_lately()) is not None:
-                run.add_now(drops.since_last(dropped_packets(said), _now_us()))
+            if (log := program.recent_log()) is not None:
+                run.add_now(drops.since_last(dropped_packets(log), _now_us()))
             if stop.asked(DRAIN_S):
                 program.end()
             return not stop.asked(DRAIN_S + PATIENCE_S)
@@ -156,47 +156,47 @@ def capture_live(
         pipe = Pipe(program.output, on_wait)
         begin = pipe.read(1)
         if not begin:  # not even the header of a capture, which comes once the interface is open
-            said = program.last_words()
+            log = program.last_words()
             if program.has_failed or not stop.asked():
-                raise _explained(tap, said)
+                raise _explained(tap, log)
         on_start(command)
         try:
             for packet in read_stream(Prefixed(begin, pipe), tap.interface) if begin else ():
                 run.take(packet)
         except DamagedCaptureError:
-            pass  # killed inside a packet: it did not end in good order, which is told below
-        said = program.last_words()
-        run.stats.kernel_dropped = dropped_packets(said)
+            pass  # killed inside a packet: it did not end in good order, which is reported below
+        log = program.last_words()
+        run.stats.kernel_dropped = dropped_packets(log)
         run.add_now(drops.since_last(run.stats.kernel_dropped, _now_us()))
         run.finish()
         if not stop.asked():
             raise CaptureError(
-                tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(without_reports(said))}"
+                tap.interface, f"{Path(command[0]).name} ended by itself: {_one_line(without_reports(log))}"
             )
         check_link_types(run.stats, tap.interface)
         return run.stats
 
 
-def _explained(tap: Tap, said: str) -> CaptureError:
+def _explained(tap: Tap, log: str) -> CaptureError:
     """What the last words of a program that did not start mean, and what to do."""
     program = shutil.which(tap.command()[0]) or "tcpdump"
-    if _NO_RIGHT.search(said):
+    if _NO_RIGHT.search(log):
         return CaptureError(
             tap.interface,
             f"this user may not capture; run as root, or give the program the right, once: {capture_right(program)}",
         )
-    if _NO_DEVICE.search(said):
+    if _NO_DEVICE.search(log):
         names = ", ".join(["any", *sorted(name for _, name in socket.if_nameindex())])
         return CaptureError(tap.interface, f"there is no such interface; --interface can be one of: {names}")
-    return CaptureError(tap.interface, f"{Path(program).name} does not start: {_one_line(said)}")
+    return CaptureError(tap.interface, f"{Path(program).name} does not start: {_one_line(log)}")
 
 
 def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-def _one_line(said: str) -> str:
-    return "; ".join(line.strip() for line in said.splitlines() if line.strip()) or "it said nothing"
+def _one_line(log: str) -> str:
+    return "; ".join(line.strip() for line in log.splitlines() if line.strip()) or "it printed nothing"
 
 
 class _Program:
@@ -209,25 +209,25 @@ class _Program:
         self._can_report = Path(str(process.args[0])).name == "tcpdump" if isinstance(process.args, list) else False
         self._asked = time.monotonic()
 
-    def said_lately(self) -> str | None:
-        """Now and then what it has said so far; then it is asked anew for what was dropped. None: not yet."""
+    def recent_log(self) -> str | None:
+        """Now and then what it has printed so far; then it is asked anew for what was dropped. None: not yet."""
         if not self._can_report or time.monotonic() - self._asked < LOOK_EVERY_S:
             return None
         self._asked = time.monotonic()
         # Not by seeking: it writes where this file stands.
-        said = os.pread(self._words.fileno(), _MOST_WORDS, max(0, os.fstat(self._words.fileno()).st_size - _MOST_WORDS))
+        log = os.pread(self._words.fileno(), _MOST_WORDS, max(0, os.fstat(self._words.fileno()).st_size - _MOST_WORDS))
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGUSR1)
-        return said.decode(errors="replace")
+        return log.decode(errors="replace")
 
     def end(self) -> None:
-        """Tell it to end in good order; it writes what it still has."""
+        """Ask it to end in good order; it writes what it still has."""
         if self._process.poll() is None:
             self._process.terminate()
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended with an error of its own, not because it was told to."""
+        """Whether it has ended with an error of its own, not because it was asked to."""
         return (self._process.returncode or 0) > 0
 
     def last_words(self) -> str:
@@ -243,7 +243,7 @@ class _Program:
 
 @contextmanager
 def _started(command: list[str]) -> Iterator[_Program]:
-    """The program, in a session of its own: Ctrl-C is for us, and we tell it in good time."""
+    """The program, in a session of its own: Ctrl-C is for us, and we end it in good time."""
     read_end, write_end = os.pipe()
     with io.FileIO(read_end) as output, tempfile.TemporaryFile() as words:
         with io.FileIO(write_end, "wb") as writing:

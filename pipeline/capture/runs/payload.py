@@ -1,4 +1,4 @@
-"""What of the payload may land, and by which key is it hashed? As the command line, environment and settings say."""
+"""What of the payload may land, and by which key is it hashed? By command line, environment and settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Payload(str, Enum):
 def chosen_payload(
     payload: Payload | None, key_file: str | None, conf: Path | None = None
 ) -> tuple[PayloadPolicy, FieldHash | None]:
-    """The policy in force, and what ``hash`` hashes with. What lands from now on is for whom the settings say.
+    """The policy in force, and what ``hash`` hashes with. What lands from now on gets the file access of the settings.
 
     Args:
         payload, key_file: from the command line; None if not given there.

@@ -71,7 +71,7 @@ def read_capture(
         publish_every_s: rows of standard input land at the latest so long after they came, s.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
         stop: asked to, standard input ends.
-        on_error: told of every file that cannot be read; the others are read. By default it is raised, before any
+        on_error: called for every file that cannot be read; the others are read. By default it is raised, before any
             other file is read.
 
     Raises:
@@ -159,7 +159,7 @@ def _read_by_blocks(path: str, run: CaptureRun) -> None:
     agent = run.hurry()
     for block in read_blocks(path, agent.note):
         run.add(agent.take_block(block))
-        run.tell()
+        run.report_progress()
 
 
 def _read_one_by_one(path: str, run: CaptureRun) -> None:

@@ -51,14 +51,14 @@ class Ring:
     """The capture files of a directory; one capture at a time writes there.
 
     Args:
-        on_problem: told once of each file that is no capture.
+        on_problem: called once for each file that is no capture.
     """
 
     def __init__(self, directory: str | Path, on_problem: Callable[[str], None]) -> None:
         self.directory = str(Path(directory).absolute())
         self._on_problem = on_problem
         self._seen: dict[str, _Seen] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def look(self) -> list[RingFile]:
         """The files that hold packets, in the order of their first packets.
@@ -103,8 +103,8 @@ class Ring:
         try:
             first = _first(str(path), self._name(path)) if status.st_size >= _SMALLEST_HEADER_BYTES else None
         except CaptureError as error:
-            if path.exists() and str(path) not in self._told:
-                self._told.add(str(path))
+            if path.exists() and str(path) not in self._reported:
+                self._reported.add(str(path))
                 self._on_problem(f"{error}; left out")
             return None
         return _Seen(status.st_size, status.st_mtime_ns, first, time.monotonic())

@@ -114,7 +114,7 @@ class CaptureRun:
             self._until_look = _LOOK_EVERY
             self._newest = time.monotonic()
             self._keep_up()
-            self.tell()
+            self.report_progress()
 
     def hurry(self) -> BlockAgent:
         """Go on by the block: load compiled code, which takes seconds."""
@@ -140,9 +140,9 @@ class CaptureRun:
         silent_s = now - self._newest
         if silent_s > PIPE_DELAY_S:
             self.add(self.agent.wait(int((silent_s - PIPE_DELAY_S) * 1e6)))
-        self.tell()
+        self.report_progress()
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Call ``on_progress``."""
         if self._on_progress is not None:
             self._on_progress(self.stats)
@@ -165,7 +165,7 @@ class CaptureRun:
         self.agent.keep_up(time.process_time_ns() // 1000)
 
     def publish(self) -> None:
-        """Make all that was taken visible, as far as the agent can tell by now. Raises as :meth:`take`."""
+        """Make all that was taken visible, as far as the agent knows by now. Raises as :meth:`take`."""
         self.catch_up()
         published = self._writer.publish()
         self.stats.files += published.new

@@ -1,4 +1,4 @@
-"""What a capture run tells at its end: a table for people, one JSON object for programs."""
+"""What a capture run reports at its end: a table for people, one JSON object for programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What was said inside TLS? tshark decrypts, with the keys of a key log; the plain bytes go on like any other stream.
+"""What was sent inside TLS? tshark decrypts, with the keys of a key log; the plain bytes go on like any other stream.
 
-tshark reads the same file beside us and tells of each decrypted TLS record in which packet it became whole. There its
+tshark reads the same file beside us and reports of each decrypted TLS record in which packet it became whole. There its
 bytes take the place of the encrypted ones. tshark keeps what it decrypts in memory: about four bytes for each of TLS.
 """
 
@@ -163,7 +163,7 @@ class Decryption:
                         yield plain
         except (Damage, struct.error, KeyError) as error:
             raise CaptureError(self._path, "cannot be decrypted: the output of tshark is damaged") from error
-        if process.wait() not in (0, 2):  # 2: the capture is cut off, which our own reader tells
+        if process.wait() not in (0, 2):  # 2: the capture is cut off, which our own reader reports
             raise CaptureError(
                 self._path, f"cannot be decrypted: tshark failed (exit code {process.returncode}); try tshark -r on it"
             )
@@ -191,7 +191,7 @@ class Decryption:
 
 
 def _check_key_log(path: Path) -> None:
-    """Raises CaptureError if this is no key log. What it holds is never told."""
+    """Raises CaptureError if this is no key log. What it holds is never shown."""
     try:
         with path.open("rb") as file:
             head = file.read(_KEY_LOG_BYTES_LOOKED_AT)

@@ -1,4 +1,4 @@
-"""What do the bytes of one connection say? Makes frames and gaps of both streams, once its protocol is recognised."""
+"""What do the bytes of one connection hold? Makes frames and gaps of both streams, once its protocol is recognised."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Session:
             side.gap.method = REFUSED
 
     def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
-        """So many bytes of each direction were not read, and nothing that follows tells it."""
+        """So many bytes of each direction were not read, and nothing that follows shows it."""
         if self.verdict == REFUSED:
             counts = [self._unread[way] + count for way, count in enumerate(skipped)]
             self._refused = [(way, count, ts) for way, count in enumerate(counts) if count]
@@ -122,7 +122,7 @@ class Session:
                 self._start(side, ts)
             yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._outcome(side, side.framer.close(), ts)
-            yield from self._tell_gap(side)
+            yield from self._close_gap(side)
         for way, count, since in self._refused:
             direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
             yield Gap(self._agent_id, self._connection_id(), 0, direction, since, count, REFUSED, 0.0)
@@ -297,7 +297,7 @@ class Session:
     def _in_order(self, side: Side, raw: RawFrame) -> Iterator[Frame | Gap]:
         """A frame, and the gap that it ends."""
         if raw.after_gap:
-            yield from self._tell_gap(side)
+            yield from self._close_gap(side)
         yield self._frame(side, raw)
 
     def _mistrust(self, side: Side) -> None:
@@ -316,7 +316,7 @@ class Session:
         if framed.bytes_skipped and side.gap:
             side.gap.bytes_lost += framed.bytes_skipped
 
-    def _tell_gap(self, side: Side) -> Iterator[Gap]:
+    def _close_gap(self, side: Side) -> Iterator[Gap]:
         gap, side.gap = side.gap, None
         if gap is not None and gap.bytes_lost:
             labels = self._labels

@@ -12,7 +12,7 @@ from decoder.protocol import Framer
 
 @dataclass(slots=True)
 class OpenGap:
-    """A loss that is told when the next frame after it is found."""
+    """A loss that is reported when the next frame after it is found."""
 
     ts: int
     bytes_lost: int = 0

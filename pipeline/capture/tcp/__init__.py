@@ -1,1 +1,1 @@
-"""Which bytes did each side of a connection send? Segments in order, each byte once, what is missing told."""
+"""Which bytes did each side of a connection send? Segments in order, each byte once, what is missing reported."""

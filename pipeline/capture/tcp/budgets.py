@@ -175,7 +175,7 @@ class _Bucket:
     is_known: bool = False
     is_muted: bool = False
     skipped: list[int] = field(default_factory=lambda: [0, 0])
-    """Bytes of each direction that were not read and that nothing has told yet."""
+    """Bytes of each direction that were not read and are not reported yet."""
     was_skipped: bool = False
 
 
@@ -208,7 +208,7 @@ class Budgets:
         return self._strangers.is_dry
 
     def keep_up(self, cpu_us: int, ts: int) -> None:
-        """Say what CPU time reading up to ``ts`` took; it counts where packets do not wait. See Load.look."""
+        """Note the CPU time that reading up to ``ts`` took; it counts where packets do not wait. See Load.look."""
         if self._load is not None:
             self._load.look(cpu_us, ts)
             self._dear = self._load.dearness
@@ -273,7 +273,7 @@ class Budgets:
             wire_bytes: how many bytes, those of the packets' headers included.
             ts: capture time, µs.
             answers: responses among them to requests that were seen, which pay for both.
-            is_answered: whether there were any, also such as pay nothing; None: as ``answers`` tell.
+            is_answered: whether there were any, also such as pay nothing; None: as ``answers`` gives.
         """
         allowed = self._allowed
         bucket = self._buckets.get(connection)
@@ -336,12 +336,12 @@ class Budgets:
         return self.admits(connection)
 
     def skipped(self, connection: Connection, direction: int) -> int:
-        """Bytes that were not read and that nothing has told yet."""
+        """Bytes that were not read and are not reported yet."""
         bucket = self._buckets.get(connection)
         return bucket.skipped[direction] if bucket is not None else 0
 
-    def tell(self, connection: Connection, direction: int, lost: int) -> None:
-        """The numbers of what follows tell that so many bytes are missing: those that were not read, first."""
+    def note_lost(self, connection: Connection, direction: int, lost: int) -> None:
+        """The sequence numbers of what follows show that so many bytes are missing: those that were not read, first."""
         bucket = self._buckets.get(connection)
         if bucket is not None:
             bucket.skipped[direction] = max(bucket.skipped[direction] - lost, 0)

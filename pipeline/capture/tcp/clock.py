@@ -1,6 +1,6 @@
 """What time is it, if the clock of the machine that captured was set meanwhile?
 
-Rows keep the times that the capture tells. How long something has waited is measured by a time that goes on steadily:
+Rows keep the times of the capture. How long something has waited is measured by a time that goes on steadily:
 what a clock was set back, or ahead by longer than a capture is ever silent, has not gone by.
 """
 
@@ -21,14 +21,14 @@ this shows that the clock was set."""
 
 SILENT_US = 3_600_000_000
 """Where for so long no packet comes at all, the clock was set ahead. If it was not, nothing is lost by the mistake: a
-silence says nothing of connections, which go on, or begin anew and say so."""
+silence shows nothing of connections, which go on, or visibly begin anew."""
 
 
 class Clock:
     """The clock of one capture. All times are µs since the epoch.
 
     Args:
-        stats: told how often the clock was set back, and how far; and how many packets have a time that cannot be.
+        stats: counts how often the clock was set back, and how far; and how many packets have a time that cannot be.
     """
 
     def __init__(self, stats: CaptureStats | None = None) -> None:
@@ -67,6 +67,6 @@ class Clock:
         """The steady time at ``ts``, as the clock stands now."""
         return ts - self._skew
 
-    def told(self, steady: int) -> int:
-        """What the clock, as it stands now, would tell at a steady time."""
+    def wall_time(self, steady: int) -> int:
+        """What the clock, as it stands now, would show at a steady time."""
         return steady + self._skew

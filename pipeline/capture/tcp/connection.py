@@ -18,7 +18,7 @@ GRACE_US = 200_000
 of several queues or interfaces mix up neighbouring packets; what has not come by then was lost."""
 
 HOLE_TIMEOUT_US = 60_000_000
-"""How long to wait for a retransmission when the other direction does not tell what arrived."""
+"""How long to wait for a retransmission when the other direction does not show what arrived."""
 
 STALE_DISTANCE = 1 << 24
 """A data segment this far from the end of a closed connection belongs to a new one on the same ports."""
@@ -105,7 +105,7 @@ class Connection:
             (a.hex(), a_port),
             (b.hex(), b_port),
             self.first_ts,
-            self._clock.told(self.last_ts),
+            self._clock.wall_time(self.last_ts),
             self.first_seq,
             self.client,
             self.client_isn,
@@ -253,7 +253,7 @@ class Connection:
             half.forget_recent()
 
     def in_good_order(self) -> list[tuple[int, int]] | None:
-        """Of both directions what HalfStream.in_good_order tells; None if one is not, or anything else goes on."""
+        """Of both directions what HalfStream.in_good_order returns; None if one is not, or anything else goes on."""
         if self._over or self._held.any() or self.waits:
             return None
         ends = [half.in_good_order() for half in self.halves]

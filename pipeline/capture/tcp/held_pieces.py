@@ -90,7 +90,7 @@ class HeldPieces:
     def _wait_for_each_other(self) -> bool:
         """Whether both directions have bytes, neither behind a hole, and each waits for the other's.
 
-        Only the copy of a segment, sent later than the first one that the capture lacks, can say such a thing.
+        Only the copy of a segment, sent later than the first one that the capture lacks, can lead to this.
         """
         return all(
             held and _is_reached(held[0].needs, self._halves[1 - direction].reached)

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
     Attributes:
         data: the bytes; empty if ``lost``.
         lost: bytes that the capture does not hold.
-        ts: capture time of the segment that carried them (that told of their loss), µs.
+        ts: capture time of the segment that carried them (that showed their loss), µs.
         needs: position that the other direction had reached when its bytes were sent; None if not known.
         start: position of its first byte.
         conflict: bytes from ``start`` on that came again with other content; without ``data`` they are some that were
@@ -78,11 +78,11 @@ class HalfStream:
     A stream joined midway may begin with segments in the wrong order, so it waits for :meth:`begin` to settle where.
 
     Attributes:
-        isn: initial sequence number as on the wire; None if no SYN told it.
+        isn: initial sequence number as on the wire; None if no SYN carried it.
         first: position of the first byte; None before it is settled.
         next: position of the next byte expected; None likewise.
-        acked: position up to which the receiver has said to hold everything; 0 if it has not.
-        fin: position after the last byte, once a FIN has told it.
+        acked: position up to which the receiver has acknowledged everything; 0 if it has not.
+        fin: position after the last byte, once a FIN has given it.
         pending_bytes: bytes that wait behind a hole.
         recent_bytes: delivered bytes kept to compare with copies.
     """
@@ -249,7 +249,7 @@ class HalfStream:
         return self.next + 1 if self.next is not None and self.finished else self.next
 
     def finish(self, position: int) -> None:
-        """A FIN says that the stream ends before ``position``."""
+        """A FIN shows that the stream ends before ``position``."""
         if self.next is None:
             self._lowest = position if self._lowest is None else min(self._lowest, position)
         if self.next is None or position >= self.next:

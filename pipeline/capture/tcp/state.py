@@ -36,7 +36,7 @@ class ConnectionState:
 
 @dataclass(frozen=True, slots=True)
 class SideState:
-    """One direction: frames told, loss not yet told (time in µs, bytes, method, confidence), and its framer.
+    """One direction: frames passed on, loss not yet reported (time in µs, bytes, method, confidence), and its framer.
 
     Other attributes as of a side of pipeline.capture.sessions.session.Session.
     """

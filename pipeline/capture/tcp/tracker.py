@@ -30,7 +30,7 @@ than this it is one look for each segment that came: a crowd with a hole each mu
 
 
 class Kind(Enum):
-    """What a :class:`StreamEvent` tells."""
+    """What a :class:`StreamEvent` reports."""
 
     DATA = "data"
     LOST = "lost"
@@ -85,7 +85,7 @@ class Tracker:
         events = self._take(segment, ts, now)
         self.segments += 1
         if self.segments % SWEEP_EVERY == 0 and self.segments >= self._next_sweep:
-            events += self.sweep(self._clock.told(now))
+            events += self.sweep(self._clock.wall_time(now))
             self._next_sweep = self.segments + len(self._waiting)
         self.last_ts = steady
         return events

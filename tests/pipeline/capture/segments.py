@@ -17,7 +17,7 @@ def seg(
 
 
 class Watch:
-    """Feeds a tracker and keeps what it tells, by connection."""
+    """Feeds a tracker and keeps its events."""
 
     def __init__(self, idle_us: int = IDLE_US) -> None:
         self.tracker = Tracker(idle_us)
@@ -34,7 +34,7 @@ class Watch:
         self.events += self.tracker.finish(self.ts)
         return self
 
-    def told(self) -> list[tuple[int, object]]:
+    def pieces(self) -> list[tuple[int, object]]:
         return [(e.direction, e.lost or e.data) for e in self.events if e.kind in (Kind.DATA, Kind.LOST)]
 
     def ends(self) -> list[Kind]:

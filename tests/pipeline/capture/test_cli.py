@@ -69,7 +69,7 @@ def test_a_directory_and_standard_input(pcap, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "reason"),
     [
         (b"", "is empty"),
         (b"hello, I am a text file", "is not a capture"),
@@ -77,13 +77,13 @@ def test_a_directory_and_standard_input(pcap, tmp_path):
         ("cut", "truncated at"),
     ],
 )
-def test_unusable_input_is_told_with_exit_code_2_and_lands_nothing(pcap, tmp_path, content, says):
+def test_unusable_input_is_reported_with_exit_code_2_and_lands_nothing(pcap, tmp_path, content, reason):
     bad = tmp_path / "bad.pcap"
     if content is not None:
         bad.write_bytes(pcap.read_bytes()[:-5] if content == "cut" else content)
     result = run(bad, "--landing", tmp_path / "landing")
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert reason in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "landing").exists() or everything(tmp_path / "landing") == []
 
@@ -101,7 +101,7 @@ def test_allow_truncated(pcap, tmp_path):
     assert json.loads(result.stdout)["files"]
 
 
-def test_a_capture_without_kafka_says_so(tmp_path):
+def test_a_capture_without_kafka_is_reported(tmp_path):
     path = Flow().open().send(0, b"GET / HTTP/1.1\r\n\r\n").close().write(tmp_path / "http.pcap")
     result = run(path, "--landing", tmp_path / "landing")
     assert result.exit_code == 0
@@ -155,7 +155,7 @@ class TestPayload:
         assert any(FieldHash(self.KEY.encode())(b"k" * 9) in frame for _, frame in by_file)
 
     @pytest.mark.parametrize(
-        ("key", "file", "says"),
+        ("key", "file", "reason"),
         [
             (None, None, "openssl rand -hex 32"),
             ("s3cret", None, "in WIRELAKE_PAYLOAD_KEY cannot be used: the key has 6 bytes; at least 16"),
@@ -163,7 +163,7 @@ class TestPayload:
             (KEY, "missing", "payload.key cannot be read: No such file"),
         ],
     )
-    def test_hash_without_a_good_key_lands_nothing(self, tmp_path, produced, monkeypatch, key, file, says):
+    def test_hash_without_a_good_key_lands_nothing(self, tmp_path, produced, monkeypatch, key, file, reason):
         if key is not None:
             monkeypatch.setenv("WIRELAKE_PAYLOAD_KEY", key)
         path = tmp_path / "payload.key"
@@ -172,7 +172,7 @@ class TestPayload:
         options = ["--payload-key-file", path] if file is not None else []
         result = run(produced, "--landing", tmp_path / "landing", "--payload", "hash", *options)
         assert isinstance(result.exception, UserError)
-        assert says in str(result.exception)
+        assert reason in str(result.exception)
         assert "s3cret" not in str(result.exception)
         assert not (tmp_path / "landing").exists()
 

@@ -1,4 +1,4 @@
-"""Real TLS on loopback: Python's ssl plays what it is told, tcpdump records it, and the client writes its key log."""
+"""Real TLS on loopback: Python's ssl plays what it is given, tcpdump records it, and the client writes its key log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.brokers.tcpdump import Tcpdump
 SERVER_NAME = "broker.example"
 
 Dialogue = Sequence[tuple[int, bytes]]
-"""Who says what: 0 the client, 1 the server."""
+"""Who sends what: 0 the client, 1 the server."""
 
 
 @dataclass(frozen=True, slots=True)

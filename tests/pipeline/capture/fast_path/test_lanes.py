@@ -163,7 +163,7 @@ def answered_or_not(row: Frame | Gap) -> Frame | Gap:
 
 
 def without_time(item: Frame | Gap) -> Frame | Gap:
-    """A gap is told when it was waited for long enough, which is looked at now and then."""
+    """A gap is reported when it was waited for long enough, which is looked at now and then."""
     return replace(item, ts=0) if isinstance(item, Gap) else item
 
 

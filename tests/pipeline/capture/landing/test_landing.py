@@ -78,7 +78,7 @@ def test_a_row_is_what_was_written(tmp_path):
     assert pq.ParquetFile(tmp_path / frames).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_the_manifest_tells_what_the_file_holds(tmp_path):
+def test_the_manifest_describes_what_the_file_holds(tmp_path):
     (path,) = write(tmp_path, FRAME, replace(FRAME, seq=1, ts=MIDNIGHT + 77)).new
     name = path.rpartition("/")[2].removesuffix(".parquet")
     manifest = json.loads((tmp_path / "_manifest" / f"{name}.json").read_text())
@@ -202,7 +202,7 @@ def test_rows_are_visible_at_a_given_age_without_any_further_call(tmp_path):
         assert writer.publish().new == []
 
 
-def test_publish_tells_the_files_since_the_last_time(tmp_path):
+def test_publish_returns_the_files_since_the_last_time(tmp_path):
     with LandingWriter(LocalStore(tmp_path), "a") as writer:
         writer.add(FRAME)
         assert [p[-12:] for p in writer.publish().new] == ["0000.parquet"]

@@ -1,4 +1,4 @@
-"""The landing zone fails in the middle: whoever adds rows waits and is told why, then all goes on by itself."""
+"""The landing zone fails in the middle: whoever adds rows waits, the log shows why, then all goes on by itself."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Fault:
 
     Attributes:
         url: the landing zone.
-        says: what the message must contain while it is broken.
+        message: what the message must contain while it is broken.
     """
 
     def __init__(
-        self, url: str, says: str, break_: Callable[[], object], mend: Callable[[], object], read: Callable[[], Held]
+        self, url: str, message: str, break_: Callable[[], object], mend: Callable[[], object], read: Callable[[], Held]
     ) -> None:
-        self.url, self.says, self.break_, self.mend, self.read = url, says, break_, mend, read
+        self.url, self.message, self.break_, self.mend, self.read = url, message, break_, mend, read
 
 
 Held = dict[str, bytes]
@@ -180,7 +180,7 @@ def test_rows_wait_in_bounded_memory_and_land_when_the_store_is_back(fault, capl
         # One file's rows wait to be written, the next file's are gathered: then no more is taken.
         eventually(lambda: added == 2 * ROWS - 1)
         assert feeder.is_alive()
-        assert fault.says in caplog.text
+        assert fault.message in caplog.text
         assert SECRET_KEY not in caplog.text
         assert {record.levelno for record in caplog.records if record.name.startswith("pipeline")} == {logging.WARNING}
         fault.mend()
@@ -200,7 +200,7 @@ def test_after_the_timeout_it_gives_up_with_nothing_half_published(fault):
         fault.break_()
         with pytest.raises(LandingError, match="--store-timeout") as failed:
             publish(writer, all_rows[ROWS:])
-    assert fault.says in str(failed.value)
+    assert fault.message in str(failed.value)
     fault.mend()
     assert rows(fault.read()) == Counter(range(ROWS))
     with LandingWriter(open_store(fault.url), "a") as writer:
@@ -221,9 +221,9 @@ class TestCommand:
     def test_it_waits_with_a_message_and_goes_on(self, tmp_path):
         with self.start(tmp_path) as process:
             assert process.stderr is not None
-            said = process.stderr.readline()
-            assert "File too large; raise the limit" in said
-            assert "Waiting; trying again in" in said
+            printed = process.stderr.readline()
+            assert "File too large; raise the limit" in printed
+            assert "Waiting; trying again in" in printed
             assert visible(tmp_path / "landing") == []
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             _, rest = process.communicate(timeout=60)
@@ -233,10 +233,10 @@ class TestCommand:
 
     def test_it_gives_up_with_exit_code_2(self, tmp_path):
         with self.start(tmp_path, "--store-timeout", "0.1") as process:
-            _, said = process.communicate(timeout=60)
+            _, printed = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert "Gave up after 0.1 s (--store-timeout)" in said
-        assert "Traceback" not in said
+        assert "Gave up after 0.1 s (--store-timeout)" in printed
+        assert "Traceback" not in printed
         assert everything(tmp_path / "landing") == []
 
 
@@ -251,7 +251,7 @@ def test_standard_input_lands_while_it_is_still_open_and_up_to_where_it_is_cut_o
         process.stdin.flush()
         eventually(lambda: bool(visible(tmp_path / "landing")))
         early = sum(rows(contents(tmp_path / "landing")).values())
-        _, said = process.communicate(data[len(data) // 2 : -5], timeout=60)
+        _, printed = process.communicate(data[len(data) // 2 : -5], timeout=60)
     assert process.returncode == 2
-    assert b"truncated" in said
+    assert b"truncated" in printed
     assert sum(rows(contents(tmp_path / "landing")).values()) == 40 > early > 0

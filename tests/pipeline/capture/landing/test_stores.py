@@ -1,4 +1,4 @@
-"""Every store keeps the same promises; what cannot be used is told at once, without credentials."""
+"""Every store keeps the same promises; what cannot be used is reported at once, without credentials."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_endpoint_that_does_not_answer(s3):
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "reason"),
     [
         ("s3://key:canary-secret-key@bucket/x", "credentials do not belong into the URL"),
         ("s3://bucket/x?secret_key=canary-secret-key", "takes endpoint and region"),
@@ -82,8 +82,8 @@ def test_an_endpoint_that_does_not_answer(s3):
         ("hdfs://host/x", "hdfs:// is not supported"),
     ],
 )
-def test_urls_that_are_no_landing_zone(url, says):
-    with pytest.raises(LandingError, match=says) as failed:
+def test_urls_that_are_no_landing_zone(url, reason):
+    with pytest.raises(LandingError, match=reason) as failed:
         open_store(url)
     assert SECRET_KEY not in str(failed.value)
 

@@ -63,7 +63,7 @@ def ours(packets: Sequence[Packet]) -> list[str]:
 
 
 def tsharks(packets: Sequence[Packet], path: Path) -> list[str]:
-    """The same lines as tshark tells them of the innermost segments."""
+    """The same lines as tshark prints them of the innermost segments."""
     require_tshark()
     links = sorted({p.linktype for p in packets})
     blocks = [section(), *map(interface, links), *(enhanced(p, number=links.index(p.linktype)) for p in packets)]

@@ -104,7 +104,7 @@ def test_ipv6_fragments():
 
 
 class TestFragments:
-    """Fragments of one packet, by offset; a key says which packet."""
+    """Fragments of one packet, by offset; a key shows which packet."""
 
     KEY = (b"source", b"destination", 1, 6)
 

@@ -117,7 +117,7 @@ class TestPcapng:
 
     @pytest.mark.parametrize("order", ["<", ">"])
     def test_what_was_dropped_by_interface_and_system(self, tmp_path, order):
-        """Counts of an interface grow; of one that tells nothing nothing is known."""
+        """Counts of an interface grow; of one that reports nothing nothing is known."""
 
         def statistics(number: int, **counts: int) -> bytes:
             codes = {"received": 4, "by_interface": 5, "by_system": 7}
@@ -151,7 +151,7 @@ class TestPcapng:
         assert "more than 65,536 interfaces" in str(error)
 
     @pytest.mark.parametrize(
-        ("ticks", "offset", "told"),
+        ("ticks", "offset", "expected"),
         [
             (2**64 - 1, 0, MAX_TS_US),
             (T0, 2**62, MAX_TS_US),
@@ -161,10 +161,10 @@ class TestPcapng:
             (0, -1, MIN_TS_US),
         ],
     )
-    def test_times_beyond_the_span_are_taken_for_its_ends(self, tmp_path, ticks, offset, told):
+    def test_times_beyond_the_span_are_taken_for_its_ends(self, tmp_path, ticks, offset, expected):
         content = section() + interface(1) + enhanced(PACKETS[0]) + interface(1, tsoffset=offset)
         packets = read(tmp_path, content + enhanced(PACKETS[1], number=1, ticks=ticks))
-        assert packets == [PACKETS[0], PACKETS[1]._replace(ts_us=told)]
+        assert packets == [PACKETS[0], PACKETS[1]._replace(ts_us=expected)]
 
     def test_timestamp_offset(self, tmp_path):
         (packet,) = read(tmp_path, section() + interface(1, tsoffset=-3600) + enhanced(PACKETS[0]))
@@ -178,7 +178,7 @@ class TestPcapng:
         assert packets == [Packet(T0, 1, b"oldp", 9), Packet(T0, 1, b"s" * 30, 50)]
 
     @pytest.mark.parametrize("length", [0, 4, 11, 13, 2**31, 2**32 - 4])
-    def test_absurd_block_lengths_are_told_and_do_not_hang(self, tmp_path, length):
+    def test_absurd_block_lengths_are_reported_and_do_not_hang(self, tmp_path, length):
         content = section() + interface(1) + enhanced(PACKETS[0])
         packets, error = read_damaged(tmp_path, content + struct.pack("<II", 6, length) + bytes(64))
         assert packets == [PACKETS[0]]
@@ -235,7 +235,7 @@ def test_a_packet_larger_than_any_is_damage(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "reason"),
     [
         (b"", "is empty"),
         (b"just a text file\n", "is not a capture"),
@@ -243,8 +243,8 @@ def test_a_packet_larger_than_any_is_damage(tmp_path):
         (b"ab", "is not"),
     ],
 )
-def test_what_is_no_capture(tmp_path, content, says):
-    with pytest.raises(CaptureError, match=says) as error:
+def test_what_is_no_capture(tmp_path, content, reason):
+    with pytest.raises(CaptureError, match=reason) as error:
         read(tmp_path, content)
     assert not isinstance(error.value, DamagedCaptureError)
 

@@ -88,7 +88,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_whole(visible: dict[str, bytes]) -> None:
-    """Each file that a reader sees is what its manifest says."""
+    """Each file that a reader sees is as its manifest describes it."""
     for path, content in visible.items():
         if path.endswith(".parquet"):
             name = path.rpartition("/")[2].removesuffix(".parquet")

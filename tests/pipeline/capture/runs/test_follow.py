@@ -195,7 +195,7 @@ class TestLost:
         return stats
 
     @pytest.mark.parametrize("reused", [False, True])
-    def test_a_file_that_disappears_unread_is_told_and_is_a_gap(self, tmp_path, reused):
+    def test_a_file_that_disappears_unread_is_reported_and_is_a_gap(self, tmp_path, reused):
         """``reused``: tcpdump -W writes a later file under its name."""
         directory, landing = tmp_path / "ring", tmp_path / "landing"
         pieces = cut(packets_of(LARGE), 3)
@@ -212,7 +212,7 @@ class TestLost:
         assert stats.gaps > 0
         assert first.packets + stats.packets >= len(pieces[0]) + len(pieces[2])
 
-    def test_a_damaged_file_is_told_and_read_up_to_there(self, tmp_path):
+    def test_a_damaged_file_is_reported_and_read_up_to_there(self, tmp_path):
         paths = fill(tmp_path / "ring", cut(packets_of(SMALL), 3))
         content = paths[0].read_bytes()
         status = paths[0].stat()
@@ -316,11 +316,11 @@ class TestRealRings:
 
 
 def test_the_options_go_together(tmp_path):
-    for options, says in (
+    for options, reason in (
         (["x.pcap", "--follow", "y"], "one of both"),
         ([], "one of both"),
         (["x.pcap", "--until-idle", "5"], "needs --follow"),
     ):
         result = CliRunner().invoke(capture_app, ["read", *options, "--landing", str(tmp_path)])
         assert isinstance(result.exception, UserError)
-        assert says in str(result.exception)
+        assert reason in str(result.exception)

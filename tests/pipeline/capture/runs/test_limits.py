@@ -1,4 +1,4 @@
-"""Memory stays bounded whatever is captured, and every limit that was reached is told."""
+"""Memory stays bounded whatever is captured, and every limit that was reached is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_too_much_behind_a_hole_is_a_loss():
     big = bytes(1 << 20)
     for i in range(MAX_PENDING_BYTES // len(big) + 1):
         w.feed(seg(0, 111 + i * len(big), big, ack=501))
-    assert w.told()[0] == (0, 10)
+    assert w.pieces()[0] == (0, 10)
     assert w.tracker.notices == {"holes_overfull": 1}
     assert w.tracker.buffered <= RECENT_BYTES
 
@@ -37,7 +37,7 @@ def test_too_much_behind_a_hole_is_a_loss():
 def test_a_silent_connection_ends():
     w = Watch().feed(*handshake(), seg(0, 101, b"ab", ack=501), seg(0, 113, b"cd", ack=501))
     w.feed(*elsewhere(), step=2 * IDLE_US // SWEEP_EVERY)
-    assert w.told() == [(0, b"ab"), (0, 10), (0, b"cd")]
+    assert w.pieces() == [(0, b"ab"), (0, 10), (0, b"cd")]
     assert w.ends() == [Kind.ENDED]
     assert w.tracker.notices == {"idle_connections_expired": 1}
 
@@ -130,7 +130,7 @@ def test_all_connections_together_are_bounded(tmp_path, monkeypatch, what):
 
 
 def test_requests_without_end_and_no_response(tmp_path):
-    """Of a capture that holds only requests those beyond the limit are no longer waited for, and that is told."""
+    """Of a capture that holds only requests those beyond the limit are no longer waited for, and that is reported."""
     flow = Flow().open()
     for first in range(0, 30_000, 1000):
         flow.send(0, b"".join(request(i) for i in range(first, first + 1000)), 60_000)

@@ -49,7 +49,7 @@ def program(request, tmp_path, monkeypatch) -> str:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_what_went_over_the_wire_lands_and_drops_are_told(tmp_path, program, end):
+def test_what_went_over_the_wire_lands_and_drops_are_reported(tmp_path, program, end):
     with Replay(SMALL) as replay:
         process = start(tmp_path / "landing", "--port", f"{replay.port}=kafka", "--payload", "full")
         replay.send()
@@ -78,7 +78,7 @@ def test_frames_can_be_seen_while_the_capture_goes_on(tmp_path):
     assert len(landed(landing)) == len(replay)
 
 
-def test_a_program_that_dies_is_told_and_what_it_captured_lands(tmp_path):
+def test_a_program_that_dies_is_reported_and_what_it_captured_lands(tmp_path):
     require_tcpdump()
     with Replay(SMALL) as replay:
         process = start(tmp_path / "landing", "--port", str(replay.port), "--publish-every", "0.2")
@@ -139,7 +139,7 @@ def test_no_program_to_capture_with(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "dropped"),
+    ("log", "dropped"),
     [
         ("8 packets captured\n16 packets received by filter\n0 packets dropped by kernel\n", 0),
         ("1 packet captured\n2 packets received by filter\n1 packet dropped by kernel\n", 1),
@@ -154,8 +154,8 @@ def test_no_program_to_capture_with(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_drop_counts(said, dropped):
-    assert dropped_packets(said) == dropped
+def test_drop_counts(log, dropped):
+    assert dropped_packets(log) == dropped
 
 
 def test_drops_are_losses_of_their_interface_each_once():
@@ -168,17 +168,15 @@ def test_drops_are_losses_of_their_interface_each_once():
 
 
 def test_reports_on_the_way_are_no_last_words():
-    said = (
-        "listening on lo\ntcpdump: 8 packets captured, 9 packets received by filter, 0 packets dropped by kernel\nend"
-    )
-    assert without_reports(said) == "listening on lo\nend"
+    log = "listening on lo\ntcpdump: 8 packets captured, 9 packets received by filter, 0 packets dropped by kernel\nend"
+    assert without_reports(log) == "listening on lo\nend"
 
 
-def test_tcpdump_tells_of_drops_on_the_way_and_goes_on(tmp_path, monkeypatch):
+def test_tcpdump_reports_drops_on_the_way_and_goes_on(tmp_path, monkeypatch):
     require_tcpdump()
     monkeypatch.setattr(live, "LOOK_EVERY_S", 0.3)
     reports, stop = [], Stop()
-    monkeypatch.setattr(live, "dropped_packets", lambda said: reports.append(dropped_packets(said)) or len(reports))
+    monkeypatch.setattr(live, "dropped_packets", lambda log: reports.append(dropped_packets(log)) or len(reports))
     threading.Timer(2, stop.ask).start()
     capture_live(Tap("lo", (9,)), tmp_path / "landing", agent_id="a", publish_every_s=0.2, stop=stop)
     assert reports.count(0) >= 3, "it was asked, and answered"
@@ -186,7 +184,7 @@ def test_tcpdump_tells_of_drops_on_the_way_and_goes_on(tmp_path, monkeypatch):
     assert sorted(table["seq"].to_pylist()) == list(range(1, len(reports) + 1))
 
 
-def test_the_kernel_s_drops_are_told(tmp_path):
+def test_the_kernel_s_drops_are_reported(tmp_path):
     """The smallest buffer, and a reader that looks away while sixteen times as much goes over the wire."""
     require_tcpdump()
     with socket.create_server(("127.0.0.1", 0)) as server:

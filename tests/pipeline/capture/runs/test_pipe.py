@@ -85,7 +85,7 @@ def test_a_signal_ends_an_open_pipe_in_good_order(tmp_path, number):
     process.communicate()
 
 
-def test_what_precedes_the_place_where_a_pipe_was_cut_off_lands_and_the_cut_is_told(tmp_path):
+def test_what_precedes_the_place_where_a_pipe_was_cut_off_lands_and_the_cut_is_reported(tmp_path):
     process, landing = wirelake("read", "-", "--landing", tmp_path, stdin=subprocess.PIPE), tmp_path
     write(process, SMALL.read_bytes()[:-7])
     _, errors = process.communicate(timeout=60)

@@ -50,12 +50,12 @@ KINDS = {
 
 @cache
 def dialogues() -> list[Dialogue]:
-    """What the clients and brokers of a capture said to each other, and large messages."""
-    said: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    """What the clients and brokers of a capture sent to each other, and large messages."""
+    talks: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
     for frame in frames_of(SMALL, payload_policy="full"):
         assert isinstance(frame, Frame)
-        said[frame.connection_id].append((int(frame.direction == "response"), prefixed(frame.frame)))
-    return [*said.values(), LARGE]
+        talks[frame.connection_id].append((int(frame.direction == "response"), prefixed(frame.frame)))
+    return [*talks.values(), LARGE]
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +83,11 @@ def sent() -> list[list[tuple[str, bytes]]]:
 
 
 def landed(frames: Sequence[Frame]) -> list[list[tuple[str, bytes]]]:
-    """By connection, in the order of the first frames; what was said in the order of its first bytes."""
+    """By connection, in the order of the first frames; the frames in the order of their first bytes."""
     by_connection: dict[str, list[Frame]] = defaultdict(list)
     for frame in sorted(frames, key=lambda f: (f.ts, f.direction)):
         by_connection[frame.connection_id].append(frame)
-    return [[(f.direction, f.frame) for f in said] for said in by_connection.values()]
+    return [[(f.direction, f.frame) for f in talk] for talk in by_connection.values()]
 
 
 def rewritten(path: Path, packets: Sequence[Packet]) -> Path:
@@ -160,8 +160,8 @@ def test_no_capture_can_have_tshark_read_it_unasked(recording, tmp_path, monkeyp
     tshark.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tshark.parent}:/usr/bin:/bin")
     landing = tmp_path / "landing"
-    told = run(path, "--landing", landing), run("-", "--landing", landing, stdin=path.read_bytes())
-    for result in told:
+    results = run(path, "--landing", landing), run("-", "--landing", landing, stdin=path.read_bytes())
+    for result in results:
         assert result.exit_code == 0
         assert "--tls-embedded-keys decrypts with them" in result.stdout
     assert json.loads(run(path, "--landing", landing, "--json").stdout)["unused_keys"] == 1
@@ -198,13 +198,13 @@ def test_copies_and_the_order_of_neighbours_do_not_matter(recording, tmp_path, s
         one_way = len({s.source for s in segments if s}) == 1 and not any(s.flags & (SYN | RST) for s in segments if s)
         mixed += [p for p in (reversed(some) if one_way else some) for _ in range(source.choice((1, 1, 2)))]
     frames, gaps, _ = read(rewritten(tmp_path / "x.pcap", mixed), tls_keylog=recording.key_log, payload_policy="full")
-    assert Counter(f.frame for f in frames) == Counter(frame for said in sent() for _, frame in said)
+    assert Counter(f.frame for f in frames) == Counter(frame for talk in sent() for _, frame in talk)
     assert not gaps
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_lost_packet_is_told_and_nothing_is_invented(recorded, tmp_path, kind, seed):
+def test_a_lost_packet_is_reported_and_nothing_is_invented(recorded, tmp_path, kind, seed):
     recording = recorded(kind)
     packets = list(read_packets(str(recording.capture)))
     bulk = [i for i, p in enumerate(packets) if len(p.data) > 10_000]
@@ -212,7 +212,7 @@ def test_a_lost_packet_is_told_and_nothing_is_invented(recorded, tmp_path, kind,
     path = rewritten(tmp_path / "x.pcap", packets[:lost] + packets[lost + 1 :])
     frames, gaps, stats = read(path, tls_keylog=recording.key_log, payload_policy="full")
     assert stats.connections == {"kafka": len(dialogues())}
-    whole = Counter(frame for said in sent() for _, frame in said)
+    whole = Counter(frame for talk in sent() for _, frame in talk)
     assert not Counter(f.frame for f in frames if not f.flags & FrameFlags.TRUNCATED) - whole
     assert len({g.connection_id for g in gaps}) == 1
     assert sum(g.bytes_lost for g in gaps) > 9_000
@@ -234,7 +234,7 @@ def test_joined_midway(recording, tmp_path):
 
 
 class TestCommandLine:
-    def test_a_summary_for_people_says_what_to_do(self, recording, tmp_path):
+    def test_a_summary_for_people_shows_what_to_do(self, recording, tmp_path):
         result = run(recording.capture, "--landing", tmp_path / "landing")
         assert result.exit_code == 0
         assert f"{len(dialogues())} connections encrypted (TLS)" in result.stdout
@@ -273,7 +273,7 @@ class TestCommandLine:
             assert not any(secret.encode() in data or bytes.fromhex(secret) in data for data in written)
 
     @pytest.mark.parametrize(
-        ("content", "says"),
+        ("content", "reason"),
         [
             (None, "cannot be read"),
             (b"", "is not a TLS key log"),
@@ -281,13 +281,13 @@ class TestCommandLine:
             (b"\x30\x82\x04\xa4" * 100, "is not a TLS key log"),
         ],
     )
-    def test_a_bad_key_log_is_refused_before_anything_lands(self, recording, tmp_path, content, says):
+    def test_a_bad_key_log_is_refused_before_anything_lands(self, recording, tmp_path, content, reason):
         path = tmp_path / "keys"
         if content is not None:
             path.write_bytes(content)
         result = run(recording.capture, "--landing", tmp_path / "landing", "--tls-keylog", path)
         assert result.exit_code == 2
-        assert says in result.stderr
+        assert reason in result.stderr
         assert "5ec2e7" not in result.output
         assert not (tmp_path / "landing").exists() or everything(tmp_path / "landing") == []
 

@@ -75,8 +75,8 @@ def test_nothing_else_is_taken_for_one_of_ours(tmp_path, speaker):
 def test_no_seed_is_lucky(speaker):
     source = random.Random(20_261_121)
     for _ in range(400):
-        said = speaker(source)
-        client, server = (b"".join(data for side, data in said if side == wanted) for wanted in (0, 1))
+        sent = speaker(source)
+        client, server = (b"".join(data for side, data in sent if side == wanted) for wanted in (0, 1))
         cut = source.randrange(len(client))
         for first in (client, client[cut:]):
             for protocol in protocols().values():

@@ -31,7 +31,7 @@ def agent() -> Agent:
 
 
 def add(rows: Rows, items: Iterable[Frame | Gap]) -> None:
-    """As the lake does: the first of a key stays, and a later one is the same but for what only its time tells."""
+    """As the lake does: the first of a key stays, and a later one is the same but for what only its time shows."""
     for item in items:
         rows.setdefault((type(item), item.connection_id, item.direction, item.seq), item)
 

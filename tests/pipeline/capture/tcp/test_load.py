@@ -69,7 +69,7 @@ def talk() -> Flow:
 
 
 def read(flow: Flow, us_per_packet: int, *, is_live: bool, block: int) -> tuple[int, int, int]:
-    """Frames, bytes told and bytes lost, if each packet takes so much CPU time whatever is done with it."""
+    """Frames, bytes accounted for and bytes lost, if each packet takes so much CPU time whatever is done with it."""
     agent = Agent("load", "lengths", CaptureStats(), work=WorkLimits(live_known_units=400_000))
     if is_live:
         agent.hasten()
@@ -90,13 +90,13 @@ def read(flow: Flow, us_per_packet: int, *, is_live: bool, block: int) -> tuple[
 
 
 @pytest.mark.parametrize("block", [0, 100])
-def test_what_is_not_read_in_time_is_told(block):
+def test_what_is_not_read_in_time_is_reported(block):
     flow = talk()
     gap_us = (flow.packets[-1].ts_us - flow.packets[0].ts_us) // len(flow.packets)
     sent = 4000 * (len(PING) + len(OK))
     assert read(flow, gap_us // 2, is_live=True, block=block) == (8000, sent, 0)
     assert read(flow, gap_us * 20, is_live=False, block=block) == (8000, sent, 0)
-    frames, told, lost = read(flow, gap_us * 20, is_live=True, block=block)
+    frames, accounted, lost = read(flow, gap_us * 20, is_live=True, block=block)
     assert frames < 4000
-    assert told == sent
+    assert accounted == sent
     assert lost > sent // 2
