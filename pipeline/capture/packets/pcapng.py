@@ -49,7 +49,7 @@ class _Interface:
 def read_pcapng(source: ByteSource, on_aside: Callable[[Aside], None] | None = None) -> Iterator[Packet]:
     """All packets of a pcapng file whose first four bytes (the section header's type) have been read.
 
-    ``on_aside`` is called for each block of decryption secrets (what it holds is not kept), and for interface statistics.
+    ``on_aside`` is called for each block of decryption secrets (not kept), and for interface statistics.
 
     A simple packet block has no timestamp: its packet gets that of the packet before it (0 if there is none).
 

@@ -17,7 +17,7 @@ _REPORT = re.compile(r"\d+ packets? captured")
 
 
 def dropped_packets(statistics: str) -> int | None:
-    """Packets dropped by the kernel and the interface until the last report of tcpdump or dumpcap; None if not reported."""
+    """Packets dropped by the kernel and the interface until the last report of tcpdump or dumpcap; None if none."""
     for report in reversed(_REPORT.split(statistics)):
         counts = _TCPDUMP.findall(report) or _DUMPCAP.findall(report)
         if counts:

@@ -48,7 +48,7 @@ PATIENCE_S = 10.0
 """How long the program may take to end when asked to, s."""
 
 LOOK_EVERY_S = 10.0
-"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap reports at its end."""
+"""How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap reports it last."""
 
 _PROGRAMS = ("tcpdump", "dumpcap")
 _MOST_WORDS = 4096
