@@ -6,6 +6,8 @@ limits.BYTES_PER_UNIT bytes inflated or written as text.
 
 from __future__ import annotations
 
+import math
+
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 
@@ -28,8 +30,13 @@ class Budget:
 
     @classmethod
     def of_frame(cls, wire_bytes: int, most: int) -> Budget:
-        """What a frame of so many bytes on the wire (compressed, if it was) may cause, ``most`` at most."""
+        """What a frame of so many bytes on the wire (compressed, if it was) may cause, ``most`` at most.
+
+        Nor may it cause more than is left to METER, but for the floor that every frame has.
+        """
         by_size = limits.WORK_FLOOR + limits.WORK_PER_BYTE * wire_bytes
+        if METER.most != math.inf:
+            by_size = min(by_size, max((int(METER.most) - METER.units) // METERED_PER_UNIT, limits.WORK_FLOOR))
         return cls(by_size) if by_size < most else cls(most, ErrorCode.TOO_MANY_VALUES)
 
     @property
@@ -54,17 +61,23 @@ class Meter:
 
     Attributes:
         units: so far.
+        most: where ``units`` are to end. A frame that alone would go far beyond it is not read to its end. Whoever
+            pays sets it for a while; nobody does where frames are decoded that have landed.
     """
 
-    __slots__ = ("units",)
+    __slots__ = ("most", "units")
 
     def __init__(self) -> None:
         self.units = 0
+        self.most = math.inf
 
 
 METER = Meter()
 """All that this process has spent on wire bytes: whoever compares it before and after knows what a call took, also
 where that was only a trial whose result nobody sees."""
+
+METERED_PER_UNIT = 3
+"""What METER counts, at most, for a unit of a frame: a value that is walked over, judged and overwritten."""
 
 CALL_UNITS = 20
 """What decoding or redacting a frame takes, however little is in it."""

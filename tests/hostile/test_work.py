@@ -275,6 +275,24 @@ def test_cheap_answers_do_not_pay_for_bombs():
     assert stats.notices["work_refused"] >= 1
 
 
+def test_a_large_frame_takes_no_more_than_its_connection_may():
+    """By its size alone it might: 16 units a byte are ten seconds for 650,000 of them."""
+    keys = b"".join(b"\x0a%x\0" % number for number in range(700_000))
+    large = compressed(command(raw(keys)), "zstd")
+    assert 16 * len(large) > 4_000_000
+    flow = Flow().open()
+    flow.send(0, large)
+    frames, _, _, units = read(flow.packets)
+    assert units < WorkLimits().stranger_units + OVERSHOOT
+    assert [frame.flags & UNREAD for frame in frames] == [UNREAD]
+    flow = Flow().open()
+    exchange(flow)
+    flow.send(0, large)
+    frames, _, _, _ = read(flow.packets)
+    assert not frames[-1].flags & FrameFlags.TOO_MUCH_WORK
+    assert METER.most == float("inf")
+
+
 def test_small_honest_exchanges_pay_for_themselves():
     flow = Flow().open()
     for number in range(2000):

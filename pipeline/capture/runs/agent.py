@@ -86,9 +86,8 @@ class Agent:
         self._budgets = Budgets(work)
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
-        self._unseen = self._unseen_since = 0  # bytes of connections that were not looked at, and from when on (µs)
-        self._answers = 0  # responses whose request was seen, so far
-        self._paying_answers = 0  # of these, but what may carry credentials: that is rare, and dear to read
+        self._unseen = self._unseen_since = 0  # bytes of connections not looked at, and from when on (µs)
+        self._answers = self._paying_answers = 0  # responses to requests seen; all, and but those dear to read
 
     def note(self, aside: Aside) -> None:
         """Take note of what the capture holds beside packets. Counts of drops grow from piece to piece."""
@@ -141,8 +140,10 @@ class Agent:
             if event.connection is not connection and event.connection is not first:
                 events, others = split(events, connection, first)
                 break
-        before, answers, paying = METER.units, self._answers, self._paying_answers
+        answers, paying, before = self._answers, self._paying_answers, METER.units
+        METER.most = before + budgets.allowance(connection)
         found = self._read(events, before + left)
+        METER.most = math.inf
         units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
         paying, is_answered = self._paying_answers - paying, self._answers > answers
         if connection is None or connection.is_over():

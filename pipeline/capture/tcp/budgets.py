@@ -250,6 +250,15 @@ class Budgets:
         most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
         return (min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS) / self._dear
 
+    def allowance(self, connection: Connection | None) -> float:
+        """Units that a single frame of a connection (None: one not seen before) may cause."""
+        bucket = self._buckets.get(connection) if connection is not None else None
+        if bucket is None:
+            most = min(self._allowed.stranger_units, self._strangers.level)
+        else:
+            most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
+        return (most + SMALL_DEBT_UNITS) / self._dear
+
     def is_known(self, connection: Connection) -> bool:
         """Whether anything that the connection sent was answered."""
         bucket = self._buckets.get(connection)
