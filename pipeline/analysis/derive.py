@@ -72,7 +72,8 @@ class Gathered:
         exchanges: completed ones, rows of ``silver.exchanges``.
         pending: those of which the other half may still come.
         kafka: what the completed ones of Kafka state.
-        commands, handshakes: rows of ``silver.mongo_commands``, without what handshakes state, and ``mongo_handshakes``.
+        commands: rows of ``silver.mongo_commands``, without what handshakes state.
+        handshakes: rows of ``silver.mongo_handshakes``.
         gaps: rows of ``bronze.gaps``.
         facts: clusters and topic names.
     """

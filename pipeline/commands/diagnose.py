@@ -40,6 +40,14 @@ def diagnose(
         Path | None, typer.Option(help="Leave all tables there, for SQL, notebooks and the page; replaced if there.")
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the tables as a web page.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Go on: report each finding when it becomes true, gets worse, and ends. Of standard input, a "
+            "directory into which files are rotated, or a landing zone that grows; until it ends, or SIGINT.",
+        ),
+    ] = False,
     conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
@@ -60,12 +68,27 @@ def diagnose(
       wirelake diagnose incident.pcap --lake lake && wirelake sql --lake lake "FROM gold.offset_timeline"
 
       wirelake diagnose incident.pcap --open
+
+      ssh broker-1 sudo tcpdump -i any -U -w - port 9092 | wirelake diagnose --follow -
+
+      wirelake diagnose --follow /var/ring --json | notify
     """
     sys.meta_path.insert(0, _NoPandas)
     from pipeline.commands.findings import in_order, show_findings  # noqa: PLC0415
     from pipeline.settings import load_settings  # noqa: PLC0415
 
     settings = load_settings(conf)
+    if follow:
+        if lake is not None or open_page:
+            raise UserError(
+                "--follow keeps no tables: for a lake that grows use `wirelake capture` and `wirelake stream`"
+            )
+        from pipeline.commands.diagnose_follow import follow_and_report  # noqa: PLC0415
+
+        follow_and_report(
+            files, settings, _agent_options(allow_truncated, tls_keylog, tls_embedded_keys), as_json=as_json
+        )
+        return
     if lake is not None:
         from pipeline.embedded.lake import refuse_lake  # noqa: PLC0415
 
@@ -78,14 +101,23 @@ def diagnose(
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     else:
-        console.print(Text(_read(found, stats)), soft_wrap=True)
+        console.print(Text(what_was_read(found, stats)), soft_wrap=True)
         show_findings(rows, console)
         if not rows:
-            console.print(Text(_healthy(found)), soft_wrap=True)
+            console.print(Text(what_was_looked_at(found)), soft_wrap=True)
     if lake is not None or open_page:
         _leave(found, lake, open_page=open_page)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
+
+
+def _agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:
+    """The same for ``capture read``."""
+    return [
+        *(["--allow-truncated"] if allow_truncated else []),
+        *(["--tls-keylog", tls_keylog] if tls_keylog is not None else []),
+        *(["--tls-embedded-keys"] if tls_embedded_keys else []),
+    ]
 
 
 class _NoPandas:
@@ -126,20 +158,21 @@ def _diagnosed(
     return diagnose_landed(landed, settings.stream), landed.stats
 
 
-def _read(found: Diagnosis, stats: CaptureStats | None) -> str:
-    """What was looked at, in a line."""
+def what_was_read(found: Diagnosis, stats: CaptureStats | None) -> str:
+    """How much was read, in a line."""
     looked = found.looked
     packets = f"{stats.packets:,} packets, " if stats is not None else ""
     lost = f"{looked.bytes_lost:,} bytes lost" if looked.bytes_lost else "nothing lost"
     span = ""
     if looked.first_us is not None and looked.last_us is not None:
         seconds = (looked.last_us - looked.first_us) / 1_000_000
-        span = f", {_clock(looked.first_us)} to {_clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
+        span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
     return f"Read {packets}{looked.connections:,} connections, {looked.exchanges:,} exchanges{waiting}{span}, {lost}."
 
 
-def _healthy(found: Diagnosis) -> str:
+def what_was_looked_at(found: Diagnosis) -> str:
+    """What silence means: how much the rules have looked at."""
     from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415
 
     looked = found.looked
@@ -149,7 +182,8 @@ def _healthy(found: Diagnosis) -> str:
     )
 
 
-def _clock(micros: int) -> str:
+def clock(micros: int) -> str:
+    """A time (µs since the epoch) in UTC."""
     return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,7 +71,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def _is_over(row: dict[str, Any]) -> bool:
+def _is_over(row: Mapping[str, Any]) -> bool:
     return row.get("state") == "closed"
 
 
@@ -79,7 +80,7 @@ def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
     if not rows:
         console.print(Text("Nothing found that looks wrong.", "bold green"))
     for row in rows:
-        console.print(Padding(_finding(row), (1, 0, 0, 0)))
+        console.print(Padding(finding_text(row), (1, 0, 0, 0)))
     if rows:
         counts = ", ".join(
             f"{sum(row['severity'] == severity for row in rows)} {severity}"
@@ -89,8 +90,9 @@ def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
         console.print(f"\n{len(rows)} findings: {counts}")
 
 
-def _finding(row: dict[str, Any]) -> Group:
-    head = Text()
+def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
+    """A row of ``gold.findings`` for a person, after ``before``."""
+    head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", _STYLES[row["severity"]])
     head.append(f"{row['rule']}  ", "bold")
     head.append(printable(row["subject"]), "bold magenta")

@@ -59,16 +59,18 @@ class Diagnosis:
 
 def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     """Decode, derive and judge."""
-    derived = derive(_decoded(landed.frames), landed.gaps, settings)
+    derived = derive(decoded(landed.frames), landed.gaps, settings)
     found = findings_of(derived, settings.findings)
     pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
     rows = with_earlier(found.findings, [], pause_us, found.clusters)
     timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows)
-    return Diagnosis(derived, table_of(timed, FINDINGS), _looked(derived))
+    return Diagnosis(derived, table_of(timed, FINDINGS), looked_at(derived))
 
 
-def _decoded(landed: pa.Table) -> pa.Table:
-    codec, by_kernel = Codec(), landed.num_rows >= KERNEL_AFTER
+def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:
+    """Rows of ``bronze.frames`` from landed ones; None: by the kernel if they are many."""
+    codec = Codec()
+    by_kernel = landed.num_rows >= KERNEL_AFTER if by_kernel is None else by_kernel
     batches = [
         one
         for batch in landed.combine_chunks().to_batches(_DECODED_AT_ONCE)
@@ -79,22 +81,27 @@ def _decoded(landed: pa.Table) -> pa.Table:
     return fit(rows.append_column("date", dates), FRAMES)
 
 
-def _looked(derived: Derived) -> Looked:
+def looked_at(derived: Derived) -> Looked:
+    """How much there was to look at."""
     names = {name.replace(".", "_"): rows for name, rows in derived.tables.items()}
     tables = Tables({**names, "pending": derived.pending})
     try:
         (row,) = tables.rows("""
+            WITH halves AS (
+                SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM silver_exchanges
+                UNION ALL SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM pending
+            )
             SELECT
-                (SELECT count(DISTINCT connection_id) FROM bronze_frames) AS connections,
+                (SELECT count(DISTINCT connection_id) FROM halves) AS connections,
                 (SELECT count(*) FROM silver_exchanges) AS exchanges,
                 (SELECT count(*) FROM pending) AS pending,
                 (SELECT count(DISTINCT (cluster, group_id)) FROM silver_state_events WHERE group_id <> '') AS groups,
                 (SELECT count(DISTINCT (cluster, topic, partition)) FROM gold_offset_timeline) AS partitions,
                 (SELECT count(*) FROM gold_clients) AS clients,
-                (SELECT count(DISTINCT (server_ip, server_port)) FROM bronze_frames) AS servers,
+                (SELECT count(DISTINCT (server_ip, server_port)) FROM halves) AS servers,
                 (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
-                (SELECT min(epoch_us(ts)) FROM bronze_frames) AS first_us,
-                (SELECT max(epoch_us(ts)) FROM bronze_frames) AS last_us
+                (SELECT min(least(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS first_us,
+                (SELECT max(greatest(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS last_us
         """)
     finally:
         tables.close()

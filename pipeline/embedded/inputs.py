@@ -83,11 +83,28 @@ def is_landing_zone(path: str) -> bool:
 
 
 def _landed_rows(zone: Path) -> tuple[pa.Table, pa.Table]:
-    frames = _read(sorted(zone.glob("date=????-??-??/[!.]*.parquet")), _LANDED)
-    gaps = _read(sorted((zone / _GAPS).rglob("[!.]*.parquet")), None)
+    return rows_of(frame_files(zone), gap_files(zone))
+
+
+def frame_files(zone: Path) -> list[Path]:
+    """The files of a landing zone that hold frames, in the order of their names."""
+    return sorted(zone.glob("date=????-??-??/[!.]*.parquet"))
+
+
+def gap_files(zone: Path) -> list[Path]:
+    """Those that hold gaps."""
+    return sorted((zone / _GAPS).rglob("[!.]*.parquet"))
+
+
+def rows_of(frames: list[Path], gaps: list[Path]) -> tuple[pa.Table, pa.Table]:
+    """What files of a landing zone hold, each row once. See Landed.
+
+    Raises:
+        UserError: one of them cannot be read.
+    """
     return (
-        _once(frames, FRAMES.key, ("ts", "payload_policy")),
-        _once(fit(_dated(gaps), GAPS), GAPS.key, ("ts",)),
+        _once(_read(frames, _LANDED), FRAMES.key, ("ts", "payload_policy")),
+        _once(fit(_dated(_read(gaps, None)), GAPS), GAPS.key, ("ts",)),
     )
 
 

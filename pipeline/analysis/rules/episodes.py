@@ -11,9 +11,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 import orjson
+import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.symptoms import (
+    API_VERSIONS,
     CONSUMER_GROUP_HEARTBEAT,
     CREATE_TOPICS,
     DELETE_TOPICS,
@@ -27,6 +30,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
 )
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES
 
 _NAMES_KEPT = 50
 _BY_HOST = ("commit_rejected", "zombie_member")
@@ -171,6 +175,7 @@ MAY_SHOW_ONE = f"""
         OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
 """
 """As SQL, with ``$slow_us``: which Kafka exchanges may show a symptom. The bodies of no other are looked at."""
+_BODIES_ASKED = f"protocol = 'kafka' AND (api_key = {API_VERSIONS} OR {MAY_SHOW_ONE})"
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,
@@ -181,6 +186,21 @@ _CANDIDATES = f"""
     )
 """
 """Exchanges in which there may be a symptom."""
+
+
+def without_bodies(exchanges: pa.Table, settings: FindingSettings) -> pa.Table:
+    """Exchanges without the bodies that no rule looks into: an empty object stands for each, where there was one."""
+    less = ", ".join(
+        f"CASE WHEN {half}_body IS NULL THEN NULL WHEN {_BODIES_ASKED} THEN {half}_body ELSE '{{}}' END AS {half}_body"
+        for half in ("request", "response")
+    )
+    nulls = ", ".join(f"NULL AS {half}_{part}" for half in ("request", "response") for part in ("embedded", "header"))
+    tables = Tables({"exchanges": exchanges})
+    try:
+        slow_us = int(settings.slow_seconds * 1_000_000)
+        return fit(tables.table(f"SELECT * REPLACE ({less}, {nulls}) FROM exchanges", slow_us=slow_us), EXCHANGES)
+    finally:
+        tables.close()
 
 
 def _exchange(row: Row) -> Exchange:

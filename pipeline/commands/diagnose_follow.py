@@ -1,0 +1,164 @@
+"""``wirelake diagnose --follow``: findings as they come and go."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.padding import Padding
+from rich.text import Text
+
+from pipeline.capture.packets.pipe import Stop, stop_on_signals
+from pipeline.capture.packets.sources import STDIN
+from pipeline.commands.diagnose import clock, what_was_looked_at, what_was_read
+from pipeline.commands.findings import finding_text, in_order, show_findings
+from pipeline.embedded.agent_process import AgentProcess, NewFiles
+from pipeline.embedded.diagnosis import Diagnosis
+from pipeline.embedded.following import Change, Following
+from pipeline.embedded.inputs import is_landing_zone
+from pipeline.errors import UserError
+from pipeline.settings import Settings
+from pipeline.terminal import Console, json_line, printable
+
+LOOK_EVERY_S = 0.2
+"""How often it is looked for something new."""
+
+_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "over": "OVER"}
+
+
+def follow_and_report(files: Sequence[str], settings: Settings, options: Sequence[str], *, as_json: bool) -> None:
+    """Report what changes until there is nothing more, or somebody asks to stop; then all of it once more.
+
+    Args:
+        files: one of: ``-``, a directory of rotated files, a landing zone, a capture.
+        settings: thresholds.
+        options: of ``capture read``, for the agent.
+        as_json: an object a change instead of lines for a person.
+
+    Raises:
+        UserError: nothing can be read.
+        typer.Exit: with 1 if there was a critical finding.
+    """
+    if len(files) != 1:
+        raise UserError("--follow takes one of: '-' for standard input, a directory, a landing zone")
+    (source,) = files
+    show = _ShowJson() if as_json else _ShowText()
+    following = Following(settings.stream)
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        if is_landing_zone(source):
+            agent, news = None, NewFiles(Path(source))
+        else:
+            way = ["--follow", source] if Path(source).is_dir() and source != STDIN else [source]
+            agent = stack.enter_context(AgentProcess([*way, *options]))
+            news = NewFiles(agent.zone, removes=True)
+        _follow(following, news, agent, stop, show)
+        if agent is not None and (warned := agent.check()):
+            show.note(warned)
+    found = following.diagnosis()
+    if found is None:
+        raise UserError("no Kafka or MongoDB message was found")
+    show.end(found)
+    if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
+        raise typer.Exit(1)
+
+
+def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, stop: Stop, show: _Show) -> None:
+    is_unjudged, has_dropped = False, False
+    took_s, judged = 0.0, 0.0
+    while True:
+        is_last = stop.asked() if agent is None else not agent.is_running
+        rows = news.take()
+        if rows is not None:
+            following.add(*rows)
+            is_unjudged = True
+        is_time = time.monotonic() - judged >= max(took_s, LOOK_EVERY_S)  # half of the time is for reading
+        if is_unjudged and (is_time or (is_last and rows is None)):
+            begin = time.monotonic()
+            for change in following.judge():
+                show.change(change)
+            judged, is_unjudged = time.monotonic(), False
+            took_s = judged - begin
+        if following.since_us is not None and not has_dropped:
+            has_dropped = True
+            show.note(
+                "more traffic than is kept at once: from now on the older half is dropped each time; what began "
+                "before that is remembered by its finding alone"
+            )
+        if rows is None:
+            if is_last:
+                return
+            if agent is not None and stop.asked():
+                agent.stop()
+            time.sleep(LOOK_EVERY_S)
+
+
+class _ShowText:
+    """For a person."""
+
+    def __init__(self) -> None:
+        self._console = Console()
+        self._errors = Console(stderr=True)
+
+    def change(self, change: Change) -> None:
+        """A finding that is new, worse, or over."""
+        row = change.row
+        line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+        if change.kind == "over":
+            subject = printable(f"{row['rule']} {row['subject']}")
+            self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))
+        else:
+            self._console.print(Padding(finding_text(_timed(row), line), (1, 0, 0, 0)))
+
+    def note(self, text: str) -> None:
+        """Something about the reading."""
+        self._errors.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
+
+    def end(self, found: Diagnosis) -> None:
+        """All of it."""
+        rows = in_order(found.findings.to_pylist())
+        self._console.print(Text(f"\nThe end. {what_was_read(found, None)}", "bold"), soft_wrap=True)
+        show_findings(rows, self._console)
+        if not rows:
+            self._console.print(Text(what_was_looked_at(found)), soft_wrap=True)
+
+
+class _ShowJson:
+    """For a program."""
+
+    def change(self, change: Change) -> None:
+        """See _ShowText."""
+        times = {"first_us", "last_us"}
+        row = {name: value for name, value in _timed(change.row).items() if name not in times}
+        self._line({"change": change.kind, **row})
+
+    def note(self, text: str) -> None:
+        """See _ShowText."""
+        Console(stderr=True).print(Text(text), soft_wrap=True)
+
+    def end(self, found: Diagnosis) -> None:
+        """See _ShowText."""
+        self._line({"change": "end", "findings": found.findings.num_rows, **asdict(found.looked)})
+
+    @staticmethod
+    def _line(value: Mapping[str, Any]) -> None:
+        sys.stdout.buffer.write(json_line(dict(value)))
+        sys.stdout.flush()
+
+
+_Show = _ShowText | _ShowJson
+
+
+def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "first_ts": _time(row["first_us"]), "last_ts": _time(row["last_us"])}
+
+
+def _time(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc)

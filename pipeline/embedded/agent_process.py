@@ -1,0 +1,128 @@
+"""A capture agent in a process of its own: what it reads lands in a private folder, and is taken from there.
+
+Two processes read and judge at once, and while one judges the other still takes what comes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import pyarrow as pa
+
+from pipeline.embedded.inputs import frame_files, gap_files, rows_of
+from pipeline.errors import UserError
+
+PUBLISH_EVERY_S = 1.0
+"""Seconds after which what an agent has read can be seen."""
+
+_MOST_FILES = 32
+"""Files that are taken at once."""
+
+_RUN = """
+import ctypes, signal
+try:
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it does not outlive who judges what it reads
+except (AttributeError, OSError):
+    pass
+from pipeline.cli import main
+main()
+"""
+
+
+class NewFiles:
+    """What is new in a landing zone, each file once.
+
+    Args:
+        zone: its folder.
+        removes: whether files go when they were taken.
+    """
+
+    def __init__(self, zone: Path, *, removes: bool = False) -> None:
+        self._zone = zone
+        self._removes = removes
+        self._taken: set[Path] = set()
+
+    def take(self) -> tuple[pa.Table, pa.Table] | None:
+        """Frames and gaps of further files; None: there are none now.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
+        frames = [file for file in frame_files(self._zone) if file not in self._taken][:_MOST_FILES]
+        gaps = [file for file in gap_files(self._zone) if file not in self._taken][:_MOST_FILES]
+        if not frames and not gaps:
+            return None
+        rows = rows_of(frames, gaps)
+        for file in (*frames, *gaps):
+            if self._removes:
+                file.unlink(missing_ok=True)
+            else:
+                self._taken.add(file)
+        return rows
+
+
+class AgentProcess:
+    """``wirelake capture read`` at work. Leaving the context ends it.
+
+    Args:
+        arguments: what to read, and how.
+        stdin: what the process reads as its standard input; None: that of this one.
+
+    Attributes:
+        zone: the folder where it lands what it reads.
+    """
+
+    def __init__(self, arguments: Sequence[str], stdin: IO[bytes] | None = None) -> None:
+        self._arguments = arguments
+        self._stdin = stdin
+        self._stack = ExitStack()
+        self._is_stopped = False
+
+    def __enter__(self) -> AgentProcess:
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="wirelake-"))
+        self.zone = Path(folder) / "landing"
+        self._errors = self._stack.enter_context(tempfile.TemporaryFile())
+        publish = ("--publish-every", str(PUBLISH_EVERY_S))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *publish],
+            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
+        )  # fmt: skip
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.is_running:
+            self._process.kill()
+            self._process.wait()
+        self._stack.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still reads."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """Ask it to end in good order: what it has read lands."""
+        if self.is_running and not self._is_stopped:  # a second signal would interrupt it
+            self._is_stopped = True
+            self._process.terminate()
+
+    def check(self) -> str:
+        """What an ended one has warned of.
+
+        Raises:
+            UserError: it could not read what it was given.
+        """
+        self._errors.seek(0)
+        printed = self._errors.read().decode("utf-8", "replace").strip()
+        if self._process.returncode:
+            raise UserError(printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}")
+        return printed

@@ -1,0 +1,124 @@
+"""What is wrong, while traffic goes on? Each finding is reported when it becomes true, gets worse, and ends.
+
+Frames come in pieces. After each piece the whole of what is kept is judged, by the functions that judge a capture. So
+the findings in the end are those of ``diagnose`` of all of it, however it was cut, unless something had to be dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pipeline.analysis.derive import Derived, derive_from, findings_of
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
+from pipeline.analysis.rules.model import SEVERITIES
+from pipeline.analysis.rules.run import with_earlier
+from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.settings import StreamSettings
+from pipeline.tables import FINDINGS
+
+Kind = Literal["new", "again", "worse", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to be reported of a finding.
+
+    Attributes:
+        kind: ``new``; ``again`` (it was over), ``worse`` (more severe than reported) or ``over``.
+        row: of ``gold.findings``; ``first_us`` and ``last_us`` are its times, µs since the epoch.
+    """
+
+    kind: Kind
+    row: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Reported:
+    """What of findings was reported, so that nothing is reported twice."""
+
+    _last: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Change]:
+        """What is new in all findings of now. One that is found no more is over."""
+        now = {row["finding_id"]: row for row in rows}
+        for finding_id, row in now.items():
+            kind = self._kind(row, self._last.get(finding_id))
+            if kind is not None:
+                yield Change(kind, row)
+            self._last[finding_id] = row["state"], row["severity"]
+        for finding_id, (state, severity) in self._last.items():
+            if finding_id not in now and state != "closed":
+                self._last[finding_id] = "closed", severity
+                yield Change("over", {"finding_id": finding_id, "severity": severity, "state": "closed"})
+
+    @staticmethod
+    def _kind(row: Mapping[str, Any], last: tuple[str, str] | None) -> Kind | None:
+        if last is None:
+            return "new"
+        state, severity = last
+        if row["state"] == "closed":
+            return None if state == "closed" else "over"
+        if state == "closed":
+            return "again"
+        return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(severity) else None
+
+
+class Following:
+    """Landed rows in, changes out.
+
+    Args:
+        settings: thresholds, and how long halves wait.
+        most: exchanges kept at once.
+        by_kernel: whether the compiled kernel decodes, which takes seconds to load.
+
+    Attributes:
+        frames: taken so far.
+    """
+
+    def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES, *, by_kernel: bool = True) -> None:
+        self._settings = settings
+        self._gathering = Gathering(settings, most)
+        self._by_kernel = by_kernel
+        self._reported = Reported()
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._derived: Derived | None = None
+        self.frames = 0
+
+    @property
+    def since_us(self) -> int | None:
+        """What came before this (µs since the epoch) was dropped, for there was too much; None: nothing was."""
+        return self._gathering.since_us
+
+    def add(self, frames: pa.Table, gaps: pa.Table) -> None:
+        """Take landed rows, each once."""
+        self.frames += frames.num_rows
+        self._gathering.add(decoded(frames, by_kernel=self._by_kernel), gaps)
+
+    def judge(self) -> list[Change]:
+        """Judge what is kept, and say what has changed since the last time."""
+        settings = self._settings.findings
+        self._derived = derive_from(self._gathering.kept, self._settings)
+        found = findings_of(self._derived, settings)
+        since_us = self.since_us
+        earlier = [row for row in self._rows.values() if since_us is not None and row["first_us"] < since_us]
+        rows = with_earlier(found.findings, earlier, int(settings.episode_pause_seconds * 1_000_000), found.clusters)
+        changes = [
+            change
+            if "summary" in change.row
+            else Change("over", {**self._rows[change.row["finding_id"]], **change.row})
+            for change in self._reported.changes(rows)
+        ]
+        self._rows = {row["finding_id"]: row for row in rows}
+        return sorted(changes, key=lambda change: SEVERITIES.index(change.row["severity"]))
+
+    def diagnosis(self) -> Diagnosis | None:
+        """What was judged last, as ``diagnose`` gives it; None before anything was."""
+        if self._derived is None:
+            return None
+        timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in self._rows.values())
+        return Diagnosis(self._derived, table_of(timed, FINDINGS), looked_at(self._derived))

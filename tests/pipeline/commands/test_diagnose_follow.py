@@ -1,0 +1,133 @@
+"""``wirelake diagnose --follow`` as a program: of a pipe, a directory of rotated files, a landing zone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.runs.reading import read_capture
+from tests.paths import CAPTURES, ROOT
+
+STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"
+
+pytestmark = pytest.mark.slow
+
+
+def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "diagnose", "--follow", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, **options,
+    )  # fmt: skip
+
+
+def changes_of(printed: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def findings_of(*arguments: str | Path) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", "diagnose", *map(str, arguments), "--json"],
+        capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    return changes_of(done.stdout)
+
+
+def last_of(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each finding as it was reported last, by rule and subject."""
+    newest = {one["finding_id"]: one for one in changes if "finding_id" in one}
+    return sorted(
+        ({"rule": one["rule"], "subject": one["subject"], "state": one["state"]} for one in newest.values()), key=str
+    )
+
+
+def test_a_pipe_is_followed_while_it_is_open_and_to_its_end() -> None:
+    process = start("-", "--json", stdin=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    data = STUCK.read_bytes()
+    process.stdin.write(data[: len(data) * 9 // 10])
+    process.stdin.flush()
+    first = json.loads(process.stdout.readline())
+    assert (first["change"], first["rule"], first["subject"]) == ("new", "stuck_commit", "billing/payments-2")
+    assert process.poll() is None
+    process.stdin.write(data[len(data) * 9 // 10 :])
+    process.stdin.close()
+    *changes, end = changes_of(process.stdout.read())
+    assert process.wait(60) == 1
+    found = findings_of(STUCK)
+    assert end["change"] == "end"
+    assert (end["findings"], end["exchanges"], end["connections"]) == (len(found), 1330, 16)
+    assert last_of([first, *changes]) == last_of(found)
+    reported = [(one["change"], one["finding_id"]) for one in (first, *changes)]
+    assert len(reported) == len(set(reported))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
+    process = start("-", stdin=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.write(STUCK.read_bytes())
+    process.stdin.flush()
+    time.sleep(6)
+    process.send_signal(number)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 1, errors.decode()
+    text = printed.decode()
+    assert "NEW CRITICAL stuck_commit  billing/payments-2" in text
+    assert "The end. Read 16 connections, 1,330 exchanges" in text
+    assert text.index("The end.") < text.rindex("CRITICAL stuck_commit")
+    assert not errors
+
+
+def test_a_directory_of_rotated_files(tmp_path: Path) -> None:
+    shutil.copy(STUCK, tmp_path / "ring0.pcap")
+    process = start(tmp_path, "--json")
+    shutil.copy(HEALTHY, tmp_path / "ring1.pcap")
+    assert process.stdout
+    first = json.loads(process.stdout.readline())
+    assert first["rule"] == "stuck_commit"
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert changes_of(printed)[-1]["change"] == "end"
+
+
+def test_a_landing_zone_that_grows_and_is_left_as_it_is(tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    read_capture([HEALTHY], landing)
+    process = start(landing, "--json")
+    read_capture([STUCK], landing)
+    assert process.stdout
+    first = json.loads(process.stdout.readline())
+    assert first["rule"] == "stuck_commit"
+    held = sorted(landing.rglob("*.parquet"))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert held == sorted(landing.rglob("*.parquet"))
+    assert held
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("-", "--lake", "lake"), "--follow keeps no tables"),
+        (("a.pcap", "b.pcap"), "--follow takes one of"),
+        (("none.pcap",), "does not exist"),
+        (("-",), "is empty"),
+    ],
+)
+def test_wrong_use_and_nothing_to_read(arguments: tuple[str, ...], reason: str) -> None:
+    process = start(*arguments, stdin=subprocess.DEVNULL)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert reason in errors.decode()
+    assert not printed
