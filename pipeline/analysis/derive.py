@@ -71,7 +71,8 @@ class Gathered:
     Attributes:
         exchanges: completed ones, rows of ``silver.exchanges``.
         pending: those of which the other half may still come.
-        kafka: what the completed ones of Kafka state.
+        events, batches, states: what the completed ones of Kafka state: rows of ``silver.offset_events``,
+            ``record_batches`` and ``state_events``.
         commands: rows of ``silver.mongo_commands``, without what handshakes state.
         handshakes: rows of ``silver.mongo_handshakes``.
         gaps: rows of ``bronze.gaps``.
@@ -80,20 +81,30 @@ class Gathered:
 
     exchanges: pa.Table
     pending: pa.Table
-    kafka: KafkaStatements
+    events: pa.Table
+    batches: pa.Table
+    states: pa.Table
     commands: pa.Table
     handshakes: pa.Table
     gaps: pa.Table
     facts: Facts
 
 
-def gathered(paired: pa.Table, gaps: pa.Table) -> Gathered:
-    """What exchanges (as :func:`pipeline.analysis.pairing.exchanges` gives them) hold."""
+def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Gathered:
+    """What exchanges (as :func:`pipeline.analysis.pairing.exchanges` gives them) hold.
+
+    Args:
+        paired: exchanges.
+        gaps: rows of ``bronze.gaps``.
+        known: clusters and topic names that others have shown.
+    """
     complete = completed(paired)
-    kafka = KafkaStatements.of(complete)
+    kafka = KafkaStatements(complete)
+    facts = (known or Facts()).merged(kafka.facts())
+    events, batches, states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
     commands, handshakes = mongodb_statements(complete)
     pending = paired.filter(pc.equal(paired.column("status"), "pending"))
-    return Gathered(complete, pending, kafka, commands, handshakes, gaps, Facts().merged(kafka.facts()))
+    return Gathered(complete, pending, events, batches, states, commands, handshakes, gaps, facts)
 
 
 def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derived:
@@ -109,33 +120,42 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derive
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 
-def derive_from(gathered: Gathered, settings: StreamSettings) -> Derived:
-    """Everything that follows from what was gathered, the frames themselves left out."""
+def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: bool = False) -> Derived:
+    """Everything that follows from what was gathered, the frames themselves left out.
+
+    Args:
+        gathered: exchanges, and what they state.
+        settings: how far lag looks back.
+        is_for_rules: whether only what rules read is wanted.
+    """
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
-    all_events, all_batches, all_states = (gathered.kafka.table(part, facts) for part in ("event", "batch", "state"))
     commands = with_handshakes(gathered.commands, gathered.handshakes)
     others = copies(complete)
-    events, batches, states = (counted(rows, others) for rows in (all_events, all_batches, all_states))
-    once, own_commands = counted(complete, others), counted(commands, others)
-    found = (
+    events, batches, states = (
+        counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states)
+    )  # fmt: skip
+    found = [
         (GAPS, gaps),
         (EXCHANGES, complete),
-        (OFFSET_EVENTS, all_events),
-        (RECORD_BATCHES, all_batches),
-        (STATE_EVENTS, all_states),
+        (OFFSET_EVENTS, gathered.events),
+        (RECORD_BATCHES, gathered.batches),
+        (STATE_EVENTS, gathered.states),
         (MONGO_COMMANDS, commands),
-        (MONGO_HANDSHAKES, gathered.handshakes),
         (COPIES, others),
-        (BROKERS, brokers(facts)),
-        (TOPICS, topics(facts)),
-        (ASSIGNMENTS, assignments(all_states)),
-        (FETCH_SESSIONS, fetch_sessions(events, states)),
         (TRANSACTIONS, transactions(events, states, batches, gaps, settings.lag_lookback)),
         (OFFSET_TIMELINE, timeline(events, states, batches, facts, settings.lag_lookback)),
-        (API_LATENCY, api_latency(once)),
-        (CLIENTS, clients(complete, all_states, commands, facts)),
-        (MONGO_MINUTES, mongo_minutes(own_commands)),
-    )
+    ]
+    if not is_for_rules:
+        found += [
+            (MONGO_HANDSHAKES, gathered.handshakes),
+            (BROKERS, brokers(facts)),
+            (TOPICS, topics(facts)),
+            (ASSIGNMENTS, assignments(gathered.states)),
+            (FETCH_SESSIONS, fetch_sessions(events, states)),
+            (API_LATENCY, api_latency(counted(complete, others))),
+            (CLIENTS, clients(complete, gathered.states, commands, facts)),
+            (MONGO_MINUTES, mongo_minutes(counted(commands, others))),
+        ]
     return Derived({table.full_name: rows for table, rows in found}, gathered.pending, facts)
 
 

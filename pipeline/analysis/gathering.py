@@ -6,6 +6,8 @@ but where a rule may look into one. When it becomes too much the older half goes
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,14 +17,25 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.pairing import exchanges, halves_of, newest
 from pipeline.analysis.rules.episodes import without_bodies
-from pipeline.analysis.statements.exchanges import KafkaStatements
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.statements.exchanges import placed
 from pipeline.settings import StreamSettings
-from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS, MONGO_HANDSHAKES
+from pipeline.tables import (
+    EXCHANGES,
+    GAPS,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+)
 
 MOST_EXCHANGES = 200_000
 """Kept at once: some ten minutes of a busy broker, half a gigabyte."""
 
+_TABLES = {
+    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "commands": MONGO_COMMANDS, "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
+}  # fmt: skip
 _MOST_CHUNKS = 64
 """More make each query slower; to put them together copies all of it."""
 
@@ -50,24 +63,26 @@ class Gathering:
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
-        settings = self._settings
+        settings, kept = self._settings, self._kept
         halves = frames if self._halves is None else pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
-        new = gathered(paired, gaps)
+        new = gathered(paired, gaps, kept.facts)
         self._halves = halves_of(new.pending, halves)
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
         self.exchanges += new.exchanges.num_rows
-        self._kept = _together(self._kept, new, without_bodies(new.exchanges, settings.findings))
+        if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
+            kept = _placed(kept, new.facts)
+        self._kept = _together(kept, replace(new, exchanges=without_bodies(new.exchanges, settings.findings)))
         if self._kept.exchanges.num_rows > self._most:
-            self._drop()
+            self.drop()
 
     @property
     def kept(self) -> Gathered:
         """What is there now."""
         return self._kept
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         """Keep the newer half."""
         times = self._kept.exchanges.column("ts").cast(pa.int64())
         middle = pc.quantile(times, 0.5, interpolation="lower")[0].as_py()
@@ -76,26 +91,17 @@ class Gathering:
 
 
 def _nothing() -> Gathered:
-    empty = pa.table({})
-    rows = fit(empty, EXCHANGES)
-    return Gathered(
-        rows, rows, KafkaStatements(None), fit(empty, MONGO_COMMANDS), fit(empty, MONGO_HANDSHAKES), fit(empty, GAPS),
-        Facts(),
-    )  # fmt: skip
+    tables = {name: fit(pa.table({}), table) for name, table in _TABLES.items()}
+    return Gathered(pending=fit(pa.table({}), EXCHANGES), facts=Facts(), **tables)
 
 
-def _together(kept: Gathered, new: Gathered, new_exchanges: pa.Table) -> Gathered:
-    parts = [one.kafka.rows for one in (kept, new) if one.kafka.rows is not None]
-    kafka = KafkaStatements(_joined(*parts) if parts else None)
-    return Gathered(
-        _joined(kept.exchanges, new_exchanges),
-        new.pending,
-        kafka,
-        _joined(kept.commands, new.commands),
-        _joined(kept.handshakes, new.handshakes),
-        _joined(kept.gaps, new.gaps),
-        kept.facts.merged(new.kafka.facts()),
-    )
+def _placed(kept: Gathered, facts: Facts) -> Gathered:
+    return replace(kept, **{name: placed(getattr(kept, name), facts) for name in ("events", "batches", "states")})
+
+
+def _together(kept: Gathered, new: Gathered) -> Gathered:
+    tables = {name: _joined(getattr(kept, name), getattr(new, name)) for name in _TABLES}
+    return Gathered(pending=new.pending, facts=new.facts, **tables)
 
 
 def _joined(*tables: pa.Table) -> pa.Table:
@@ -104,22 +110,13 @@ def _joined(*tables: pa.Table) -> pa.Table:
 
 
 def _since(kept: Gathered, us: int) -> Gathered:
-    """What is not older than a time. Handshakes stay: a connection states them once."""
-
-    def late(rows: pa.Table) -> pa.Table:
-        return rows.filter(pc.greater_equal(rows.column("ts").cast(pa.int64()), us))
-
-    stated = kept.kafka.rows
-    if stated is not None:
-        stated = stated.filter(pc.greater_equal(stated.column("ts_us"), us))
-    tables = Tables({"handshakes": kept.handshakes, "exchanges": late(kept.exchanges)})
-    try:
-        handshakes = tables.table(
-            "SELECT * FROM handshakes WHERE connection_id IN (SELECT connection_id FROM exchanges)"
-        ).cast(kept.handshakes.schema)
-    finally:
-        tables.close()
-    return Gathered(
-        late(kept.exchanges), kept.pending, KafkaStatements(stated), late(kept.commands), handshakes, late(kept.gaps),
-        kept.facts,
-    )  # fmt: skip
+    """What is not older than a time. Handshakes of connections that go on stay: a connection states them once."""
+    late = {
+        name: rows.filter(pc.greater_equal(rows.column("ts").cast(pa.int64()), us))
+        for name in _TABLES
+        if name != "handshakes"
+        for rows in [getattr(kept, name)]
+    }
+    going_on = late["exchanges"].column("connection_id")
+    handshakes = kept.handshakes.filter(pc.is_in(kept.handshakes.column("connection_id"), going_on.combine_chunks()))
+    return Gathered(pending=kept.pending, facts=kept.facts, handshakes=handshakes, **late)

@@ -30,6 +30,9 @@ from pipeline.terminal import Console, json_line, printable
 LOOK_EVERY_S = 0.2
 """How often it is looked for something new."""
 
+MOST_JUDGING_S = 1.0
+"""What is kept is what can be judged in so long: a finding is to be there within three seconds."""
+
 _LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "over": "OVER"}
 
 
@@ -86,6 +89,8 @@ def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, st
                 show.change(change)
             judged, is_unjudged = time.monotonic(), False
             took_s = judged - begin
+            if took_s > MOST_JUDGING_S:
+                following.keep_less()
         if following.since_us is not None and not has_dropped:
             has_dropped = True
             show.note(

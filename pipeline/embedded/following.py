@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipeline.analysis.derive import Derived, derive_from, findings_of
+from pipeline.analysis.derive import derive_from, findings_of
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
 from pipeline.analysis.rules.model import SEVERITIES
@@ -20,6 +20,9 @@ from pipeline.analysis.rules.run import with_earlier
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.settings import StreamSettings
 from pipeline.tables import FINDINGS
+
+LEAST_EXCHANGES = 5_000
+"""Kept, however long it takes to judge them."""
 
 Kind = Literal["new", "again", "worse", "over"]
 
@@ -86,7 +89,6 @@ class Following:
         self._by_kernel = by_kernel
         self._reported = Reported()
         self._rows: dict[str, dict[str, Any]] = {}
-        self._derived: Derived | None = None
         self.frames = 0
 
     @property
@@ -99,11 +101,15 @@ class Following:
         self.frames += frames.num_rows
         self._gathering.add(decoded(frames, by_kernel=self._by_kernel), gaps)
 
+    def keep_less(self) -> None:
+        """Judging takes too long: keep the newer half of what is kept, but for :data:`LEAST_EXCHANGES`."""
+        if self._gathering.kept.exchanges.num_rows >= 2 * LEAST_EXCHANGES:
+            self._gathering.drop()
+
     def judge(self) -> list[Change]:
         """Judge what is kept, and say what has changed since the last time."""
         settings = self._settings.findings
-        self._derived = derive_from(self._gathering.kept, self._settings)
-        found = findings_of(self._derived, settings)
+        found = findings_of(derive_from(self._gathering.kept, self._settings, is_for_rules=True), settings)
         since_us = self.since_us
         earlier = [row for row in self._rows.values() if since_us is not None and row["first_us"] < since_us]
         rows = with_earlier(found.findings, earlier, int(settings.episode_pause_seconds * 1_000_000), found.clusters)
@@ -117,8 +123,9 @@ class Following:
         return sorted(changes, key=lambda change: SEVERITIES.index(change.row["severity"]))
 
     def diagnosis(self) -> Diagnosis | None:
-        """What was judged last, as ``diagnose`` gives it; None before anything was."""
-        if self._derived is None:
+        """What was judged last, as ``diagnose`` gives it; None before anything came."""
+        if not self.frames:
             return None
+        derived = derive_from(self._gathering.kept, self._settings)
         timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in self._rows.values())
-        return Diagnosis(self._derived, table_of(timed, FINDINGS), looked_at(self._derived))
+        return Diagnosis(derived, table_of(timed, FINDINGS), looked_at(derived))

@@ -33,18 +33,9 @@ _TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENT
 
 
 class KafkaStatements:
-    """What completed Kafka exchanges state, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it.
+    """What completed Kafka exchanges state, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it."""
 
-    Attributes:
-        rows: each statement in the column of its part, without cluster and names; None: there are none.
-    """
-
-    def __init__(self, rows: pa.Table | None) -> None:
-        self.rows = rows
-
-    @classmethod
-    def of(cls, exchanges: pa.Table) -> KafkaStatements:
-        """Those of completed exchanges."""
+    def __init__(self, exchanges: pa.Table) -> None:
         tables = Tables({"exchanges": exchanges})
         try:
             inputs = tables.table(_KAFKA)
@@ -53,7 +44,7 @@ class KafkaStatements:
         found = [
             one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows
         ]
-        return cls(pa.Table.from_batches(found) if found else None)
+        self._rows = pa.Table.from_batches(found) if found else None
 
     def facts(self) -> list[Fact]:
         """What is stated of clusters and topic ids, each statement once."""
@@ -75,12 +66,15 @@ class KafkaStatements:
         rows, table = self._part(part), _TABLES[part]
         if rows is None:
             return fit(pa.table({}), table)
-        return fit(_resolved(rows, facts), table)
+        us = rows.column("ts_us")
+        timed = rows.append_column("ts", us.cast(pa.timestamp("us", "UTC")))
+        dated = timed.append_column("date", us.cast(pa.timestamp("us")).cast(pa.date32(), safe=False))
+        return placed(fit(dated, table), facts)
 
     def _part(self, name: str) -> pa.Table | None:
-        if self.rows is None:
+        if self._rows is None:
             return None
-        rows = self.rows.filter(pc.is_valid(self.rows.column(name)))
+        rows = self._rows.filter(pc.is_valid(self._rows.column(name)))
         if not rows.num_rows:
             return None
         values = rows.column(name).combine_chunks()
@@ -88,21 +82,22 @@ class KafkaStatements:
         return pa.table({**{key: rows.column(key) for key in CONTEXT}, **columns})
 
 
-def _resolved(rows: pa.Table, facts: Facts) -> pa.Table:
-    servers, times = rows.column("server").to_pylist(), rows.column("ts_us").to_pylist()
+def placed(rows: pa.Table, facts: Facts) -> pa.Table:
+    """Rows of these tables with their clusters, and names of topics of which they have but the id, as known now."""
+    servers, times = rows.column("server").to_pylist(), rows.column("ts").cast(pa.int64()).to_pylist()
     clusters = facts.clusters_at(zip(servers, times, strict=True))
-    added = {
-        "cluster": arrow_array(clusters, pa.string()),
-        "ts": rows.column("ts_us").cast(pa.timestamp("us", "UTC")),
-        "date": rows.column("ts_us").cast(pa.timestamp("us")).cast(pa.date32(), safe=False),
-    }
-    if {"topic", "topic_id"} <= set(rows.column_names):
+    found = _with(rows, "cluster", arrow_array(clusters, pa.string()))
+    topics = rows.column("topic")
+    if topics.null_count:
         names = facts.names()
-        topics, ids = rows.column("topic").to_pylist(), rows.column("topic_id").to_pylist()
-        named = [names.get(id_) if name is None else name for name, id_ in zip(topics, ids, strict=True)]
-        added["topic"] = arrow_array(named, pa.string())
-    columns = {name: rows.column(name) for name in rows.column_names}
-    return pa.table({**columns, **added})
+        ids = rows.column("topic_id").to_pylist()
+        named = [names.get(id_) if name is None else name for name, id_ in zip(topics.to_pylist(), ids, strict=True)]
+        found = _with(found, "topic", arrow_array(named, pa.string()))
+    return found
+
+
+def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), values)
 
 
 def mongodb_statements(exchanges: pa.Table) -> tuple[pa.Table, pa.Table]:
