@@ -20,7 +20,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ $(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decode
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake
 	@$(VENV)/bin/wirelake demo
 
-check: lint ## In three minutes: lint, types, and tests without Spark, broker or browser (make check TESTS=tests/decoder)
+check: style ## In three minutes: lint, types, and tests without Spark, broker or browser (make check TESTS=tests/decoder)
 	@$(PYTHON_IN) -m pytest -m "$(QUICK)" --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 test: lint ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
@@ -64,11 +64,13 @@ proofs: setup airflow ## What takes minutes: a Spark cluster, Airflow, kills, la
 pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)
 	@$(PYTHON_IN) -m tests.pythons $(TESTS)
 
-lint: setup ## Formatting, ruff, mypy, import rules, whether all tests load
+style: setup ## Formatting, ruff, mypy, import rules
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+
+lint: style ## The same, and whether all tests load
 	@$(PYTHON_IN) -m pytest --collect-only --quiet --quiet >/dev/null || { echo "Run .venv/bin/pytest --collect-only"; exit 1; }
 
 samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)

@@ -42,6 +42,7 @@ def test_the_quick_start_with_a_capture_of_your_own(tmp_path: Path) -> None:
     assert "Nothing found that looks wrong." in done.stdout
 
 
+@pytest.mark.slow
 def test_every_command_of_the_readme_exists() -> None:
     program = Path(sys.executable).with_name("wirelake")
     for command in sorted(set(re.findall(r"wirelake ([a-z]+)", README))):

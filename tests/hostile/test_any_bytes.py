@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def test_any_bytes(data, direction, key, version, flags):
     decode(data, direction, key, version, flags)
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None, derandomize=True)
 @given(st.binary(max_size=200), st.sampled_from(sorted(api_versions().items())), st.integers(0, 18), st.booleans())
 def test_any_body_of_a_real_request(body, api, version, flexible):
@@ -37,6 +39,7 @@ def test_any_body_of_a_real_request(body, api, version, flexible):
     decode(header + body, "request", None, None)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.sampled_from(made()), st.integers(0, 10_000), st.binary(max_size=12), st.integers(0, 12))
 def test_any_bytes_in_the_middle_of_a_frame(sample, at, inserted, dropped):
@@ -55,6 +58,7 @@ def test_any_bytes_pasted_into_explain(data):
     assert data.endswith(split.frame + data[len(data) - split.rest :])
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None, derandomize=True)
 @given(st.sampled_from([b"", *RECORDS]), st.binary(max_size=100), st.integers(0, 10_000), st.integers(0, 255))
 def test_any_bytes_as_records(good, junk, at, value):

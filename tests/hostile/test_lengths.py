@@ -117,6 +117,7 @@ def bombs() -> Iterator[tuple[str, int, int, bytes]]:
                 yield sample.direction, sample.api_key, sample.api_version, data
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_size_of_the_frame():
     dearest = []
     frames = list(bombs())

@@ -6,6 +6,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+
 from decoder.explain import explain
 from decoder.kafka.explain.advice import advise
 from decoder.paste import packet_headers, read_paste
@@ -56,6 +58,7 @@ def test_their_explanation_ends_at_the_error():
         assert all(0 <= line.start <= line.end <= len(data) for line in explanation.lines)
 
 
+@pytest.mark.slow
 def test_there_is_advice_on_many_of_them():
     broken = repaired = 0
     for sample, data in mutations(COUNT):

@@ -98,6 +98,7 @@ def test_one_wrong_byte_within_the_records(name):
         check(batch(CONTENT, attributes=codec, compressed=compress(bytes(content))))
 
 
+@pytest.mark.slow
 def test_random_bytes_as_records():
     for seed in range(2_000):
         source = random.Random(seed)

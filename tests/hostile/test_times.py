@@ -202,6 +202,7 @@ def test_a_clock_that_is_set_changes_nothing_but_times(steps: list[tuple[int, in
     assert abs(stats.clock_set_back_us - max(back, default=0)) <= MIXED_US
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 100])
 @pytest.mark.parametrize("by", [-3 * HOUR, 3 * HOUR, YEAR, -YEAR])
 def test_connections_that_wait_are_not_expired(by: int, size: int) -> None:

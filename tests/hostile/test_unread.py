@@ -125,6 +125,7 @@ def test_each_byte_of_a_stranger_is_reported_once(block, is_closed):
     assert stats.not_recognised["no_data"] > 100
 
 
+@pytest.mark.slow
 def test_what_sends_nothing_costs_nothing_at_the_end():
     packets: list[Packet] = []
     ts = 1

@@ -93,6 +93,7 @@ def kafka_bombs() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wrappers in gzip", "tags without end", "elements of no bytes"])
 def test_what_a_kafka_frame_takes_is_bounded_by_its_size(name):
     frame = kafka_bombs()[name]
@@ -275,6 +276,7 @@ def test_cheap_answers_do_not_pay_for_bombs():
     assert stats.notices["work_refused"] >= 1
 
 
+@pytest.mark.slow
 def test_a_large_frame_takes_no_more_than_its_connection_may():
     """By its size alone it might: 16 units a byte are ten seconds for 650,000 of them."""
     keys = b"".join(b"\x0a%x\0" % number for number in range(700_000))

@@ -22,6 +22,7 @@ def test_the_version_is_shown():
     assert (done.returncode, done.stdout) == (0, f"wirelake {version('wirelake')}, Python {python}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--api", "ApiVersions")])
 def test_no_room_for_the_output(options):
@@ -36,6 +37,7 @@ def test_no_room_for_the_output(options):
     assert (done.returncode, done.stderr) == (2, "error: cannot write: No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--json",), ("--records",), ("--records", "--json")])
 def test_a_reader_that_goes_away_ends_it_quietly(options):
     """As `| head -n 1` does; the code is that of any tool that SIGPIPE ends."""

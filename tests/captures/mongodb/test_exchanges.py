@@ -97,6 +97,7 @@ def test_what_an_old_client_does_has_the_facts_of_the_commands_of_today() -> Non
     assert {f.command for f in facts if f.ok is None} == {"insert", "update", "delete", "killCursors"}
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize(("name", "require_server"), [("proxied", require_go), (OLD, require_maven)])
 def test_a_recording_of_now_says_the_same(tmp_path: Path, name: str, require_server: Callable[[], None]) -> None:
     require_server()

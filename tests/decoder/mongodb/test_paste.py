@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+
 from benchmarks.corpus import samples as kafka_samples
 from decoder.mongodb.paste import cut_mongodb, is_mongodb
 from tests.captures.mongodb.exchanges import frames
@@ -12,6 +14,7 @@ from tests.decoder.mongodb.build import command, legacy, reply
 from tests.hostile.mongodb import samples as mongodb_samples
 
 
+@pytest.mark.slow
 def test_every_message_is_taken_for_what_it_is():
     kafka = [frame.data for frame in kafka_samples()]
     assert len(kafka) > 1000

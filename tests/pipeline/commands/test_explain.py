@@ -55,6 +55,7 @@ def test_every_kind_of_dump(run, dump):
     assert "'orders'" in run("explain", "--hex", dump(metadata(b"\7")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 140])
 def test_no_line_is_wider_than_the_terminal(run, columns):
     for number in ("45", "60", "90"):

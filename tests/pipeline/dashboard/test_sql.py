@@ -110,6 +110,7 @@ def test_the_first_rows_come_a_few_at_a_time(hand_made_lake: Path) -> None:
     assert sum(batch.num_rows for batch in rows) == 100
 
 
+@pytest.mark.slow
 def test_rows_stop_coming_when_the_time_is_over(hand_made_lake: Path) -> None:
     with pytest.raises(TooSlowError):  # noqa: PT012 - it comes with one of the batches
         for _ in ask(hand_made_lake, "FROM range(100000000)", LIMITS, seconds=1.5):
@@ -153,6 +154,7 @@ def test_a_young_lake_has_the_views_whose_tables_are_there(hand_made_lake: Path,
         query(tmp_path, f"FROM {OFFSET_TIMELINE.full_name}")
 
 
+@pytest.mark.slow
 def test_a_query_that_takes_too_long_or_too_much_names_what_to_give(hand_made_lake: Path) -> None:
     with pytest.raises(UserError, match=r"^stopped after 1 seconds\. Ask for less .*--timeout SECONDS"):
         run("SELECT sleep_ms(60000)", "--lake", str(hand_made_lake), "--timeout", "1")
@@ -160,6 +162,7 @@ def test_a_query_that_takes_too_long_or_too_much_names_what_to_give(hand_made_la
         run("SELECT list(range) FROM range(100000000)", "--lake", str(hand_made_lake), "--memory", "64")
 
 
+@pytest.mark.slow
 def test_the_settings_limit_how_much(hand_made_lake: Path, tmp_path: Path) -> None:
     conf = tmp_path / "settings.yaml"
     conf.write_text("sql: {command_seconds: 1, temp_mb: 0, memory_mb: 64}", encoding="utf-8")

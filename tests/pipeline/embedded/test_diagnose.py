@@ -60,6 +60,7 @@ def test_it_shows_what_is_wrong_and_what_was_read() -> None:
     assert done.stdout.index("CRITICAL stuck_commit") < done.stdout.index("WARNING")
 
 
+@pytest.mark.slow
 def test_without_findings_it_shows_what_was_looked_at() -> None:
     done = run(HEALTHY)
     assert done.exit_code == 0
@@ -67,6 +68,7 @@ def test_without_findings_it_shows_what_was_looked_at() -> None:
     assert "Looked at 3 groups, 7 partitions" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_lake_is_read_by_other_commands_and_replaced(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for capture in (HEALTHY, STUCK):
@@ -127,6 +129,7 @@ def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path: Path, content: by
     assert reason in refusal(path)
 
 
+@pytest.mark.slow
 def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes(STUCK.read_bytes()[:-10])
@@ -157,6 +160,7 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_job_does_not_go_on_with_it(tmp_path: Path) -> None:
     assert run(HEALTHY, "--lake", tmp_path / "lake").exit_code == 0
     nothing: Any = None

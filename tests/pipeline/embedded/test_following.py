@@ -134,6 +134,7 @@ def test_each_change_is_reported_once() -> None:
     assert kinds(row("closed", finding_id="two")) == []
 
 
+@pytest.mark.slow
 def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     path = PCAPS["stuck_commit"]
     following = Following(STREAM, most=300, by_kernel=False)
@@ -147,6 +148,7 @@ def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     assert "stuck_commit" in {row["rule"] for row in found.findings.to_pylist()}
 
 
+@pytest.mark.slow
 def test_bodies_stay_only_where_a_rule_looks_into_them() -> None:
     rows = landed(PCAPS["stuck_commit"])
     gathering = Gathering(STREAM)

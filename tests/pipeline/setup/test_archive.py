@@ -44,6 +44,7 @@ def test_packages_are_packed_without_their_tests_and_with_their_bytecode(
     assert not [name for name in names if name.startswith(("/", "..")) or "tests" in Path(name).parts]
 
 
+@pytest.mark.slow
 def test_the_code_decodes_from_the_zip_with_the_kernel_in_it(tmp_path: Path) -> None:
     target = tmp_path / archive.CODE
     archive.pack_code(target)

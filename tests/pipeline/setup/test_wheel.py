@@ -35,6 +35,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed
 
 
+@pytest.mark.slow
 def test_the_program_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     demand_installed(python, tmp_path)
     done = run_python(python, tmp_path, str(python.with_name("wirelake")), "--help")
@@ -43,6 +44,7 @@ def test_the_program_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
         assert command in done.stdout
 
 
+@pytest.mark.slow
 def test_data_files_are_in_it(python: Path, tmp_path: Path) -> None:
     found = run_python(python, tmp_path, "-c", _DATA)
     views = len(list((ROOT / "pipeline" / "dashboard" / "views").glob("*.sql")))

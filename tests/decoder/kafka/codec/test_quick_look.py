@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from decoder import Codec
 from decoder.kafka.codec.quick_look import may_be
 from decoder.kafka.schema.table import api_versions
@@ -22,6 +24,7 @@ def test_frames_of_every_version_may_be_what_they_are():
         assert may_be(sample.data, sample.direction, sample.api_key, sample.api_version), sample
 
 
+@pytest.mark.slow
 def test_what_decodes_may_be_it_whatever_it_was_made_as():
     seen = Counter()
     versions = [(key, v) for key, (oldest, newest) in api_versions().items() for v in range(oldest, newest + 1)]

@@ -203,6 +203,7 @@ def _changed(draw, data: bytes) -> bytes:
     return bytes(copy)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(fields=st.lists(_hostile_sets(), min_size=1, max_size=3), policy=st.sampled_from(KEPT))
 def test_hostile_sets_give_the_same_before_and_after(fields, policy):
@@ -213,6 +214,7 @@ def test_hostile_sets_give_the_same_before_and_after(fields, policy):
     assert problems(cleaned) <= problems(dirty) | {"payload_removed"}
 
 
+@pytest.mark.slow
 def test_any_byte_of_a_set_may_be_wrong_at_any_place():
     """Without a new checksum: nothing raises, nothing is measured, and what stands behind is not taken for a header."""
     good = wrapper([message(CANARY, CANARY)] * 3, offset=9) + wrapper([message(CANARY, CANARY, magic=0)], magic=0)

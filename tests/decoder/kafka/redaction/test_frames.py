@@ -407,6 +407,7 @@ def _records_frame(kind: str, key: int, version: int, records: bytes) -> Frame:
     return landed(frame(kind, key, version, body), kind, key, version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lengths", "hash", "none"])
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(

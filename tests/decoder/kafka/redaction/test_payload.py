@@ -322,6 +322,7 @@ _two_payloads = st.lists(st.tuples(_field, _field, _field), min_size=1, max_size
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(payloads=_two_payloads, shape=st.sampled_from(["v0", "v1", "v2"]), is_answer=st.booleans())
 def test_under_lengths_nothing_but_the_checksum_depends_on_the_payload(payloads, shape, is_answer):

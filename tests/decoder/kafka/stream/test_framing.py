@@ -249,6 +249,7 @@ class TestLoss:
         assert (cut.data, cut.size) == (data[4:100], len(data) - 4)
         assert [f.data for f in framer.feed(request(2), 2).frames] == [request(2)[4:]]
 
+    @pytest.mark.slow
     def test_a_stream_of_headers_of_long_requests_takes_no_time_without_end(self):
         """Each would be decoded to its end, megabytes further on."""
         reads = []

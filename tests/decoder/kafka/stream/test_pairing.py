@@ -180,6 +180,7 @@ def test_a_request_cut_before_its_id_stays_without_one():
     assert (key.api_key, key.correlation_id) == (None, None)
 
 
+@pytest.mark.slow
 def test_outstanding_requests_are_bounded_and_those_forgotten_counted():
     pairer = KafkaPairer()
     for i in range(10 * MAX_OUTSTANDING):

@@ -265,6 +265,7 @@ def test_any_document_is_what_bson_reads(document):
     assert relaxed == json_util.loads(json_util.dumps(bson.decode(data)))
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(DOCUMENTS, st.integers(0, 10_000), st.integers(0, 255))
 def test_whoever_walks_a_changed_document_stays_in_it(document, at, value):
@@ -286,6 +287,7 @@ def outcome(walker, data: bytes) -> tuple:
     return (budget.left,)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(DOCUMENTS, st.integers(0, 10_000), st.integers(0, 255))
 def test_a_quick_check_finds_what_a_walk_finds(document, at, value):

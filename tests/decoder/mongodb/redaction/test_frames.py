@@ -469,6 +469,7 @@ def test_an_old_message_that_was_cut_off_keeps_its_collection():
     assert SECRET[:8] not in frame.frame
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=1500)
 @given(
     st.sampled_from([*PAYLOAD.values(), *((d, m) for d, m, _ in CREDENTIALS.values())]),

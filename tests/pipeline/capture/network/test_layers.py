@@ -229,6 +229,7 @@ def test_what_holds_no_segment_is_counted_by_reason(packet, reason):
     assert dissector.skipped == {reason: 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vxlan", "erspan_2"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (1,)], ids=["plain_first", "mirror_first", "mirror_only"])
 def test_a_connection_mirrored_and_captured_in_plain_is_one(tmp_path, name, order):

@@ -95,6 +95,7 @@ class TestRecordedCaptures:
         assert not stats.not_recognised
         assert not any(f.flags & (FrameFlags.ORPHAN_RESPONSE | FrameFlags.CORRELATION_MISMATCH) for f in frames)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("path", RECORDED, ids=lambda p: p.stem)
     def test_both_halves_of_an_exchange_agree(self, path):
         frames = original(path)
@@ -210,6 +211,7 @@ class TestLoss:
             )
         ]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", range(15))
     @pytest.mark.parametrize("path", [SMALL, LARGE], ids=lambda p: p.stem)
     def test_single_packets(self, tmp_path, path, seed):
@@ -242,6 +244,7 @@ class TestLoss:
         assert len([f for f in frames if f.ts > packets[200].ts_us]) >= len(later) * 0.99
         assert not stats.not_recognised.keys() - {"no_data"}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("snap", [96, 150, 300])
     def test_a_snap_length_costs_bytes_but_no_frame(self, tmp_path, snap):
         packets = [p._replace(data=p.data[:snap]) for p in packets_of(LARGE)]
@@ -264,6 +267,7 @@ class TestLoss:
 
 
 class TestOneDirection:
+    @pytest.mark.slow
     @pytest.mark.parametrize("opened", [True, False])
     def test_only_responses(self, tmp_path, opened):
         frames, gaps, stats = read_packets_of(tmp_path, [

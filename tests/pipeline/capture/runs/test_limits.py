@@ -129,6 +129,7 @@ def test_all_connections_together_are_bounded(tmp_path, monkeypatch, what):
         assert len([f for f in whole if f.correlation_id == 3]) == 20
 
 
+@pytest.mark.slow
 def test_requests_without_end_and_no_response(tmp_path):
     """Of a capture that holds only requests those beyond the limit are no longer waited for, and that is reported."""
     flow = Flow().open()

@@ -67,6 +67,7 @@ def test_a_piece_that_cannot_be_read_costs_no_other(tmp_path):
     assert everything(tmp_path / "strict") == []
 
 
+@pytest.mark.slow
 def test_a_damaged_piece_that_is_allowed_is_a_gap(tmp_path):
     paths = write(tmp_path, cut(packets_of(LARGE), 3))
     paths[1].write_bytes(paths[1].read_bytes()[: paths[1].stat().st_size // 2])
@@ -76,6 +77,7 @@ def test_a_damaged_piece_that_is_allowed_is_a_gap(tmp_path):
     assert stats.connections == whole.connections
 
 
+@pytest.mark.slow
 def test_the_recorded_captures_together_are_what_each_is_alone(tmp_path):
     """They were recorded one after the other on the same ports: no connection of one goes on in the next."""
     counts = [json.loads(path.read_text()) for path in CAPTURES.glob("*.counts.json")]

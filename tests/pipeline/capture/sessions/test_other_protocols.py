@@ -57,6 +57,7 @@ def flows(speaker: Speaker, seed: int) -> list[Flow]:
     return [flow for flow, _ in cuts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speaker", [*PROGRAMS, *SPECIFIED], ids=lambda speaker: speaker.__name__)
 def test_nothing_else_is_taken_for_one_of_ours(tmp_path, speaker):
     for seed in range(SEEDS):

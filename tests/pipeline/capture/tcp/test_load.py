@@ -89,6 +89,7 @@ def read(flow: Flow, us_per_packet: int, *, is_live: bool, block: int) -> tuple[
     return len(frames), sum(len(frame.frame) for frame in frames) + lost, lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [0, 100])
 def test_what_is_not_read_in_time_is_reported(block):
     flow = talk()
