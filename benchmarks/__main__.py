@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, live, mongodb, pipeline, records, spark, variant
+from benchmarks import capture, decode, follow, live, mongodb, pipeline, records, spark, variant
 
 PARTS = {
     "capture": capture.main,
     "decode": decode.main,
+    "follow": follow.main,
     "live": live.main,
     "mongodb": mongodb.main,
     "pipeline": pipeline.main,

@@ -40,7 +40,7 @@ _RECORD = struct.Struct("<IIII")
 _LINK_BYTES = {1: 14, 101: 0, 113: 16, 276: 20}
 
 
-def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S) -> None:
+def main() -> None:
     """Replay, and print how late findings came."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", "diagnose", "--follow", "-", "--json"],
@@ -67,10 +67,10 @@ def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S) -> None:
     threads = [threading.Thread(target=one, daemon=True) for one in (read, watch)]
     for thread in threads:
         thread.start()
-    CONSOLE.print(f"\n{seconds} s of {frames_per_s:,} frames a second into `wirelake diagnose --follow -` …")
+    CONSOLE.print(f"\n{SECONDS} s of {FRAMES_PER_S:,} frames a second into `wirelake diagnose --follow -` …")
     sent = 0
     with pipe:
-        for data in _packets(seconds, frames_per_s):
+        for data in _packets(SECONDS, FRAMES_PER_S):
             pipe.write(data)
             sent += 1
     process.wait()
@@ -137,7 +137,3 @@ def _children(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
         return []
-
-
-if __name__ == "__main__":
-    main(*(int(one) for one in sys.argv[1:]))

@@ -47,7 +47,7 @@ def follow_and_report(files: Sequence[str], settings: Settings, options: Sequenc
 
     Raises:
         UserError: nothing can be read.
-        typer.Exit: with 1 if there was a critical finding.
+        typer.Exit: with 1 if there was a critical finding, with 2 if not all could be read.
     """
     if len(files) != 1:
         raise UserError("--follow takes one of: '-' for standard input, a directory, a landing zone")
@@ -63,14 +63,17 @@ def follow_and_report(files: Sequence[str], settings: Settings, options: Sequenc
             agent = stack.enter_context(AgentProcess([*way, *options]))
             news = NewFiles(agent.zone, removes=True)
         _follow(following, news, agent, stop, show)
-        if agent is not None and (warned := agent.check()):
-            show.note(warned)
+        is_whole, reason = agent.outcome() if agent is not None else (True, "")
     found = following.diagnosis()
     if found is None:
-        raise UserError("no Kafka or MongoDB message was found")
+        raise UserError(reason or "no Kafka or MongoDB message was found")
+    if reason:
+        show.note(reason)
     show.end(found)
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
+    if not is_whole:
+        raise typer.Exit(2)
 
 
 def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, stop: Stop, show: _Show) -> None:

@@ -17,7 +17,6 @@ from typing import IO
 import pyarrow as pa
 
 from pipeline.embedded.inputs import frame_files, gap_files, rows_of
-from pipeline.errors import UserError
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
@@ -115,14 +114,10 @@ class AgentProcess:
             self._is_stopped = True
             self._process.terminate()
 
-    def check(self) -> str:
-        """What an ended one has warned of.
-
-        Raises:
-            UserError: it could not read what it was given.
-        """
+    def outcome(self) -> tuple[bool, str]:
+        """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
         self._errors.seek(0)
         printed = self._errors.read().decode("utf-8", "replace").strip()
-        if self._process.returncode:
-            raise UserError(printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}")
-        return printed
+        if not self._process.returncode:
+            return True, printed
+        return False, printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"

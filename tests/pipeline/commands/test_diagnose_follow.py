@@ -70,6 +70,16 @@ def test_a_pipe_is_followed_while_it_is_open_and_to_its_end() -> None:
     assert len(reported) == len(set(reported))
 
 
+def test_what_came_before_a_pipe_was_cut_off_is_judged_and_the_cut_is_reported() -> None:
+    process = start("-", "--json", stdin=subprocess.PIPE)
+    printed, errors = process.communicate(HEALTHY.read_bytes()[:-7], timeout=60)
+    assert process.returncode == 2
+    (end,) = changes_of(printed)
+    assert (end["change"], end["findings"]) == ("end", 0)
+    assert end["exchanges"] > 600
+    assert "cut off" in errors.decode()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
     process = start("-", stdin=subprocess.PIPE)
