@@ -127,7 +127,7 @@ class _ShowText:
 
     def note(self, text: str) -> None:
         """Something about the reading."""
-        self._errors.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
+        _warn(self._errors, text)
 
     def end(self, found: Diagnosis) -> None:
         """All of it."""
@@ -149,7 +149,7 @@ class _ShowJson:
 
     def note(self, text: str) -> None:
         """See _ShowText."""
-        Console(stderr=True).print(Text(text), soft_wrap=True)
+        _warn(Console(stderr=True), text)
 
     def end(self, found: Diagnosis) -> None:
         """See _ShowText."""
@@ -159,6 +159,10 @@ class _ShowJson:
     def _line(value: Mapping[str, Any]) -> None:
         sys.stdout.buffer.write(json_line(dict(value)))
         sys.stdout.flush()
+
+
+def _warn(console: Console, text: str) -> None:
+    console.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
 
 
 _Show = _ShowText | _ShowJson
