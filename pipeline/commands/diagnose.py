@@ -150,6 +150,10 @@ def _diagnosed(
         )
     for warning in warnings(landed.stats) if landed.stats is not None else ():
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
+    for reason in landed.set_aside:
+        errors.print(Text(f"warning: {reason}", "yellow"), soft_wrap=True)
+    if not landed.frames.num_rows and landed.set_aside:
+        raise UserError("no landing file is what its manifest states: copy the landing zone again")
     if not landed.frames.num_rows:
         raise UserError(
             "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "

@@ -82,6 +82,8 @@ def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, st
     while True:
         is_last = stop.asked() if agent is None else not agent.is_running
         rows = news.take()
+        while news.set_aside:
+            show.note(news.set_aside.pop(0))
         if rows is not None:
             following.add(*rows)
             is_unjudged = True

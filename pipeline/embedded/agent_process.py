@@ -16,7 +16,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from pipeline.embedded.inputs import frame_files, gap_files, rows_of
+from pipeline.embedded.inputs import checked, frame_files, gap_files, rows_of
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
@@ -40,13 +40,17 @@ class NewFiles:
 
     Args:
         zone: its folder.
-        removes: whether files go when they were taken.
+        removes: whether files go when they were taken: then they are our own, and not compared with their manifests.
+
+    Attributes:
+        set_aside: why files were left out, since this was taken the last time.
     """
 
     def __init__(self, zone: Path, *, removes: bool = False) -> None:
         self._zone = zone
         self._removes = removes
         self._taken: set[Path] = set()
+        self.set_aside: list[str] = []
 
     def take(self) -> tuple[pa.Table, pa.Table] | None:
         """Frames and gaps of further files; None: there are none now.
@@ -58,7 +62,12 @@ class NewFiles:
         gaps = [file for file in gap_files(self._zone) if file not in self._taken][:_MOST_FILES]
         if not frames and not gaps:
             return None
-        rows = rows_of(frames, gaps)
+        good_frames, good_gaps = frames, gaps
+        if not self._removes:
+            good_frames, no_frames = checked(self._zone, "frames", frames)
+            good_gaps, no_gaps = checked(self._zone, "gaps", gaps)
+            self.set_aside += [*no_frames, *no_gaps]
+        rows = rows_of(good_frames, good_gaps)
         for file in (*frames, *gaps):
             if self._removes:
                 file.unlink(missing_ok=True)

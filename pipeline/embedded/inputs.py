@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,14 @@ import pyarrow.parquet as pq
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_type
+from pipeline.capture.landing.manifests import (
+    MOST_BYTES,
+    MOST_MANIFEST_BYTES,
+    Kind,
+    fault_of,
+    manifest_place,
+    parsed,
+)
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
@@ -31,11 +41,13 @@ class Landed:
         frames: columns of the landing zone.
         gaps: columns of ``bronze.gaps``.
         stats: what the capture held; None of a landing zone, which does not record it.
+        set_aside: of a landing zone the files that are not what their manifests state, a sentence each.
     """
 
     frames: pa.Table
     gaps: pa.Table
     stats: CaptureStats | None
+    set_aside: tuple[str, ...] = ()
 
 
 def read_inputs(
@@ -61,7 +73,10 @@ def read_inputs(
     """
     wanted = list(paths)
     if len(wanted) == 1 and is_landing_zone(wanted[0]):
-        return Landed(*_landed_rows(Path(wanted[0])), None)
+        zone = Path(wanted[0])
+        frames, no_frames = checked(zone, "frames", frame_files(zone))
+        gaps, no_gaps = checked(zone, "gaps", gap_files(zone))
+        return Landed(*rows_of(frames, gaps), None, (*no_frames, *no_gaps))
     with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
         stats = read_capture(
             wanted,
@@ -72,18 +87,14 @@ def read_inputs(
             work=work,
             on_progress=on_progress,
         )
-        frames, gaps = _landed_rows(Path(folder))
-    return Landed(frames, gaps, stats)
+        rows = rows_of(frame_files(Path(folder)), gap_files(Path(folder)))
+    return Landed(*rows, stats)
 
 
 def is_landing_zone(path: str) -> bool:
     """Whether a folder is one that ``capture`` wrote to."""
     folder = Path(path)
     return folder.is_dir() and any(one.is_dir() for one in folder.glob("date=????-??-??"))
-
-
-def _landed_rows(zone: Path) -> tuple[pa.Table, pa.Table]:
-    return rows_of(frame_files(zone), gap_files(zone))
 
 
 def frame_files(zone: Path) -> list[Path]:
@@ -94,6 +105,44 @@ def frame_files(zone: Path) -> list[Path]:
 def gap_files(zone: Path) -> list[Path]:
     """Those that hold gaps."""
     return sorted((zone / _GAPS).rglob("[!.]*.parquet"))
+
+
+def checked(zone: Path, kind: Kind, files: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Those that are what their manifests state, or have none; of the others why they are not read."""
+    good, aside = [], []
+    for file in files:
+        fault = _fault(zone, kind, file)
+        if fault is None:
+            good.append(file)
+        else:
+            aside.append(f"{file} {fault}: it is left out")
+    return good, aside
+
+
+def _fault(zone: Path, kind: Kind, file: Path) -> str | None:
+    place = zone / manifest_place(kind, file.stem)
+    try:
+        with place.open("rb") as read:
+            stated = parsed(read.read(MOST_MANIFEST_BYTES), file.relative_to(zone).as_posix())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"has a manifest that cannot be read ({error.strerror})"
+    try:
+        size = file.stat().st_size
+        if stated is None or size != stated.size or size > MOST_BYTES:
+            return fault_of(size, "", stated)
+        with file.open("rb") as content:
+            return fault_of(size, _digest(content), stated)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _digest(content: IO[bytes]) -> str:
+    found = hashlib.sha256()
+    while some := content.read(1 << 20):
+        found.update(some)
+    return found.hexdigest()
 
 
 def rows_of(frames: list[Path], gaps: list[Path]) -> tuple[pa.Table, pa.Table]:

@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.capture.landing.manifests import Kind, manifest_place, parsed, place_of
 from pipeline.streaming.bronze.intake import Intake, record
 from pipeline.streaming.landing.checked_files import SetAside
-from pipeline.streaming.landing.manifests import Kind, manifest_place, parsed, place_of
 from pipeline.streaming.landing.zone_files import contents, names_in, sizes_of
 from pipeline.streaming.queries import cause_of
 from pipeline.streaming.storage.lake import read_table

@@ -16,13 +16,13 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from pipeline.capture.landing.manifests import Manifest
 from pipeline.settings import StreamSettings
 from pipeline.streaming import queries
 from pipeline.streaming.bronze import intake
 from pipeline.streaming.bronze.intake import InHand, Intake
 from pipeline.streaming.landing import checked_files
 from pipeline.streaming.landing.checked_files import SetAside, check_files, unreadable
-from pipeline.streaming.landing.manifests import Manifest
 from pipeline.streaming.landing.zone_files import MOST_BYTES, contents_by_workers, contents_here
 from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.queries import StreamError

@@ -17,11 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
-from pipeline.streaming.landing.manifests import Kind, Manifest
 from pipeline.streaming.storage.lake import Lake, struct_type
 from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
 from pipeline.streaming.storage.sinks import Batch, append, is_appended, is_noted, note

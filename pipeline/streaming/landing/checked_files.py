@@ -15,8 +15,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.protocols import protocols
-from pipeline.streaming.landing.manifests import Kind, Manifest, agent_of, manifest_place, parsed
-from pipeline.streaming.landing.zone_files import MOST_BYTES, MOST_MANIFEST_BYTES, arrow_reads, contents, sizes_of
+from pipeline.capture.landing.manifests import (
+    MOST_BYTES,
+    MOST_MANIFEST_BYTES,
+    Kind,
+    Manifest,
+    agent_of,
+    fault_of,
+    manifest_place,
+    parsed,
+)
+from pipeline.streaming.landing.zone_files import arrow_reads, contents, sizes_of
 from pipeline.streaming.storage.new_files import NewFile, read_files
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
@@ -108,7 +117,7 @@ def check_files(
             aside.append(SetAside(file, "unlisted", "has no manifest, which the settings demand"))
         elif manifest_size is None:
             good[file] = None
-        elif (fault := _fault(size, read.get(path, (None, ""))[1], manifest)) is not None:
+        elif (fault := fault_of(size, read.get(path, (None, ""))[1], manifest)) is not None:
             aside.append(SetAside(file, "damaged", fault, manifest))
         else:
             good[file] = manifest
@@ -117,17 +126,6 @@ def check_files(
 
 def _deleted(file: NewFile, manifest: Manifest | None) -> SetAside:
     return SetAside(file, "lost", "was deleted before it was read", manifest)
-
-
-def _fault(size: int, digest: str, manifest: Manifest | None) -> str | None:
-    """What is wrong with a file that has a manifest; None: nothing."""
-    if size > MOST_BYTES:
-        return f"has {size} bytes, and none of more than {MOST_BYTES} is checked: no agent writes such"
-    if manifest is None:
-        return "has a manifest that is not its own, or cannot be read"
-    if size != manifest.size:
-        return f"has {size} bytes instead of the {manifest.size} of its manifest: it was cut off or overwritten"
-    return None if digest == manifest.sha256 else "has another content than its manifest says (SHA-256)"
 
 
 def unreadable(spark: SparkSession, kind: Kind, files: Mapping[NewFile, Manifest | None]) -> list[SetAside]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.streaming.landing.checked_files import SetAside
-from pipeline.streaming.landing.manifests import Kind, Manifest
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import NewFile
 from pipeline.streaming.storage.sinks import Batch

@@ -16,15 +16,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.arrow import arrow_schema
+from pipeline.capture.landing.manifests import MOST_BYTES, MOST_MANIFEST_BYTES
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.new_files import literally
 from pipeline.tables import Column
-
-MOST_BYTES = 1 << 30
-"""The largest landing file whose digest is taken: a task holds it in memory. No agent writes a tenth of it."""
-
-MOST_MANIFEST_BYTES = 64 * 1024
-"""The largest manifest that is read; that of an agent has some 300 bytes."""
 
 _LISTED = re.compile(r"/([A-Za-z0-9][A-Za-z0-9_.-]*)\.(?:parquet|json); isDirectory=false; length=(?!0;)")
 _LOOKS_AT_ONCE = 8

@@ -106,6 +106,30 @@ def test_a_capture_read_twice_counts_once(tmp_path: Path) -> None:
     assert landed.frames.num_rows == whole.frames.num_rows
 
 
+def test_a_landing_file_that_is_not_what_its_manifest_states_is_left_out(tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    read_capture([HEALTHY], landing)
+    (file,) = landing.glob("date=*/*.parquet")
+    content = file.read_bytes()
+    for changed, reason in (
+        (content[:-1] + b"?", "has another content"),
+        (content[:-9], "it was cut off or overwritten"),
+    ):
+        file.write_bytes(changed)
+        landed = read_inputs([str(landing)])
+        assert landed.frames.num_rows == 0
+        (sentence,) = landed.set_aside
+        assert reason in sentence
+        assert "no landing file is what its manifest states" in refusal(landing)
+    file.write_bytes(content)
+    (manifest,) = landing.glob("_manifest/*.json")
+    assert read_inputs([str(landing)]).frames.num_rows == read_inputs([str(HEALTHY)]).frames.num_rows
+    manifest.write_bytes(b"{}")
+    assert "manifest that is not its own" in read_inputs([str(landing)]).set_aside[0]
+    manifest.unlink()
+    assert not read_inputs([str(landing)]).set_aside
+
+
 @pytest.mark.slow
 def test_the_kernel_and_the_plain_reader_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     landed = read_inputs([str(CAPTURES / "mongodb" / "troubled_mongodb.pcap")])

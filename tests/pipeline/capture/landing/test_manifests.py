@@ -7,7 +7,7 @@ import json
 import pytest
 
 from decoder.model import MAX_TS_US, MIN_TS_US
-from pipeline.streaming.landing.manifests import parsed, place_of
+from pipeline.capture.landing.manifests import parsed, place_of
 
 PLACE = "date=2026-01-01/a-1-0000.parquet"
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Literal
 
 from decoder.model import MAX_TS_US, clamped_time
-from pipeline.streaming.storage.sinks import day_of
 
 Kind = Literal["frames", "gaps"]
 """Name of the query that reads the files."""
@@ -25,6 +24,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST = 2**40
 """Of rows and bytes: more than any file has, and so few that sums over all files fit a bigint."""
 _MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MOST_BYTES = 1 << 30
+"""The largest landing file whose digest is taken: a task holds it in memory. No agent writes a tenth of it."""
+
+MOST_MANIFEST_BYTES = 64 * 1024
+"""The largest manifest that is read; that of an agent has some 300 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ def place_of(kind: Kind, name: str) -> str | None:
     found = _NAME.fullmatch(name)
     if found is None or int(found["start"]) > MAX_TS_US:
         return None
-    return f"{_FOLDER[kind]}date={day_of(int(found['start']))}/{name}.parquet"
+    return f"{_FOLDER[kind]}date={_day_of(int(found['start']))}/{name}.parquet"
 
 
 def agent_of(name: str) -> str:
@@ -72,7 +77,7 @@ def parsed(content: bytes, place: str) -> Manifest | None:
         if stated["path"] != place or not _SHA256.fullmatch(stated["sha256"]):
             return None
         first = datetime.fromisoformat(str(stated["min_ts"]).replace("Z", "+00:00"))
-        first_us = clamped_time((first - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND)
+        first_us = clamped_time((first - _EPOCH) // _MICROSECOND)
         rows, size, frames = stated["rows"], stated["bytes"], stated.get("frame_bytes", stated["bytes"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -80,3 +85,24 @@ def parsed(content: bytes, place: str) -> Manifest | None:
     if not all(type(count) is int and 0 <= count < _MOST for count in counts):
         return None
     return Manifest(rows, size, stated["sha256"], first_us, frames)
+
+
+def fault_of(size: int, digest: str, manifest: Manifest | None) -> str | None:
+    """What is wrong with a file that has a manifest: a sentence without a subject; None: nothing.
+
+    Args:
+        size: of the file, bytes.
+        digest: SHA-256 of its content, in hexadecimal; of a file that is too large it is not looked at.
+        manifest: its own; None: it is not the manifest of this file, or cannot be read.
+    """
+    if size > MOST_BYTES:
+        return f"has {size} bytes, and none of more than {MOST_BYTES} is checked: no agent writes such"
+    if manifest is None:
+        return "has a manifest that is not its own, or cannot be read"
+    if size != manifest.size:
+        return f"has {size} bytes instead of the {manifest.size} of its manifest: it was cut off or overwritten"
+    return None if digest == manifest.sha256 else "has another content than its manifest says (SHA-256)"
+
+
+def _day_of(micros: int) -> date:
+    return (_EPOCH + timedelta(microseconds=micros)).date()
