@@ -50,6 +50,9 @@ class Gathering:
     Attributes:
         since_us: what came before this was dropped, µs since the epoch; None: nothing was.
         exchanges: completed ones that were ever taken.
+        connections: of which frames were ever taken; one that was silent for longer than halves wait counts anew.
+        bytes_lost: in all gaps that were ever taken.
+        first_us, last_us: times of the first and the last frame, µs since the epoch; None without any.
     """
 
     def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES) -> None:
@@ -59,11 +62,14 @@ class Gathering:
         self._clocks: pa.Table | None = None
         self._kept = _nothing()
         self.since_us: int | None = None
-        self.exchanges = 0
+        self.exchanges = self.connections = self.bytes_lost = 0
+        self.first_us: int | None = None
+        self.last_us: int | None = None
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
         settings, kept = self._settings, self._kept
+        self._count(frames, gaps)
         halves = frames if self._halves is None else pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
         new = gathered(paired, gaps, kept.facts)
@@ -74,8 +80,22 @@ class Gathering:
         if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
             kept = _placed(kept, new.facts)
         self._kept = _together(kept, replace(new, exchanges=without_bodies(new.exchanges, settings.findings)))
-        if self._kept.exchanges.num_rows > self._most:
-            self.drop()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to judge, and then to :meth:`drop`."""
+        return int(self._kept.exchanges.num_rows) >= self._most
+
+    def _count(self, frames: pa.Table, gaps: pa.Table) -> None:
+        self.bytes_lost += pc.sum(gaps.column("bytes_lost")).as_py() or 0
+        if not frames.num_rows:
+            return
+        ids = frames.column("connection_id").unique()
+        known = ids.slice(0, 0) if self._clocks is None else self._clocks.column("connection_id").combine_chunks()
+        self.connections += len(ids) - (pc.sum(pc.is_in(ids, known)).as_py() or 0)
+        times = pc.min_max(frames.column("ts").cast(pa.int64())).as_py()
+        self.first_us = min(times["min"], times["min"] if self.first_us is None else self.first_us)
+        self.last_us = max(times["max"], times["max"] if self.last_us is None else self.last_us)
 
     @property
     def kept(self) -> Gathered:

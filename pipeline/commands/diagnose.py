@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,8 +21,14 @@ from pipeline.terminal import Console, json_line
 if TYPE_CHECKING:
     from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Diagnosis
+    from pipeline.embedded.inputs import Inputs
     from pipeline.settings import Settings
 
+
+MANY_FRAMES = 500_000
+"""A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
+
+PIECE_FRAMES = 50_000
 
 WIRELAKE = "from pipeline.cli import main; main()"
 """The program, for a process of its own: `python -c`."""
@@ -93,7 +99,10 @@ def diagnose(
         from pipeline.embedded.lake import refuse_lake  # noqa: PLC0415
 
         refuse_lake(lake)
-    found, stats = _diagnosed(files, settings, allow_truncated, tls_keylog, tls_embedded_keys)
+    keeps_tables = lake is not None or open_page
+    found, stats = _diagnosed(
+        files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
+    )
     rows = in_order(found.findings.to_pylist())
     console = Console()
     if as_json:
@@ -105,7 +114,7 @@ def diagnose(
         show_findings(rows, console)
         if not rows:
             console.print(Text(what_was_looked_at(found)), soft_wrap=True)
-    if lake is not None or open_page:
+    if keeps_tables:
         _leave(found, lake, open_page=open_page)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
@@ -131,35 +140,53 @@ class _NoPandas:
 
 
 def _diagnosed(
-    files: list[str], settings: Settings, allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool
+    files: list[str],
+    settings: Settings,
+    allow_truncated: bool,
+    tls_keylog: str | None,
+    tls_embedded_keys: bool,
+    *,
+    keeps_tables: bool,
 ) -> tuple[Diagnosis, CaptureStats | None]:
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
-    from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
     from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
-    from pipeline.embedded.inputs import read_inputs  # noqa: PLC0415
+    from pipeline.embedded.following import diagnose_pieces  # noqa: PLC0415
+    from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
 
     errors = Console(stderr=True)
-    with show_progress(errors, ", ".join(files)) as show:
-        landed = read_inputs(
-            files,
-            allow_truncated=allow_truncated,
-            tls_keylog=tls_keylog,
-            tls_embedded_keys=tls_embedded_keys,
-            work=settings.work,
-            on_progress=show,
-        )
-    for warning in warnings(landed.stats) if landed.stats is not None else ():
+    with ExitStack() as stack:
+        with show_progress(errors, ", ".join(files)) as show:
+            inputs = stack.enter_context(
+                open_inputs(
+                    files,
+                    allow_truncated=allow_truncated,
+                    tls_keylog=tls_keylog,
+                    tls_embedded_keys=tls_embedded_keys,
+                    work=settings.work,
+                    on_progress=show,
+                )
+            )
+        _warn(inputs, errors)
+        if inputs.rows > MANY_FRAMES and not keeps_tables:
+            return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs.stats
+        return diagnose_landed(inputs.landed(), settings.stream), inputs.stats
+
+
+def _warn(inputs: Inputs, errors: Console) -> None:
+    """Say what is missing; refuse to judge nothing."""
+    from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
+
+    for warning in warnings(inputs.stats) if inputs.stats is not None else ():
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
-    for reason in landed.set_aside:
+    for reason in inputs.set_aside:
         errors.print(Text(f"warning: {reason}", "yellow"), soft_wrap=True)
-    if not landed.frames.num_rows and landed.set_aside:
+    if not inputs.rows and inputs.set_aside:
         raise UserError("no landing file is what its manifest states: copy the landing zone again")
-    if not landed.frames.num_rows:
+    if not inputs.rows:
         raise UserError(
             "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
             "connections began?"
         )
-    return diagnose_landed(landed, settings.stream), landed.stats
 
 
 def what_was_read(found: Diagnosis, stats: CaptureStats | None) -> str:

@@ -7,7 +7,7 @@ the findings in the end are those of ``diagnose`` of all of it, however it was c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -71,24 +71,45 @@ class Reported:
         return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(severity) else None
 
 
+def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: StreamSettings) -> Diagnosis:
+    """A capture that is too large to be judged at once: what is found in each part of it, remembered to the end.
+
+    Args:
+        pieces: landed frames and gaps in the order of time.
+        settings: thresholds.
+
+    Raises:
+        ValueError: there are no frames.
+    """
+    following = Following(settings)
+    for frames, gaps in pieces:
+        following.add(frames, gaps)
+    following.judge()
+    found = following.diagnosis()
+    if found is None:
+        raise ValueError("there are no frames to judge")
+    return found
+
+
 class Following:
     """Landed rows in, changes out.
 
     Args:
         settings: thresholds, and how long halves wait.
-        most: exchanges kept at once.
+        most: exchanges kept at once; None: MOST_EXCHANGES.
         by_kernel: whether the compiled kernel decodes, which takes seconds to load.
 
     Attributes:
         frames: taken so far.
     """
 
-    def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES, *, by_kernel: bool = True) -> None:
+    def __init__(self, settings: StreamSettings, most: int | None = None, *, by_kernel: bool = True) -> None:
         self._settings = settings
-        self._gathering = Gathering(settings, most)
+        self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)
         self._by_kernel = by_kernel
         self._reported = Reported()
         self._rows: dict[str, dict[str, Any]] = {}
+        self._unreported: list[Change] = []
         self.frames = 0
 
     @property
@@ -98,6 +119,9 @@ class Following:
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take landed rows, each once."""
+        if self._gathering.is_full:
+            self._unreported += self._judged()
+            self._gathering.drop()
         self.frames += frames.num_rows
         self._gathering.add(decoded(frames, by_kernel=self._by_kernel), gaps)
 
@@ -108,6 +132,10 @@ class Following:
 
     def judge(self) -> list[Change]:
         """Judge what is kept, and say what has changed since the last time."""
+        changes, self._unreported = [*self._unreported, *self._judged()], []
+        return changes
+
+    def _judged(self) -> list[Change]:
         settings = self._settings.findings
         found = findings_of(derive_from(self._gathering.kept, self._settings, is_for_rules=True), settings)
         since_us = self.since_us
@@ -128,4 +156,9 @@ class Following:
             return None
         derived = derive_from(self._gathering.kept, self._settings)
         timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in self._rows.values())
-        return Diagnosis(derived, table_of(timed, FINDINGS), looked_at(derived))
+        ever = self._gathering
+        looked = replace(
+            looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
+            first_us=ever.first_us, last_us=ever.last_us,
+        )  # fmt: skip
+        return Diagnosis(derived, table_of(timed, FINDINGS), looked)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,7 @@ from pipeline.capture.landing.manifests import (
     fault_of,
     manifest_place,
     parsed,
+    start_of,
 )
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
@@ -50,7 +52,48 @@ class Landed:
     set_aside: tuple[str, ...] = ()
 
 
-def read_inputs(
+class Inputs:
+    """What was read, as files of a landing zone.
+
+    Attributes:
+        stats, set_aside: see Landed.
+        rows: frames in all, as the files count them.
+    """
+
+    def __init__(self, zone: Path, stats: CaptureStats | None, *, is_ours: bool) -> None:
+        self.stats = stats
+        self.set_aside: tuple[str, ...] = ()
+        self._frames, self._gaps = frame_files(zone), gap_files(zone)
+        if not is_ours:
+            self._frames, no_frames = checked(zone, "frames", self._frames)
+            self._gaps, no_gaps = checked(zone, "gaps", self._gaps)
+            self.set_aside = (*no_frames, *no_gaps)
+        self.rows = sum(_rows_in(file) for file in self._frames)
+
+    def landed(self) -> Landed:
+        """All rows at once. Raises UserError if a file cannot be read."""
+        return Landed(*rows_of(self._frames, self._gaps), self.stats, self.set_aside)
+
+    def pieces(self, rows: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Frames and gaps in the order of time, so many frames or a little more at once; of the gaps all come first.
+
+        A file that is there under two names is read twice.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
+        frames, gaps = rows_of([], self._gaps)
+        for file in self._frames:
+            frames = pa.concat_tables([frames, rows_of([file], [])[0]])
+            if frames.num_rows >= rows:
+                yield frames, gaps
+                frames, gaps = frames.slice(0, 0), gaps.slice(0, 0)
+        if frames.num_rows or gaps.num_rows:
+            yield frames, gaps
+
+
+@contextmanager
+def open_inputs(
     paths: Iterable[str],
     *,
     allow_truncated: bool = False,
@@ -58,7 +101,7 @@ def read_inputs(
     tls_embedded_keys: bool = False,
     work: WorkLimits | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
-) -> Landed:
+) -> Iterator[Inputs]:
     """Read captures as ``wirelake capture read`` does, or a landing zone that it wrote.
 
     What is read of a capture lies, redacted by the payload policy ``lengths``, in a private temporary folder meanwhile.
@@ -73,10 +116,8 @@ def read_inputs(
     """
     wanted = list(paths)
     if len(wanted) == 1 and is_landing_zone(wanted[0]):
-        zone = Path(wanted[0])
-        frames, no_frames = checked(zone, "frames", frame_files(zone))
-        gaps, no_gaps = checked(zone, "gaps", gap_files(zone))
-        return Landed(*rows_of(frames, gaps), None, (*no_frames, *no_gaps))
+        yield Inputs(Path(wanted[0]), None, is_ours=False)
+        return
     with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
         stats = read_capture(
             wanted,
@@ -87,8 +128,20 @@ def read_inputs(
             work=work,
             on_progress=on_progress,
         )
-        rows = rows_of(frame_files(Path(folder)), gap_files(Path(folder)))
-    return Landed(*rows, stats)
+        yield Inputs(Path(folder), stats, is_ours=True)
+
+
+def read_inputs(paths: Iterable[str]) -> Landed:
+    """All rows of captures, or of a landing zone, at once. See :func:`open_inputs`."""
+    with open_inputs(paths) as inputs:
+        return inputs.landed()
+
+
+def _rows_in(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{file} cannot be read: {error}. Read the capture again, or take the file away") from error
 
 
 def is_landing_zone(path: str) -> bool:
@@ -98,13 +151,13 @@ def is_landing_zone(path: str) -> bool:
 
 
 def frame_files(zone: Path) -> list[Path]:
-    """The files of a landing zone that hold frames, in the order of their names."""
-    return sorted(zone.glob("date=????-??-??/[!.]*.parquet"))
+    """The files of a landing zone that hold frames, in the order of their first frames."""
+    return sorted(zone.glob("date=????-??-??/[!.]*.parquet"), key=lambda file: (start_of(file.stem), file))
 
 
 def gap_files(zone: Path) -> list[Path]:
     """Those that hold gaps."""
-    return sorted((zone / _GAPS).rglob("[!.]*.parquet"))
+    return sorted((zone / _GAPS).rglob("[!.]*.parquet"), key=lambda file: (start_of(file.stem), file))
 
 
 def checked(zone: Path, kind: Kind, files: Iterable[Path]) -> tuple[list[Path], list[str]]:

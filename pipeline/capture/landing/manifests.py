@@ -59,6 +59,12 @@ def place_of(kind: Kind, name: str) -> str | None:
     return f"{_FOLDER[kind]}date={_day_of(int(found['start']))}/{name}.parquet"
 
 
+def start_of(name: str) -> int:
+    """The capture time of the first row of a file of this name, µs since the epoch; 0: no agent names one so."""
+    found = _NAME.fullmatch(name)
+    return int(found["start"]) if found else 0
+
+
 def agent_of(name: str) -> str:
     """The agent that wrote a file of this name."""
     found = _NAME.fullmatch(name)

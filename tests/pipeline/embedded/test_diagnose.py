@@ -131,6 +131,25 @@ def test_a_landing_file_that_is_not_what_its_manifest_states_is_left_out(tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("most", [100_000, 400])
+def test_a_large_capture_is_judged_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int) -> None:
+    """If all of it can be kept the same is found; if not, it is remembered."""
+    expected, whole = as_json(run(STUCK, "--json")), run(STUCK).stdout.splitlines()[0]
+    monkeypatch.setattr("pipeline.commands.diagnose.MANY_FRAMES", 100)
+    monkeypatch.setattr("pipeline.commands.diagnose.PIECE_FRAMES", 300)
+    monkeypatch.setattr("pipeline.capture.landing.files.ROWS_PER_FILE", 200)
+    monkeypatch.setattr("pipeline.embedded.following.MOST_EXCHANGES", most)
+    found = as_json(run(STUCK, "--json"))
+    if most > 10_000:
+        assert found == expected
+    assert ("stuck_commit", "billing/payments-2") in {(row["rule"], row["subject"]) for row in found}
+    assert run(STUCK).stdout.splitlines()[0] == whole
+    read_capture([STUCK], tmp_path / "landing")
+    assert len(list((tmp_path / "landing").glob("date=*/*.parquet"))) > 5
+    assert [row["rule"] for row in as_json(run(tmp_path / "landing", "--json"))] == [row["rule"] for row in found]
+
+
+@pytest.mark.slow
 def test_the_kernel_and_the_plain_reader_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     landed = read_inputs([str(CAPTURES / "mongodb" / "troubled_mongodb.pcap")])
     plain = diagnose(landed, StreamSettings())
