@@ -7,7 +7,7 @@ differ. It loads compiled code, which takes seconds.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -35,6 +35,60 @@ SKIPPED_AT_ONCE = 64
 MAX_STEPS = 16
 """A block is cut where the clock was set. If that happens more often, it is read packet by packet: blocks of a few
 packets cost more than that."""
+
+
+class _Unread:
+    """Packets of a block that are not read: they are counted together, which costs a tenth.
+
+    Args:
+        skip: counts packets of a connection.
+        skip_strangers: counts packets of connections that were not looked at, since strangers cost too much.
+    """
+
+    def __init__(
+        self, skip: Callable[[Connection, list[int]], None], skip_strangers: Callable[[list[int]], None]
+    ) -> None:
+        self._skip = skip
+        self._skip_strangers = skip_strangers
+        self._refused: dict[int, tuple[Connection, list[int]]] = {}  # by flow: what it has sent since
+        self._strangers: list[int] = []
+
+    def refuse(self, flow: int, connection: Connection) -> None:
+        """A connection is over what it may cost: nothing of it is read until the block ends, but for its end."""
+        self._refused[flow] = connection, []
+
+    def takes(self, number: int, segment: Segment, flow: int | None) -> bool:
+        """Whether a packet is one of those that are not read; None: it came in a tunnel, and may be of any flow."""
+        if not self._refused:
+            return False
+        if flow in self._refused and not segment.flags & ENDS:
+            self._refused[flow][1].append(number)
+            return True
+        for some in [*self._refused] if flow is None else [flow]:
+            self._count(some)
+        return False
+
+    def add_stranger(self, number: int) -> None:
+        """A packet of a connection that is not looked at."""
+        self._strangers.append(number)
+        if len(self._strangers) == SKIPPED_AT_ONCE:
+            self._count_strangers()
+
+    def finish(self) -> None:
+        """The block ends."""
+        self._count_strangers()
+        for flow in [*self._refused]:
+            self._count(flow)
+
+    def _count(self, flow: int) -> None:
+        connection, numbers = self._refused.pop(flow, (None, []))
+        if connection is not None and numbers:
+            self._skip(connection, numbers)
+
+    def _count_strangers(self) -> None:
+        if self._strangers:
+            self._skip_strangers(self._strangers)
+            self._strangers = []
 
 
 class BlockAgent(Agent):
@@ -175,7 +229,10 @@ class BlockAgent(Agent):
     ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
         """Take the packets that no lane takes; gives the connections that they brought news of."""
         touched: dict[Connection, None] = {}
-        over: dict[int, tuple[Connection, list[int]]] = {}  # by flow: refused within this block, and what it sent since
+        unread = _Unread(
+            lambda connection, some: self._skip_over(block, segments, connection, some),
+            lambda some: self._skip_unseen(block, segments, np.array(some)),
+        )
         if self._budgets.is_dry:
             numbers = self._without_strangers(block, segments, numbers)
         taken = np.array(numbers, np.int64)
@@ -188,16 +245,10 @@ class BlockAgent(Agent):
             numbers, *(column.tolist() for column in columns), strict=True
         ):
             segment = next(plain) if is_one else others.get(number)
-            if segment is None:
+            if segment is None or unread.takes(number, segment, flow if is_one else None):
                 continue
-            if over and is_one and flow in over and not segment.flags & ENDS:
-                over[flow][1].append(number)
-                continue
-            if over:  # its own may end here; what came in a tunnel may be of any of them
-                for some in [flow] if is_one and flow in over else [] if is_one else [*over]:
-                    self._skip_over(block, segments, *over.pop(some))
             if is_one and self._budgets.is_dry and self._tracker.find(segment.source, segment.destination) is None:
-                self._skip_unseen(block, segments, np.array([number]))
+                unread.add_stranger(number)
                 continue
             self._ts = ts
             if number:
@@ -206,16 +257,15 @@ class BlockAgent(Agent):
             if self._latest is not None:
                 touched[self._latest] = None
                 if is_one and self._refused is self._latest:
-                    over[flow] = self._latest, []
+                    unread.refuse(flow, self._latest)
             self._refused = None
-        for connection, waiting in over.values():
-            self._skip_over(block, segments, connection, waiting)
+        unread.finish()
         return touched
 
     def _skip_over(self, block: Block, segments: Segments, connection: Connection, numbers: list[int]) -> None:
-        if numbers and connection.is_over():
+        if connection.is_over():
             self._skip_unseen(block, segments, np.array(numbers, np.int64))
-        elif numbers:
+        else:
             self._skip_together(block, segments, connection, np.array(numbers, np.int64))
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
