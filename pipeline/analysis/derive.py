@@ -131,9 +131,7 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
     commands = with_handshakes(gathered.commands, gathered.handshakes)
     others = copies(complete)
-    events, batches, states = (
-        counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states)
-    )  # fmt: skip
+    events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = [
         (GAPS, gaps),
         (EXCHANGES, complete),

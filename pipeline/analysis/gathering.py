@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import fit
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.pairing import exchanges, halves_of, newest
 from pipeline.analysis.rules.episodes import without_bodies
@@ -21,6 +21,7 @@ from pipeline.analysis.statements.exchanges import placed
 from pipeline.settings import StreamSettings
 from pipeline.tables import (
     EXCHANGES,
+    FRAMES,
     GAPS,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
@@ -58,8 +59,7 @@ class Gathering:
     def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES) -> None:
         self._settings = settings
         self._most = most
-        self._halves: pa.Table | None = None
-        self._clocks: pa.Table | None = None
+        self._halves = self._clocks = schema_of(FRAMES).empty_table()
         self._kept = _nothing()
         self.since_us: int | None = None
         self.exchanges = self.connections = self.bytes_lost = 0
@@ -70,7 +70,7 @@ class Gathering:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
         settings, kept = self._settings, self._kept
         self._count(frames, gaps)
-        halves = frames if self._halves is None else pa.concat_tables([self._halves, frames])
+        halves = pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
         new = gathered(paired, gaps, kept.facts)
         self._halves = halves_of(new.pending, halves)
@@ -91,7 +91,7 @@ class Gathering:
         if not frames.num_rows:
             return
         ids = frames.column("connection_id").unique()
-        known = ids.slice(0, 0) if self._clocks is None else self._clocks.column("connection_id").combine_chunks()
+        known = self._clocks.column("connection_id").combine_chunks()
         self.connections += len(ids) - (pc.sum(pc.is_in(ids, known)).as_py() or 0)
         times = pc.min_max(frames.column("ts").cast(pa.int64())).as_py()
         self.first_us = min(times["min"], times["min"] if self.first_us is None else self.first_us)

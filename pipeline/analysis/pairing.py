@@ -55,6 +55,7 @@ _RESPONSE_STATUS = f"""CASE
     ELSE 'pending' END"""
 _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK = "connection_id, direction, seq, ts, flags"
+_CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
     WITH halves AS (
@@ -65,7 +66,7 @@ _EXCHANGES = f"""
             arg_max(epoch_us(ts), seq) FILTER (direction = 'request' AND flags & {_CLAMPED} = 0),
             arg_max(epoch_us(ts), seq) FILTER (direction = 'response' AND flags & {_CLAMPED} = 0)
         ) AS clock
-        FROM (SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier) GROUP BY connection_id
+        FROM ({_CLOCKS}) GROUP BY connection_id
     ), deadlines AS (
         SELECT connection_id,
             greatest(clock - $answer_us, (SELECT max(clock) FROM clocks) - $abandon_us) AS expired_after
@@ -140,13 +141,18 @@ def completed(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.not_equal(rows.column("status"), "pending"))
 
 
-def newest(frames: pa.Table, earlier: pa.Table | None, since_us: int) -> pa.Table:
-    """By connection and direction when the newest frame came, of those that came after ``since_us``."""
-    known = f"SELECT {_CLOCK} FROM frames" + (f" UNION ALL SELECT {_CLOCK} FROM earlier" if earlier is not None else "")
-    tables = Tables({"frames": frames} if earlier is None else {"frames": frames, "earlier": earlier})
+def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
+    """By connection and direction when the newest frame came, of those that came after ``since_us``.
+
+    Args:
+        frames: rows of ``bronze.frames``.
+        earlier: what this gave of those before them; of the first, no rows of ``bronze.frames``.
+        since_us: µs since the epoch.
+    """
+    tables = Tables({"frames": frames, "earlier": earlier})
     try:
         return tables.table(f"""
-            SELECT * FROM ({known}) WHERE flags & {_CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
+            SELECT * FROM ({_CLOCKS}) WHERE flags & {_CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
             QUALIFY row_number() OVER (PARTITION BY connection_id, direction ORDER BY seq DESC) = 1
         """)
     finally:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from pipeline.capture.packets.sources import STDIN
 from pipeline.commands.diagnose import clock, what_was_looked_at, what_was_read
 from pipeline.commands.findings import finding_text, in_order, show_findings
 from pipeline.embedded.agent_process import AgentProcess, NewFiles
-from pipeline.embedded.diagnosis import Diagnosis
+from pipeline.embedded.diagnosis import Diagnosis, findings_table
 from pipeline.embedded.following import Change, Following
 from pipeline.embedded.inputs import is_landing_zone
 from pipeline.errors import UserError
@@ -125,7 +124,7 @@ class _ShowText:
             subject = printable(f"{row['rule']} {row['subject']}")
             self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))
         else:
-            self._console.print(Padding(finding_text(_timed(row), line), (1, 0, 0, 0)))
+            self._console.print(Padding(finding_text(_finding(change), line), (1, 0, 0, 0)))
 
     def note(self, text: str) -> None:
         """Something about the reading."""
@@ -145,9 +144,7 @@ class _ShowJson:
 
     def change(self, change: Change) -> None:
         """See _ShowText."""
-        times = {"first_us", "last_us"}
-        row = {name: value for name, value in _timed(change.row).items() if name not in times}
-        self._line({"change": change.kind, **row})
+        self._line({"change": change.kind, **_finding(change)})
 
     def note(self, text: str) -> None:
         """See _ShowText."""
@@ -170,9 +167,7 @@ def _warn(console: Console, text: str) -> None:
 _Show = _ShowText | _ShowJson
 
 
-def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "first_ts": _time(row["first_us"]), "last_ts": _time(row["last_us"])}
-
-
-def _time(micros: int) -> datetime:
-    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc)
+def _finding(change: Change) -> dict[str, Any]:
+    """The row of ``gold.findings``, as `findings --json` prints it."""
+    (row,) = findings_table([change.row]).to_pylist()
+    return dict(row)

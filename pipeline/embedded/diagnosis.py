@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -63,8 +64,12 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     found = findings_of(derived, settings.findings)
     pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
     rows = with_earlier(found.findings, [], pause_us, found.clusters)
-    timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows)
-    return Diagnosis(derived, table_of(timed, FINDINGS), looked_at(derived))
+    return Diagnosis(derived, findings_table(rows), looked_at(derived))
+
+
+def findings_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of ``gold.findings`` from those of the rules, which have ``first_us`` and ``last_us`` for its timestamps."""
+    return table_of(({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows), FINDINGS)
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

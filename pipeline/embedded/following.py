@@ -13,13 +13,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pipeline.analysis.derive import derive_from, findings_of
-from pipeline.analysis.fit import table_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import with_earlier
-from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.diagnosis import Diagnosis, decoded, findings_table, looked_at
 from pipeline.settings import StreamSettings
-from pipeline.tables import FINDINGS
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
@@ -44,7 +42,7 @@ class Change:
 class Reported:
     """What of findings was reported, so that nothing is reported twice."""
 
-    _last: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _last: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Change]:
         """What is new in all findings of now. One that is found no more is over."""
@@ -53,22 +51,21 @@ class Reported:
             kind = self._kind(row, self._last.get(finding_id))
             if kind is not None:
                 yield Change(kind, row)
-            self._last[finding_id] = row["state"], row["severity"]
-        for finding_id, (state, severity) in self._last.items():
-            if finding_id not in now and state != "closed":
-                self._last[finding_id] = "closed", severity
-                yield Change("over", {"finding_id": finding_id, "severity": severity, "state": "closed"})
+            self._last[finding_id] = row
+        for finding_id, row in self._last.items():
+            if finding_id not in now and row["state"] != "closed":
+                self._last[finding_id] = {**row, "state": "closed"}
+                yield Change("over", self._last[finding_id])
 
     @staticmethod
-    def _kind(row: Mapping[str, Any], last: tuple[str, str] | None) -> Kind | None:
+    def _kind(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> Kind | None:
         if last is None:
             return "new"
-        state, severity = last
         if row["state"] == "closed":
-            return None if state == "closed" else "over"
-        if state == "closed":
+            return None if last["state"] == "closed" else "over"
+        if last["state"] == "closed":
             return "again"
-        return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(severity) else None
+        return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(last["severity"]) else None
 
 
 def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: StreamSettings) -> Diagnosis:
@@ -108,7 +105,7 @@ class Following:
         self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)
         self._by_kernel = by_kernel
         self._reported = Reported()
-        self._rows: dict[str, dict[str, Any]] = {}
+        self._rows: list[dict[str, Any]] = []
         self._unreported: list[Change] = []
         self.frames = 0
 
@@ -139,26 +136,19 @@ class Following:
         settings = self._settings.findings
         found = findings_of(derive_from(self._gathering.kept, self._settings, is_for_rules=True), settings)
         since_us = self.since_us
-        earlier = [row for row in self._rows.values() if since_us is not None and row["first_us"] < since_us]
+        earlier = [row for row in self._rows if since_us is not None and row["first_us"] < since_us]
         rows = with_earlier(found.findings, earlier, int(settings.episode_pause_seconds * 1_000_000), found.clusters)
-        changes = [
-            change
-            if "summary" in change.row
-            else Change("over", {**self._rows[change.row["finding_id"]], **change.row})
-            for change in self._reported.changes(rows)
-        ]
-        self._rows = {row["finding_id"]: row for row in rows}
-        return sorted(changes, key=lambda change: SEVERITIES.index(change.row["severity"]))
+        self._rows = rows
+        return sorted(self._reported.changes(rows), key=lambda change: SEVERITIES.index(change.row["severity"]))
 
     def diagnosis(self) -> Diagnosis | None:
         """What was judged last, as ``diagnose`` gives it; None before anything came."""
         if not self.frames:
             return None
         derived = derive_from(self._gathering.kept, self._settings)
-        timed = ({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in self._rows.values())
         ever = self._gathering
         looked = replace(
             looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
             first_us=ever.first_us, last_us=ever.last_us,
         )  # fmt: skip
-        return Diagnosis(derived, table_of(timed, FINDINGS), looked)
+        return Diagnosis(derived, findings_table(self._rows), looked)
