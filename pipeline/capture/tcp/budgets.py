@@ -238,26 +238,27 @@ class Budgets:
             is_late: it is what waited until now; no packet pays for it.
         """
         bucket = self._buckets.get(connection) if connection is not None else None
-        if bucket is None:
-            most = min(MOST_UNITS_AT_ONCE, self._allowed.stranger_units, self._strangers.level) + SMALL_DEBT_UNITS
-            return 0 if self.is_dry else most / self._dear
-        if bucket.is_muted or (self.is_dry and not bucket.is_known):
+        if self.is_dry and (bucket is None or not bucket.is_known):
             return 0
-        if is_late and bucket.is_known and self._known.is_dry:
-            return self._small_debt / self._dear
-        if bucket.level < MOST_UNITS_AT_ONCE // 2:
-            self._refill(bucket, 0, self._since or 0)
-        most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
-        return (min(MOST_UNITS_AT_ONCE, most) + SMALL_DEBT_UNITS) / self._dear
+        if bucket is not None:
+            if bucket.is_muted:
+                return 0
+            if is_late and bucket.is_known and self._known.is_dry:
+                return self._small_debt / self._dear
+            if bucket.level < MOST_UNITS_AT_ONCE // 2:
+                self._refill(bucket, 0, self._since or 0)
+        return (min(MOST_UNITS_AT_ONCE, self._held(bucket)) + SMALL_DEBT_UNITS) / self._dear
 
     def allowance(self, connection: Connection | None) -> float:
         """Units that a single frame of a connection (None: one not seen before) may cause."""
         bucket = self._buckets.get(connection) if connection is not None else None
+        return (self._held(bucket) + SMALL_DEBT_UNITS) / self._dear
+
+    def _held(self, bucket: _Bucket | None) -> float:
+        """Units in a bucket, of those who were not answered no more than all of them together have."""
         if bucket is None:
-            most = min(self._allowed.stranger_units, self._strangers.level)
-        else:
-            most = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
-        return (most + SMALL_DEBT_UNITS) / self._dear
+            return min(self._allowed.stranger_units, self._strangers.level)
+        return bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
 
     def is_known(self, connection: Connection) -> bool:
         """Whether anything that the connection sent was answered."""
