@@ -2,6 +2,9 @@
 
 That part has no quoted identifiers (columns are qualified instead: ``t.offset``), no engine's own percentile, and
 ``explode``, ``sequence`` and ``unix_micros``, which DuckDB learns as macros.
+
+The two engines define functions of their own each in another way, so what views share is text: ``{lag}`` and
+``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have gone on since.
 """
 
 from __future__ import annotations
@@ -13,6 +16,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What was added since the group's statement; a log that was cut, or known later, is looked at anew.
+_LAG = """CASE
+  WHEN l.{end} >= g.{end_then} AND l.{end} >= g.committed_offset
+    THEN least(g.{lag} + (l.{end} - g.{end_then}), l.{end} - g.committed_offset)
+  WHEN l.{end} < g.committed_offset THEN 0
+  ELSE l.{end} - g.committed_offset
+END"""
+_SHARED = {
+    "lag": _LAG.format(end="high_watermark", end_then="high_watermark_then", lag="lag"),
+    "lag_read_committed": _LAG.format(end="last_stable_offset", end_then="last_stable_then", lag="lag_read_committed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ def views() -> tuple[View, ...]:
         if file.name.endswith(".sql"):
             sql = file.read_text(encoding="utf-8")
             question = sql.splitlines()[0].removeprefix("--").strip()
-            found.append(View(file.name.removesuffix(".sql"), question, sql))
+            found.append(View(file.name.removesuffix(".sql"), question, sql.format(**_SHARED)))
     return tuple(found)
 
 

@@ -25,22 +25,8 @@ lagging AS (
   SELECT
     g.cluster, g.topic, g.partition, g.group_id,
     g.committed_offset, l.last_stable_offset, l.high_watermark,
-    -- What was added since the group spoke; a log that was cut, or known later, is looked at anew.
-    CASE
-      WHEN l.high_watermark >= g.high_watermark_then AND l.high_watermark >= g.committed_offset
-        THEN least(g.lag + (l.high_watermark - g.high_watermark_then), l.high_watermark - g.committed_offset)
-      WHEN l.high_watermark < g.committed_offset THEN 0
-      ELSE l.high_watermark - g.committed_offset
-    END AS lag,
-    CASE
-      WHEN l.last_stable_offset >= g.last_stable_then AND l.last_stable_offset >= g.committed_offset
-        THEN least(
-          g.lag_read_committed + (l.last_stable_offset - g.last_stable_then),
-          l.last_stable_offset - g.committed_offset
-        )
-      WHEN l.last_stable_offset < g.committed_offset THEN 0
-      ELSE l.last_stable_offset - g.committed_offset
-    END AS lag_read_committed,
+    {lag} AS lag,
+    {lag_read_committed} AS lag_read_committed,
     g.lag AS lag_then,
     g.lag_seconds,
     g.ts AS group_seen,
@@ -54,7 +40,7 @@ lagging AS (
 SELECT
   s.cluster, s.topic, s.partition, s.group_id, s.committed_offset, s.last_stable_offset, s.high_watermark,
   s.lag, s.lag_read_committed,
-  -- The oldest record of then waits still; when the first came since, the group's last word does not tell: null.
+  -- The oldest record of then waits still; when the first came since, the group's statement does not show: null.
   CASE
     WHEN s.lag = 0 THEN 0
     WHEN s.lag_then > 0

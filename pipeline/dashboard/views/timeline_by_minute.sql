@@ -1,7 +1,7 @@
--- Where did each partition, and each group on it, stand at the end of every minute, also while nothing was said?
+-- Where did each partition, and each group on it, stand at the end of every minute, also while nothing was stated?
 WITH log_minutes AS (
   SELECT
-    t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS said,
+    t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS stated,
     t.log_start_offset, t.last_stable_offset, t.high_watermark, t.produced_offset,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition, date_trunc('minute', t.ts)
@@ -11,9 +11,9 @@ WITH log_minutes AS (
 ),
 log_spans AS (
   SELECT
-    m.cluster, m.topic, m.partition, m.said, m.log_start_offset, m.last_stable_offset, m.high_watermark,
+    m.cluster, m.topic, m.partition, m.stated, m.log_start_offset, m.last_stable_offset, m.high_watermark,
     m.produced_offset,
-    lead(m.said) OVER (PARTITION BY m.cluster, m.topic, m.partition ORDER BY m.said) AS next_said
+    lead(m.stated) OVER (PARTITION BY m.cluster, m.topic, m.partition ORDER BY m.stated) AS next_stated
   FROM log_minutes AS m
   WHERE m.age = 1
 ),
@@ -21,13 +21,13 @@ log_filled AS (
   SELECT
     s.cluster, s.topic, s.partition, s.log_start_offset, s.last_stable_offset, s.high_watermark, s.produced_offset,
     explode(
-      sequence(s.said, coalesce(s.next_said - INTERVAL 1 MINUTE, s.said), INTERVAL 1 MINUTE)
+      sequence(s.stated, coalesce(s.next_stated - INTERVAL 1 MINUTE, s.stated), INTERVAL 1 MINUTE)
     ) AS minute
   FROM log_spans AS s
 ),
 group_minutes AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.group_id, date_trunc('minute', t.ts) AS said,
+    t.cluster, t.topic, t.partition, t.group_id, date_trunc('minute', t.ts) AS stated,
     t.committed_offset, t.pending_offset, t.fetch_position, t.lag, t.lag_read_committed,
     t.high_watermark AS high_watermark_then, t.last_stable_offset AS last_stable_then,
     row_number() OVER (
@@ -39,9 +39,9 @@ group_minutes AS (
 ),
 group_spans AS (
   SELECT
-    m.cluster, m.topic, m.partition, m.group_id, m.said, m.committed_offset, m.pending_offset, m.fetch_position,
+    m.cluster, m.topic, m.partition, m.group_id, m.stated, m.committed_offset, m.pending_offset, m.fetch_position,
     m.lag, m.lag_read_committed, m.high_watermark_then, m.last_stable_then,
-    lead(m.said) OVER (PARTITION BY m.cluster, m.topic, m.partition, m.group_id ORDER BY m.said) AS next_said
+    lead(m.stated) OVER (PARTITION BY m.cluster, m.topic, m.partition, m.group_id ORDER BY m.stated) AS next_stated
   FROM group_minutes AS m
   WHERE m.age = 1
 ),
@@ -63,25 +63,12 @@ SELECT
   l.cluster, l.topic, l.partition, coalesce(g.group_id, '') AS group_id, l.minute,
   l.log_start_offset, l.last_stable_offset, l.high_watermark, l.produced_offset,
   g.committed_offset, g.pending_offset, g.fetch_position,
-  -- What was added since the group spoke; a log that was cut, or known later, is looked at anew.
-  CASE
-    WHEN l.high_watermark >= g.high_watermark_then AND l.high_watermark >= g.committed_offset
-      THEN least(g.lag + (l.high_watermark - g.high_watermark_then), l.high_watermark - g.committed_offset)
-    WHEN l.high_watermark < g.committed_offset THEN 0
-    ELSE l.high_watermark - g.committed_offset
-  END AS lag,
-  CASE
-    WHEN l.last_stable_offset >= g.last_stable_then AND l.last_stable_offset >= g.committed_offset
-      THEN least(
-        g.lag_read_committed + (l.last_stable_offset - g.last_stable_then), l.last_stable_offset - g.committed_offset
-      )
-    WHEN l.last_stable_offset < g.committed_offset THEN 0
-    ELSE l.last_stable_offset - g.committed_offset
-  END AS lag_read_committed,
+  {lag} AS lag,
+  {lag_read_committed} AS lag_read_committed,
   f.minute IS NOT NULL AS is_fetched
 FROM log_filled AS l
 LEFT JOIN group_spans AS g
   ON g.cluster = l.cluster AND g.topic = l.topic AND g.partition = l.partition
-  AND l.minute >= g.said AND (g.next_said IS NULL OR l.minute < g.next_said)
+  AND l.minute >= g.stated AND (g.next_stated IS NULL OR l.minute < g.next_stated)
 LEFT JOIN fetched_minutes AS f
   ON f.cluster = l.cluster AND f.topic = l.topic AND f.partition = l.partition AND f.minute = l.minute
