@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.setup.java import SHORT_LIVED_JVM
 from tests.canaries import canary, compressed_traces, harmed, seen_in, seen_in_files, traces, write_capture
-from tests.decoder.mongodb.redaction.test_frames import TRACES as MONGODB
+from tests.decoder.mongodb.redaction.planted import TRACES as MONGODB
 from tests.end_to_end.conftest import rows, wirelake
 from tests.pipeline.capture.sessions.test_mongodb import plant
 from tests.pipeline.capture.wire import pcap

@@ -23,7 +23,7 @@ from tests.captures.mongodb.exchanges import frames
 from tests.captures.mongodb.record import ALL, HERE
 from tests.decoder.mongodb.build import COMPRESSORS, checksummed, compressed
 from tests.decoder.mongodb.kernel.asked import compare, compare_fronts
-from tests.decoder.mongodb.redaction.test_frames import CREDENTIALS, PAYLOAD
+from tests.decoder.mongodb.redaction.planted import CREDENTIALS, PAYLOAD
 from tests.hostile.invariants import CODEC
 from tests.hostile.mutate import FLAGS, MOST_BYTES, Hostile
 

@@ -23,7 +23,7 @@ from decoder.mongodb.codec.wire import HEADER_BYTES, OP_COMPRESSED, OP_MSG
 from decoder.mongodb.secrets import SENSITIVE_COMMANDS
 from tests.canaries import record_sets
 from tests.decoder.kafka.encode import find_layout, frame
-from tests.decoder.mongodb.redaction.test_frames import CREDENTIALS, PAYLOAD, SECRET
+from tests.decoder.mongodb.redaction.planted import CREDENTIALS, PAYLOAD, SECRET
 from tests.hostile.samples import Sample
 
 CREDENTIAL_UNIT, PAYLOAD_UNIT = b"S3cr~tQ#", b"P@yl0a!Z"
@@ -32,7 +32,7 @@ CODEC = Codec()
 
 _SECRET_TYPES = ("bytes", "string", "records")
 _PIECES = (24, 16, 12, 8)
-"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.redaction.test_frames has."""
+"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.redaction.planted has."""
 
 _NAMES = frozenset({
     "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",

@@ -31,7 +31,7 @@ from tests.decoder.mongodb.build import (
     sections,
     sequence,
 )
-from tests.decoder.mongodb.redaction.test_frames import decode, landed
+from tests.decoder.mongodb.redaction.planted import decode, landed
 
 pytestmark = pytest.mark.slow
 

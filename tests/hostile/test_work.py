@@ -19,7 +19,7 @@ from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.encode import request, response, unsigned_varint
 from tests.decoder.mongodb.build import command, compressed, raw, reply
 from tests.hostile.attacks import _produced, _wrapped
-from tests.pipeline.capture.other_protocols import zookeeper
+from tests.pipeline.capture.other_protocols.specified import zookeeper
 from tests.pipeline.capture.sessions.test_other_protocols import flows
 from tests.pipeline.capture.wire import Flow, prefixed
 

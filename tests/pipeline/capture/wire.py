@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from pipeline.capture.network.link import ACK, FIN, RST, SYN
 from pipeline.capture.packets.packet import Packet
+from tests.decoder.kafka import encode
+from tests.decoder.kafka.batches import batch, record
 
 CLIENT = ("10.0.0.1", 40000)
 SERVER = ("10.0.0.2", 9092)
@@ -196,3 +200,23 @@ def produce(correlation_id: int, *, acks: int, version: int = 7, fill: int = 0) 
         body = transactional_id + struct.pack(">hi", acks, 1000) + struct.pack(">ih", 1, len(topic)) + topic
         body += struct.pack(">i", 1) + partition
     return request(correlation_id, key=0, version=version, body=body)
+
+
+@cache
+def large_batch(number: int, kilobytes: int, value: bytes | None) -> bytes:
+    return batch([record(b"key", value or random.Random(number).randbytes(1000 * kilobytes))])
+
+
+def large_fetched(number: int, kilobytes: int, value: bytes | None = None) -> bytes:
+    """A response with one batch of that size, with its length prefix."""
+    partition = {"partitionIndex": 0, "highWatermark": number, "records": large_batch(number, kilobytes, value)}
+    body = {"responses": [{"topic": "orders", "partitions": [partition]}]}
+    return prefixed(encode.response(1, 11, body, correlation_id=number))
+
+
+def large_produce(number: int, kilobytes: int, version: int = 9, value: bytes | None = None) -> bytes:
+    """A request with one batch of that size, with its length prefix."""
+    records = large_batch(number, kilobytes, value)
+    topic = {"name": "orders"} if version < 13 else {"topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    body = {"acks": 1, "topicData": [{**topic, "partitionData": [{"index": 0, "records": records}]}]}
+    return prefixed(encode.request(0, version, body, client_id="producer-1", correlation_id=number))

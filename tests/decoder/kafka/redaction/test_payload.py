@@ -1,4 +1,4 @@
-"""What do the payload policies leave of record batches? ``lengths`` and ``full`` are tested in test_redaction, too."""
+"""What do the payload policies leave of record batches? ``lengths`` and ``full`` are tested in test_records, too."""
 
 from __future__ import annotations
 

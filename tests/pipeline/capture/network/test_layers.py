@@ -32,7 +32,7 @@ from tests.pipeline.capture.encapsulations import (
     ether,
     tcp,
 )
-from tests.pipeline.capture.runs.test_agent import SMALL, original, packets_of, read_packets_of
+from tests.pipeline.capture.reading import SMALL, original, packets_of, read_packets_of
 from tests.pipeline.capture.wire import T0, enhanced, interface, section
 from tests.requirements import require_tshark
 

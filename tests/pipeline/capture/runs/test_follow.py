@@ -24,8 +24,8 @@ from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.stats import CaptureStats
 from pipeline.errors import UserError
 from tests.pipeline.capture.landing.test_landing import everything
+from tests.pipeline.capture.reading import LARGE, SMALL, packets_of
 from tests.pipeline.capture.replay import Replay, contents, landed, wirelake
-from tests.pipeline.capture.runs.test_agent import LARGE, SMALL, packets_of
 from tests.pipeline.capture.wire import Flow, pcap, pcapng, request, response
 from tests.requirements import require_tcpdump, require_tshark
 

@@ -19,8 +19,8 @@ from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.runs import live
 from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
 from pipeline.capture.runs.live import Tap, capture_live
+from tests.pipeline.capture.reading import SMALL
 from tests.pipeline.capture.replay import Replay, contents, landed, wirelake
-from tests.pipeline.capture.runs.test_agent import SMALL
 from tests.requirements import require_tcpdump, require_tshark
 
 pytestmark = pytest.mark.slow

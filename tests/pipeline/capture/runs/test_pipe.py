@@ -20,8 +20,8 @@ from pipeline.capture.runs import run as capture_run
 from pipeline.capture.runs.run import PIPE_DELAY_S, CaptureRun
 from pipeline.capture.sessions.held import HOLD_US
 from tests.pipeline.capture.landing.test_landing import visible
+from tests.pipeline.capture.reading import SMALL, original, packets_of
 from tests.pipeline.capture.replay import landed, wirelake
-from tests.pipeline.capture.runs.test_agent import SMALL, original, packets_of
 from tests.pipeline.capture.wire import Flow, pcap, pcapng, request, response
 
 pytestmark = pytest.mark.slow

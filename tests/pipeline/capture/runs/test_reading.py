@@ -9,9 +9,10 @@ import pytest
 
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.runs.reading import read_capture
+from tests.paths import CAPTURES
 from tests.pipeline.capture.landing.test_landing import everything
+from tests.pipeline.capture.reading import LARGE, SMALL, packets_of
 from tests.pipeline.capture.replay import landed
-from tests.pipeline.capture.runs.test_agent import CAPTURES, LARGE, SMALL, packets_of
 from tests.pipeline.capture.runs.test_follow import cut, sorted_rows
 from tests.pipeline.capture.wire import Flow, pcap, request, response
 

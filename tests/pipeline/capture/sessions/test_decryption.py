@@ -22,7 +22,7 @@ from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.cli import app
 from tests.pipeline.capture.landing.test_landing import everything
-from tests.pipeline.capture.runs.test_agent import SMALL, read
+from tests.pipeline.capture.reading import SMALL, read
 from tests.pipeline.capture.test_cli import run
 from tests.pipeline.capture.tls_peers import SERVER_NAME, Dialogue, Recording, record
 from tests.pipeline.capture.wire import block, enhanced, interface, pcap, prefixed, produce, request, response, section

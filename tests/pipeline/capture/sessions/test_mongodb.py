@@ -17,8 +17,8 @@ from pipeline.cli import app
 from tests.canaries import seen_in, seen_in_files
 from tests.captures.mongodb.record import HERE, OLD, RECORDINGS
 from tests.decoder.mongodb.build import command, reply, sequence
-from tests.decoder.mongodb.redaction.test_frames import CREDENTIALS, HIDING, PAYLOAD, POLICIES, SECRET, TRACES, variants
-from tests.pipeline.capture.runs.test_agent import packets_of
+from tests.decoder.mongodb.redaction.planted import CREDENTIALS, HIDING, PAYLOAD, POLICIES, SECRET, TRACES, variants
+from tests.pipeline.capture.reading import packets_of
 from tests.pipeline.capture.wire import Flow, pcap, request, response
 from tests.requirements import require_tshark
 

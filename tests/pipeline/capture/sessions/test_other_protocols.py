@@ -9,16 +9,16 @@ from functools import cache
 import pytest
 
 from decoder.protocols import protocols
-from tests.pipeline.capture.other_protocols import (
-    PROGRAMS,
+from tests.pipeline.capture.other_protocols.conversation import Conversation
+from tests.pipeline.capture.other_protocols.programs import PROGRAMS
+from tests.pipeline.capture.other_protocols.specified import (
     SPECIFIED,
-    Conversation,
     length_and_noise,
     length_and_small_numbers,
     mongodb,
     noise,
 )
-from tests.pipeline.capture.runs.test_agent import read
+from tests.pipeline.capture.reading import read
 from tests.pipeline.capture.wire import Flow, pcap
 
 SEEDS = 6

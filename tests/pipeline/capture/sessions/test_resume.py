@@ -15,7 +15,8 @@ from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.state import AgentState
-from tests.pipeline.capture.runs.test_agent import CAPTURES, LARGE, RECORDED, SMALL, packets_of
+from tests.paths import CAPTURES
+from tests.pipeline.capture.reading import LARGE, RECORDED, SMALL, packets_of
 from tests.pipeline.capture.wire import Flow, prefixed, request, response
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,111 @@
+"""Which request and response become an exchange, of which connection, and what of a login lands?"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from decoder.model import FrameFlags
+from pipeline.capture.sessions.held import HOLD_US
+from tests.pipeline.capture.reading import (
+    read,
+)
+from tests.pipeline.capture.wire import (
+    Flow,
+    pcap,
+    prefixed,
+    produce,
+    request,
+    response,
+)
+
+
+class TestExchanges:
+    def test_a_request_before_its_response_and_held_until_it_comes(self, tmp_path):
+        flow = Flow().open().send(0, request(1) + request(2)).send(1, response(1)).send(1, response(2)).close()
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert [(f.direction, f.correlation_id) for f in frames] == [
+            ("request", 1), ("response", 1), ("request", 2), ("response", 2)
+        ]  # fmt: skip
+        assert frames[0].exchange_id == frames[1].exchange_id == f"{frames[0].connection_id}-0"
+
+    def test_unanswered_only_if_the_connection_closed(self, tmp_path):
+        def flags(end: Callable[[Flow], Flow]) -> int:
+            flow = end(Flow().open().send(0, request(1)))
+            (frame,) = read(flow.write(tmp_path / "x.pcap"))[0]
+            return frame.flags
+
+        assert flags(Flow.close) == FrameFlags.UNANSWERED
+        assert flags(Flow.reset) == FrameFlags.UNANSWERED
+        assert flags(lambda flow: flow) == 0
+
+    def test_a_response_captured_before_its_request(self, tmp_path):
+        flow = Flow().open().send(0, request(1)).send(1, response(1)).send(0, request(2)).send(1, response(2))
+        for at in (3, 5):
+            flow.packets[at], flow.packets[at + 1] = flow.packets[at + 1], flow.packets[at]
+        frames, gaps, _ = read(flow.close().write(tmp_path / "x.pcap"))
+        assert [(f.direction, f.correlation_id) for f in frames] == [
+            ("request", 1), ("response", 1), ("request", 2), ("response", 2)
+        ]  # fmt: skip
+        assert not gaps
+        assert not any(f.flags for f in frames)
+
+    def test_acks_0_is_not_unanswered(self, tmp_path):
+        flow = Flow().open().send(0, produce(1, acks=0)).close()
+        (frame,) = read(flow.write(tmp_path / "x.pcap"))[0]
+        assert frame.flags & FrameFlags.NO_RESPONSE_EXPECTED
+        assert not frame.flags & FrameFlags.UNANSWERED
+
+    def test_a_request_is_not_held_for_ever(self, tmp_path):
+        slow = Flow().open().send(0, request(1))
+        other = (
+            Flow(client=("10.0.0.1", 40001), ts=slow.ts + HOLD_US + 1000)
+            .open()
+            .send(0, request(5))
+            .send(1, response(5))
+        )
+        path = tmp_path / "x.pcap"
+        path.write_bytes(pcap([*slow.packets, *other.packets]))
+        frames, _, _ = read(path)
+        assert [f.correlation_id for f in frames] == [1, 5, 5]
+
+    def test_sasl_tokens_do_not_land(self, tmp_path):
+        handshake = request(1, key=17, version=0, body=struct.pack(">h", 5) + b"PLAIN")
+        flow = Flow().open().send(0, handshake).send(1, response(1, struct.pack(">hi", 0, 0)))
+        flow.send(0, prefixed(b"\0alice\0s3cret")).send(1, prefixed(b"")).send(0, request(2)).send(
+            1, response(2)
+        ).close()
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"), payload_policy="full")
+        assert len(frames) == 6
+        assert not any(b"s3cret" in f.frame or b"alice" in f.frame for f in frames)
+        assert [f.api_key for f in frames if not f.flags & FrameFlags.SASL_TOKEN] == [17, 17, 18, 18]
+
+    def test_gssapi_tokens_without_a_handshake_do_not_land(self, tmp_path):
+        flow = Flow().open().send(0, prefixed(b"\x60s3cret" * 50)).send(1, prefixed(b"\x60s3cret"))
+        flow.send(0, prefixed(b"")).send(1, prefixed(b"\5\4s3cret")).send(0, prefixed(b"\5\4s3cret"))
+        for number in (1, 2, 3):
+            flow.send(0, request(number)).send(1, response(number))
+        frames, gaps, _ = read(flow.close().write(tmp_path / "x.pcap"), payload_policy="full")
+        assert [f.correlation_id for f in frames if not f.flags & FrameFlags.SASL_TOKEN] == [1, 1, 2, 2, 3, 3]
+        assert len(frames) == 11
+        assert not any(b"s3cret" in f.frame for f in frames)
+        assert not gaps
+
+    def test_ports_used_again_are_another_connection(self, tmp_path):
+        first = Flow().open().send(0, request(1)).send(1, response(1)).close()
+        second = Flow(isn=(7_000_000, 9_000_000), ts=first.ts).open().send(0, request(1)).send(1, response(1)).close()
+        path = tmp_path / "x.pcap"
+        path.write_bytes(pcap([*first.packets, *second.packets]))
+        frames, _, stats = read(path)
+        assert stats.connections == {"kafka": 2}
+        assert len({f.connection_id for f in frames}) == len({f.flow_id for f in frames}) == 2
+
+    def test_two_agents_see_one_flow(self, tmp_path):
+        path = Flow().open().send(0, request(1)).send(1, response(1)).write(tmp_path / "x.pcap")
+        one, two = read(path, agent_id="one")[0], read(path, agent_id="two")[0]
+        assert one[0].flow_id == two[0].flow_id
+        assert one[0].connection_id != two[0].connection_id
+        later = (
+            Flow(ts=1_800_000_000_000_000).open().send(0, request(1)).send(1, response(1)).write(tmp_path / "y.pcap")
+        )
+        assert read(later)[0][0].flow_id == one[0].flow_id
