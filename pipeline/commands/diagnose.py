@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +79,12 @@ def diagnose(
       wirelake diagnose --follow /var/ring --json | notify
     """
     sys.meta_path.insert(0, _NoPandas)
-    from pipeline.commands.findings import in_order, show_findings  # noqa: PLC0415
+    from pipeline.commands.findings import (  # noqa: PLC0415
+        in_order,
+        show_findings,
+        what_was_looked_at,
+        what_was_read,
+    )
     from pipeline.settings import load_settings  # noqa: PLC0415
 
     settings = load_settings(conf)
@@ -187,35 +191,6 @@ def _warn(inputs: Inputs, errors: Console) -> None:
             "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
             "connections began?"
         )
-
-
-def what_was_read(found: Diagnosis, stats: CaptureStats | None) -> str:
-    """How much was read, in a line."""
-    looked = found.looked
-    packets = f"{stats.packets:,} packets, " if stats is not None else ""
-    lost = f"{looked.bytes_lost:,} bytes lost" if looked.bytes_lost else "nothing lost"
-    span = ""
-    if looked.first_us is not None and looked.last_us is not None:
-        seconds = (looked.last_us - looked.first_us) / 1_000_000
-        span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
-    waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
-    return f"Read {packets}{looked.connections:,} connections, {looked.exchanges:,} exchanges{waiting}{span}, {lost}."
-
-
-def what_was_looked_at(found: Diagnosis) -> str:
-    """What silence means: how much the rules have looked at."""
-    from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415
-
-    looked = found.looked
-    return (
-        f"Looked at {looked.groups:,} groups, {looked.partitions:,} partitions, {looked.clients:,} clients and "
-        f"{looked.servers:,} servers by {len(all_rules())} rules."
-    )
-
-
-def clock(micros: int) -> str:
-    """A time (µs since the epoch) in UTC."""
-    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:

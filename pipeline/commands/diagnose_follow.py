@@ -16,8 +16,14 @@ from rich.text import Text
 
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
-from pipeline.commands.diagnose import clock, what_was_looked_at, what_was_read
-from pipeline.commands.findings import finding_text, in_order, show_findings
+from pipeline.commands.findings import (
+    clock,
+    finding_text,
+    in_order,
+    show_findings,
+    what_was_looked_at,
+    what_was_read,
+)
 from pipeline.embedded.agent_process import AgentProcess, NewFiles
 from pipeline.embedded.diagnosis import Diagnosis, findings_table
 from pipeline.embedded.following import Change, Following

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
@@ -17,6 +17,10 @@ from pipeline.dashboard.delta import open_dataset
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
+
+if TYPE_CHECKING:
+    from pipeline.capture.stats import CaptureStats
+    from pipeline.embedded.diagnosis import Diagnosis
 
 _SEVERITIES = ("critical", "warning", "info")
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
@@ -113,3 +117,32 @@ def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
 
 def _clock(ts: datetime) -> str:
     return ts.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def what_was_read(found: Diagnosis, stats: CaptureStats | None) -> str:
+    """How much was read, in a line."""
+    looked = found.looked
+    packets = f"{stats.packets:,} packets, " if stats is not None else ""
+    lost = f"{looked.bytes_lost:,} bytes lost" if looked.bytes_lost else "nothing lost"
+    span = ""
+    if looked.first_us is not None and looked.last_us is not None:
+        seconds = (looked.last_us - looked.first_us) / 1_000_000
+        span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
+    waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
+    return f"Read {packets}{looked.connections:,} connections, {looked.exchanges:,} exchanges{waiting}{span}, {lost}."
+
+
+def what_was_looked_at(found: Diagnosis) -> str:
+    """What silence means: how much the rules have looked at."""
+    from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415
+
+    looked = found.looked
+    return (
+        f"Looked at {looked.groups:,} groups, {looked.partitions:,} partitions, {looked.clients:,} clients and "
+        f"{looked.servers:,} servers by {len(all_rules())} rules."
+    )
+
+
+def clock(micros: int) -> str:
+    """A time (µs since the epoch) in UTC."""
+    return _clock(datetime.fromtimestamp(micros / 1_000_000, timezone.utc))
