@@ -125,13 +125,16 @@ class Agent:
         budgets, now = self._budgets, self._clock.steady(ts)
         budgets.pass_time(now)
         connection = self._latest = self._tracker.find(segment.source, segment.destination)
-        left = budgets.left(connection)
+        left, of_frame = budgets.left(connection)
         if not left and (connection is None or not segment.flags & ENDS or budgets.is_dry):
             self._skip(connection, segment, ts, wire_bytes)
             return []
         is_known = bool(segment.flags & ENDS) and connection is not None and budgets.is_known(connection)
-        events = self._jump(connection, segment, ts) if budgets.has_skipped and connection is not None else []
-        events += self._tracker.take(segment, ts)
+        events = (
+            self._tracker.take(segment, ts)
+            if not budgets.has_skipped or connection is None
+            else [*self._jump(connection, segment, ts), *self._tracker.take(segment, ts)]
+        )
         first = connection
         others: list[StreamEvent] = []
         if connection is None or connection.is_over():  # it began, ended, or another one took its place
@@ -141,9 +144,11 @@ class Agent:
                 events, others = split(events, connection, first)
                 break
         answers, paying, before = self._answers, self._paying_answers, METER.units
-        METER.most = before + budgets.allowance(connection)
-        found = self._read(events, before + left)
-        METER.most = math.inf
+        found: list[Frame | Gap] = []
+        if events:  # an acknowledgement alone brings none
+            METER.most = before + of_frame
+            found = self._read(events, before + left)
+            METER.most = math.inf
         units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
         paying, is_answered = self._paying_answers - paying, self._answers > answers
         if connection is None or connection.is_over():
@@ -181,8 +186,9 @@ class Agent:
                 way = event.connection, event.direction
                 unread[way] = joined(unread.get(way), event)
                 continue
-            for late in taken(unread, event.connection):
-                found += self._event(late)
+            if unread:
+                for late in taken(unread, event.connection):
+                    found += self._event(late)
             found += self._event(event, is_read=is_read)
         for late in unread.values():
             found += self._event(late)
@@ -198,7 +204,7 @@ class Agent:
             return
         for connection, some in itertools.groupby(events, attrgetter("connection")):
             before, is_known = METER.units, budgets.is_known(connection)
-            found = self._read(some, before + budgets.left(connection, is_late=True))
+            found = self._read(some, before + budgets.left(connection, is_late=True)[0])
             if connection in self._sessions:
                 budgets.charge(connection, METER.units - before, 0, self._clock.steady(self._ts))
             else:

@@ -253,7 +253,10 @@ class BlockAgent(Agent):
             self._ts = ts
             if number:
                 self._tracker.last_ts = self._clock.steady(before)
-            yield from self._take_segment(segment, ts, original)
+            if found := self._take_segment(segment, ts, original):
+                yield from found
+            if segment.flags & (FIN | RST) and (late := self._end_of_foreign(segment, ts)):
+                yield from late
             if self._latest is not None:
                 touched[self._latest] = None
                 if is_one and self._refused is self._latest:
@@ -268,16 +271,16 @@ class BlockAgent(Agent):
         else:
             self._skip_together(block, segments, connection, np.array(numbers, np.int64))
 
-    def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
-        """See Agent. What speaks no protocol of ours ends with its flags: the bytes before were not taken."""
-        found = super()._take_segment(segment, ts, wire_bytes)
+    def _end_of_foreign(self, segment: Segment, ts: int) -> list[Frame | Gap]:
+        """What speaks no protocol of ours ends with its flags: the bytes before were not taken."""
         connection = self._latest
-        if segment.flags & (FIN | RST) and connection is not None and not connection.is_over():
-            session = self._sessions.get(connection)
-            is_settled = session is not None and session.verdict not in ("", REFUSED) and not session.recognised
-            if is_settled and (segment.flags & RST or all(half.fin is not None for half in connection.halves)):
-                found += self._read(self._tracker.end(connection, segment, ts), 0)
-        return found
+        if connection is None or connection.is_over():
+            return []
+        session = self._sessions.get(connection)
+        is_settled = session is not None and session.verdict not in ("", REFUSED) and not session.recognised
+        if is_settled and (segment.flags & RST or all(half.fin is not None for half in connection.halves)):
+            return self._read(self._tracker.end(connection, segment, ts), 0)
+        return []
 
     def _without_strangers(self, block: Block, segments: Segments, numbers: list[int]) -> list[int]:
         """Of these packets those that are read while strangers are not; the first of the others refill their bucket."""

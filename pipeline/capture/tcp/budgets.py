@@ -48,6 +48,7 @@ SMALL_DEBT_UNITS = 5_000
 """What an answered connection may owe, beyond what its bytes and answers have paid, and be read on when all of them
 together have used up what they may; not when they have used up that once more. A client that opens a connection for
 each two requests would owe a little ten thousand times: from then on who is new stays a stranger."""
+_MOST_AND_DEBT = MOST_UNITS_AT_ONCE + SMALL_DEBT_UNITS
 
 _OF_BOTH = 2
 """A request takes what its response does: a response pays for both."""
@@ -160,10 +161,11 @@ class _Pool:
 
     def add(self, units: float) -> None:
         """Take or give back."""
-        self.level = min(self.capacity, self.level + units)
-        if self.level < 0:
+        level = self.level + units
+        self.level = level if level < self.capacity else self.capacity
+        if level < 0:
             self.is_dry = True
-        elif self.is_dry and self.level >= self.capacity / 2:
+        elif self.is_dry and level >= self.capacity / 2:
             self.is_dry = False
 
 
@@ -230,35 +232,31 @@ class Budgets:
             return not self.is_dry
         return not bucket.is_muted and (bucket.is_known or not self.is_dry)
 
-    def left(self, connection: Connection | None, *, is_late: bool = False) -> float:
+    def left(self, connection: Connection | None, *, is_late: bool = False) -> tuple[float, float]:
         """Units that the next packet of a connection (None: one not seen before) may cause; 0: it is not to be read.
 
         Args:
             connection: whose packet it is.
             is_late: it is what waited until now; no packet pays for it.
+
+        Returns:
+            These units, and those that a single frame may cause.
         """
         bucket = self._buckets.get(connection) if connection is not None else None
         if self.is_dry and (bucket is None or not bucket.is_known):
-            return 0
+            return 0, 0
         if bucket is not None:
             if bucket.is_muted:
-                return 0
+                return 0, 0
             if is_late and bucket.is_known and self._known.is_dry:
-                return self._small_debt / self._dear
+                return self._small_debt / self._dear, self._small_debt / self._dear
             if bucket.level < MOST_UNITS_AT_ONCE // 2:
                 self._refill(bucket, 0, self._since or 0)
-        return (min(MOST_UNITS_AT_ONCE, self._held(bucket)) + SMALL_DEBT_UNITS) / self._dear
-
-    def allowance(self, connection: Connection | None) -> float:
-        """Units that a single frame of a connection (None: one not seen before) may cause."""
-        bucket = self._buckets.get(connection) if connection is not None else None
-        return (self._held(bucket) + SMALL_DEBT_UNITS) / self._dear
-
-    def _held(self, bucket: _Bucket | None) -> float:
-        """Units in a bucket, of those who were not answered no more than all of them together have."""
-        if bucket is None:
-            return min(self._allowed.stranger_units, self._strangers.level)
-        return bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
+            held = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
+        else:
+            held = min(self._allowed.stranger_units, self._strangers.level)
+        of_frame = (held + SMALL_DEBT_UNITS) / self._dear
+        return (of_frame if held <= MOST_UNITS_AT_ONCE else _MOST_AND_DEBT / self._dear), of_frame
 
     def is_known(self, connection: Connection) -> bool:
         """Whether anything that the connection sent was answered."""
@@ -296,7 +294,10 @@ class Budgets:
             paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
         dear = units * self._dear
         pool = self._known if bucket.is_known else self._strangers
-        pool.add(paid - dear)
+        if not 0 <= (level := pool.level + paid - dear) < pool.capacity or pool.is_dry:
+            pool.add(paid - dear)
+        else:  # as add does, for each packet
+            pool.level = level
         bucket.level += paid - dear
         if bucket.level >= 0 and not pool.is_dry:  # time refills it when that is needed
             capacity = self._capacity(bucket)

@@ -46,11 +46,12 @@ class Connection:
         halves: its two directions.
         notices: counts what is unusual, by name; see pipeline.capture.stats.NOTICES.
         accounted: what was last taken for :attr:`buffered` in the sum over all connections.
+        waited: what :attr:`waits` was when it was last asked for.
     """
 
     __slots__ = (
         "__weakref__", "_clock", "_held", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
-        "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices",
+        "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,7 @@ class Connection:
         self.halves = (HalfStream(), HalfStream())
         self.notices: Counter[str] = Counter() if notices is None else notices
         self.accounted = 0
+        self.waited = False
         self._over = False
         self._held = HeldPieces(self.halves, self.notices)
         self._segments = 0
@@ -131,14 +133,14 @@ class Connection:
     def waits(self) -> bool:
         """Whether something must be decided as time goes by: a hole, the begin of a stream, a reset."""
         one, two = self.halves
-        is_waiting = one.has_hole() or two.has_hole() or one.begins_late() or two.begins_late()
-        return is_waiting or self._reset is not None
+        self.waited = one.waits() or two.waits() or self._reset is not None
+        return self.waited
 
     @property
     def buffered(self) -> int:
         """Bytes of memory that it takes beside itself."""
         one, two = self.halves
-        return one.kept + two.kept + self._held.kept
+        return one.kept + two.kept + (self._held.kept if self._held.any() else 0)
 
     def is_over(self) -> bool:
         """Whether both sides closed it, one reset it, or :meth:`end` was called."""
@@ -165,6 +167,7 @@ class Connection:
         self.last_ts = self._clock.steady(ts)
         if segment.flags & RST:
             self._take_reset(direction, segment, self.last_ts)
+            self.waited = True
             return self.check(ts)
         seq, needs = segment.seq, None
         if segment.flags & SYN:
@@ -173,14 +176,16 @@ class Connection:
         if segment.flags & ACK:
             other.acknowledge(segment.ack)
             needs = min(other.position(segment.ack), other.acked)
-        if segment.length:
-            self._held.hold(direction, half.add(seq, segment.payload, segment.length, ts, needs))
+        pieces = half.add(seq, segment.payload, segment.length, ts, needs) if segment.length else []
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))
         if segment.flags & SYN:
+            self._held.hold(direction, pieces)
             for way in (0, 1):
                 self._held.hold(way, self.halves[way].drain())
-        ready = self._held.release(direction)
+            ready = self._held.release(direction)
+        else:
+            ready = self._held.pass_on(direction, pieces) if pieces or self._held.any() else []
         if self.waits or any(self._hole_since):
             ready += self.check(ts)
         if half.finished and other.finished and not self._held.any():

@@ -31,7 +31,8 @@ class HeldPieces:
 
     def any(self) -> bool:
         """Whether there are any."""
-        return any(self._held)
+        one, two = self._held
+        return bool(one or two)
 
     def since(self) -> int | None:
         """Capture time (µs) of the first of them."""
@@ -51,6 +52,18 @@ class HeldPieces:
             if piece.conflict:
                 self._notices["conflicting_copies"] += 1
                 self._notices["conflicting_bytes"] += piece.conflict
+
+    def pass_on(self, direction: int, pieces: list[Piece]) -> list[tuple[int, Piece]]:
+        """Hold the next pieces of a direction, and release what may be. Mostly that is the same: one piece, at once."""
+        one, two = self._held
+        if one or two or len(pieces) != 1 or pieces[0].conflict:
+            self.hold(direction, pieces)
+            return self.release(direction)
+        (piece,) = pieces
+        if _is_reached(piece.needs, self._halves[1 - direction].reached):
+            return [(direction, piece)]
+        self.hold(direction, pieces)
+        return []
 
     def release(self, first: int) -> list[tuple[int, Piece]]:
         """Pieces whose bytes were sent after everything that they answer has been delivered.

@@ -180,6 +180,12 @@ class HalfStream:
         """Whether too much waits behind the hole."""
         return self.pending_bytes > MAX_PENDING_BYTES or len(self._pending) > MAX_PENDING_SEGMENTS
 
+    def waits(self) -> bool:
+        """Whether there is a hole, or the begin is not settled. Asked for each packet."""
+        if self.next is None:
+            return self._lowest is not None
+        return bool(self._pending) or (self.acked if self.fin is None else self.fin) > self.next
+
     def begins_late(self) -> bool:
         """Whether something was seen of a stream joined midway whose begin is not settled yet."""
         return self.next is None and self._lowest is not None

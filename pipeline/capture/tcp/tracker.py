@@ -167,8 +167,10 @@ class Tracker:
             if segment.length:
                 self.notices["segments_after_close"] += 1
         else:
+            waited = connection.waited
             events += self._events(connection, connection.take(segment, ts), ts)
-            self._note_waiting(key, connection)
+            if waited or connection.waited:
+                self._note_waiting(key, connection)
         if len(self._connections) > MAX_CONNECTIONS:
             events += self._forget_oldest(ts, "connections_forgotten")
         return events
