@@ -18,7 +18,7 @@ import orjson
 from benchmarks.apart import apart
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
 from benchmarks.corpus import CorpusFrame, describe
-from pipeline.commands.messages import as_object, decoded_messages
+from pipeline.commands.messages import as_object, decoded_messages, ordered_frames
 
 ROUNDS = 3
 FRAMES = 50_000
@@ -110,7 +110,7 @@ class FromCapture(InFile):
     def round(self, repeat: int) -> float:
         begun = time.process_time()
         for _ in range(repeat):
-            for decoded in decoded_messages([str(self._capture)]):
+            for decoded in decoded_messages(ordered_frames([str(self._capture)])):
                 orjson.dumps(as_object(decoded))
         return time.process_time() - begun
 

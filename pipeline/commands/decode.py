@@ -16,7 +16,7 @@ from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.commands.apis import WantedApi
-from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time
+from pipeline.commands.messages import Decoded, as_object, decoded_messages, iso_time, ordered_frames
 from pipeline.commands.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
 from pipeline.settings import load_settings
@@ -74,7 +74,7 @@ def decode(
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
     wanted, stats = WantedApi(api) if api is not None else None, CaptureStats()
-    messages = decoded_messages(
+    frames = ordered_frames(
         files,
         allow_truncated=allow_truncated,
         payload_policy=policy,
@@ -83,6 +83,7 @@ def decode(
         work=load_settings().work,
         stats=stats,
     )
+    messages = decoded_messages(frames)
     chosen = messages if wanted is None else filter(wanted.accepts, messages)
     if records:
         _print_records(chosen, as_json=as_json, payload=payload is Payload.full)

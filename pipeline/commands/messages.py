@@ -87,28 +87,10 @@ def _place(frame: Frame, sent: dict[str, int]) -> int:
     return max(frame.ts, sent.pop(frame.exchange_id, 0))
 
 
-def decoded_messages(
-    paths: Iterable[str],
-    *,
-    allow_truncated: bool = False,
-    payload_policy: PayloadPolicy = "lengths",
-    tls_keylog: str | None = None,
-    tls_embedded_keys: bool = False,
-    work: WorkLimits | None = None,
-    stats: CaptureStats | None = None,
-) -> Iterator[Decoded]:
-    """All messages of some captures. See :func:`ordered_frames` for arguments, order and errors."""
+def decoded_messages(frames: Iterable[Frame]) -> Iterator[Decoded]:
+    """The messages of the frames of some captures, as :func:`ordered_frames` gives them."""
     codec = Codec()
     sent: dict[str, tuple[int, str | None]] = {}
-    frames = ordered_frames(
-        paths,
-        allow_truncated=allow_truncated,
-        payload_policy=payload_policy,
-        tls_keylog=tls_keylog,
-        tls_embedded_keys=tls_embedded_keys,
-        work=work,
-        stats=stats,
-    )
     for number, frame in enumerate(frames, start=1):
         message = codec.decode(
             frame.frame,

@@ -15,7 +15,7 @@ from decoder.errors import ErrorCode
 from decoder.kafka.codec.embedded import ASSIGNMENT, EMBEDDING_APIS, SUBSCRIPTION
 from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.schema import table
-from pipeline.commands.messages import decoded_messages
+from pipeline.commands.messages import decoded_messages, ordered_frames
 from tests.decoder.kafka.encode import consumer_protocol, request, response
 from tests.hostile.invariants import nodes
 from tests.paths import CAPTURES
@@ -232,7 +232,7 @@ class TestHostile:
 def test_recorded_assignments_name_their_topics():
     found = [
         (item.frame.direction, each)
-        for item in decoded_messages([str(CAPTURES / "stuck_commit.pcap")])
+        for item in decoded_messages(ordered_frames([str(CAPTURES / "stuck_commit.pcap")]))
         for each in item.message.embedded
     ]
     assert {each["status"] for _, each in found} == {"ok"}
