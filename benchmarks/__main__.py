@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, follow, live, mongodb, pipeline, records, spark, variant
+from benchmarks import capture, decode, follow, live, mongodb, once, pipeline, records, spark, variant
 
 PARTS = {
     "capture": capture.main,
@@ -13,6 +13,7 @@ PARTS = {
     "follow": follow.main,
     "live": live.main,
     "mongodb": mongodb.main,
+    "once": once.main,
     "pipeline": pipeline.main,
     "records": records.main,
     "spark": spark.main,

@@ -26,12 +26,13 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.silver.exchanges import group_halves
-from pipeline.streaming.silver.offset_events import statement_rows
+from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_apart
+from pipeline.streaming.silver.stated import statement_frame
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, snapshot
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import append
-from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, TABLES
+from pipeline.tables import EXCHANGES, FRAMES, TABLES
 
 ROUNDS = 3
 AGENTS = 4
@@ -148,12 +149,13 @@ def copy(spark: SparkSession, lake: Lake, target: Lake) -> Cost:
 def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
     """What these tables take besides writing them, each step alone. ``pair`` and ``extract`` read their input anew."""
     landed = spark.read.parquet(f"{landing}/date=*")
-    frames, waiting, exchanges = (read_table(spark, lake, table) for table in (FRAMES, OPEN_EXCHANGES, EXCHANGES))
+    frames, exchanges = (read_table(spark, lake, table) for table in (FRAMES, EXCHANGES))
+    halves = frames.select(*HALF_COLUMNS)
     steps = {
         "read": [read_table(spark, lake, table) for table in TABLES.values()],
         "decode": [decode_frames(landed, kernel_after=0)],
-        "pair": [group_halves(frames, waiting)],
-        "extract": [statement_rows(exchanges)],
+        "pair": [pair_apart(Rows(spark, lake), halves, halves, StreamSettings())],
+        "extract": [statement_frame(exchanges)],
     }
     costs = {}
     for name, rows in steps.items():

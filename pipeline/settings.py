@@ -157,6 +157,11 @@ class StreamSettings(BaseModel):
         default=20_000,
         description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds",
     )
+    rows_in_one_process: Annotated[int, Field(ge=0)] = Field(
+        default=500_000,
+        description="Rows that pairing or a derivation takes in the driver's own process, if the lake is on its "
+        "machine; more, or those of other lakes, go to Spark's workers in groups. The tables are the same",
+    )
     decode_through: DecodeThrough = Field(
         default="pandas",
         description="How Spark hands frames to the decoder: pandas (mapInPandas) or arrow (mapInArrow), which takes "

@@ -16,15 +16,16 @@ import pyarrow as pa
 from decoder.kafka.schema.releases import is_removed
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import table_of
+from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.tables import CLIENTS
+from pipeline.arrow import arrow_type
+from pipeline.tables import CLIENTS, Column
 
-COLUMNS = (
+_COLUMNS = (
     "cluster", "client_id", "client_ip", "software", "api_versions", "oldest_versions", "breaks_on_kafka_4",
     "removed_versions", "first_us", "last_us", "protocol",
 )  # fmt: skip
-"""Of :func:`inventory_row`."""
+"""Of :func:`_inventory_row`."""
 _VERSION = re.compile(r"(.+) v(\d+)")
 
 
@@ -55,6 +56,7 @@ Inventory = dict[tuple[str, str, str], Client]
 """By cluster, client_id and address."""
 
 
+_HELD_TIMES = "epoch_us(first_ts) AS first_us, epoch_us(last_ts) AS last_us"
 _SEEN = "min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us"
 _SOFTWARE_IP = r"replace(replace(regexp_replace(client, ':\d+$', ''), '[', ''), ']', '')"
 _SIGHTINGS = f"""
@@ -75,44 +77,80 @@ _SIGHTINGS = f"""
 
 def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, facts: Facts) -> pa.Table:
     """Rows of ``gold.clients`` from rows of ``silver.exchanges``, ``state_events`` and ``mongo_commands``."""
+    return with_sightings(schema_of(CLIENTS).empty_table(), sightings(exchanges, states, commands), facts)
+
+
+SIGHTING = tuple(
+    Column(name, kind, "")
+    for name, kind in (
+        ("server", "string"), ("client_id", "string"), ("client_ip", "string"), ("api_name", "string"),
+        ("api_version", "int"), ("software", "string"), ("protocol", "string"), ("first_us", "bigint"),
+        ("last_us", "bigint"),
+    )
+)  # fmt: skip
+"""What :func:`sightings` gives."""
+
+
+def sightings(exchanges: pa.Table, states: pa.Table, commands: pa.Table) -> pa.Table:
+    """Which client was seen with which api and version, or software, and when: rows of ``SIGHTING``."""
     tables = Tables({"exchanges": exchanges, "states": states, "commands": commands})
     try:
-        rows = tables.rows(_SIGHTINGS)
+        found = tables.table(_SIGHTINGS)
     finally:
         tables.close()
-    found: Inventory = {}
-    for row in rows:
-        take(found, row, facts)
-    return table_of((inventory_row(key, client) for key, client in sorted(found.items(), key=str)), CLIENTS)
+    return pa.table({c.name: found.column(c.name).cast(arrow_type(c.type)) for c in SIGHTING})
 
 
-def take(inventory: Inventory, row: Row, facts: Facts) -> None:
+def with_sightings(held: pa.Table, seen: pa.Table, facts: Facts) -> pa.Table:
+    """Rows of ``gold.clients``, those that it held and what was seen since together.
+
+    Args:
+        held: rows of ``gold.clients``.
+        seen: what :func:`sightings` gives.
+        facts: clusters, some of which ``held`` may not have known.
+    """
+    before: Inventory = {}
+    tables = Tables({"held": held, "seen": seen})
+    try:
+        for row in tables.rows(f"SELECT *, {_HELD_TIMES} FROM held"):
+            known = _put(before, (row.cluster, row.client_id, row.client_ip), row)
+            known.software.update(row.software)
+            known.versions.update(map(_parse_version, row.api_versions))
+        after = _resolved(before, facts)
+        for row in tables.rows("SELECT * FROM seen"):
+            _take(after, row, facts)
+    finally:
+        tables.close()
+    return table_of((_inventory_row(key, client) for key, client in sorted(after.items(), key=str)), CLIENTS)
+
+
+def _take(inventory: Inventory, row: Row, facts: Facts) -> None:
     """Add what was seen of a client: an api and version, or its software."""
-    client = put(inventory, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
+    client = _put(inventory, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
     if row.software is not None:
         client.software.add(row.software)
     elif row.api_version is not None:
         client.versions.add((row.api_name, row.api_version))
 
 
-def put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) -> Client:
+def _put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) -> Client:
     """The client of this key, seen at these times as well."""
     client = inventory.setdefault(key, Client(seen.first_us, seen.last_us, seen.protocol or "kafka"))
     client.first_us, client.last_us = min(client.first_us, seen.first_us), max(client.last_us, seen.last_us)
     return client
 
 
-def resolved(inventory: Inventory, facts: Facts) -> Inventory:
+def _resolved(inventory: Inventory, facts: Facts) -> Inventory:
     """The same, with the clusters whose id was learned since."""
     found: Inventory = {}
     for (cluster, client_id, address_), seen in inventory.items():
-        client = put(found, (facts.cluster_at(cluster, seen.first_us), client_id, address_), seen)
+        client = _put(found, (facts.cluster_at(cluster, seen.first_us), client_id, address_), seen)
         client.software |= seen.software
         client.versions |= seen.versions
     return found
 
 
-def parse_version(text: str) -> tuple[str, int]:
+def _parse_version(text: str) -> tuple[str, int]:
     """Api and version of ``Fetch v4``."""
     found = _VERSION.fullmatch(text)
     return (found[1], int(found[2])) if found else (text, -1)
@@ -122,7 +160,7 @@ def _texts(versions: Iterable[tuple[str, int]]) -> list[str]:
     return [f"{api} v{version}" for api, version in sorted(versions)]
 
 
-def inventory_row(key: tuple[str, str, str], client: Client) -> Mapping[str, Any]:
+def _inventory_row(key: tuple[str, str, str], client: Client) -> Mapping[str, Any]:
     """The columns of ``gold.clients``, and ``first_us`` and ``last_us``."""
     removed = _texts(client.removed())
     values = (
@@ -130,4 +168,4 @@ def inventory_row(key: tuple[str, str, str], client: Client) -> Mapping[str, Any
         client.first_us, client.last_us, client.protocol,
     )  # fmt: skip
     times = {"first_ts": client.first_us, "last_ts": client.last_us}
-    return {**dict(zip(COLUMNS, values, strict=True)), **times}
+    return {**dict(zip(_COLUMNS, values, strict=True)), **times}

@@ -99,7 +99,7 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
         known: clusters and topic names that others have shown.
     """
     complete = completed(paired)
-    kafka = KafkaStatements(complete)
+    kafka = KafkaStatements.of(complete)
     facts = (known or Facts()).merged(kafka.facts())
     events, batches, states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
     commands, handshakes = mongodb_statements(complete)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from decoder.kafka.facts.fetch_sessions import Held, Part, SessionFetch, follow
-from pipeline.analysis.fit import table_of
+from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.tables import Tables
 from pipeline.tables import FETCH_SESSIONS
 
@@ -91,6 +91,8 @@ def _held(row: _Row) -> Held:
     )  # fmt: skip
 
 
+KINDS = ("fetched", "fetch_rejected", "fetch_forgotten")
+"""What events state of partitions in a session."""
 _NAMES = ", ".join(f'"{name}"' for name in FETCH if name not in ("ts_us", "complete"))
 _PARTS = ", ".join(f'"{name}"' for name in Part._fields if name != "forgotten")
 _STATEMENTS = f"""
@@ -98,24 +100,30 @@ _STATEMENTS = f"""
         SELECT * FROM states WHERE kind = 'fetch_session'
         UNION ALL BY NAME
         SELECT * FROM events
-        WHERE kind IN ('fetched', 'fetch_rejected', 'fetch_forgotten') AND session_id IS NOT NULL
+        WHERE list_contains({list(KINDS)}, kind) AND session_id IS NOT NULL
     ), timed AS (
         SELECT {_NAMES}, {_PARTS}, epoch_us(ts) AS ts_us, false AS complete, kind = 'fetch_forgotten' AS forgotten
         FROM stated
+        UNION ALL BY NAME
+        SELECT * EXCLUDE (first_ts, last_ts, fetch_offset, fetches, is_open), epoch_us(last_ts) AS ts_us,
+            '' AS exchange_id, 'carried' AS kind, fetch_offset AS "offset", false AS forgotten
+        FROM carried
     )
     SELECT {", ".join(f'"{name}"' for name in (*FETCH, *Part._fields))} FROM timed
     ORDER BY server, session_id, ts_us, exchange_id
 """
 
 
-def fetch_sessions(events: pa.Table, states: pa.Table) -> pa.Table:
+def fetch_sessions(events: pa.Table, states: pa.Table, carried: pa.Table | None = None) -> pa.Table:
     """Rows of ``silver.fetch_sessions``.
 
     Args:
         events, states: rows of ``silver.offset_events`` and ``state_events``; of a connection that two agents saw, one
             copy.
+        carried: what sessions held before: the open rows of the last day before these.
     """
-    tables = Tables({"events": events, "states": states})
+    before = schema_of(FETCH_SESSIONS).empty_table() if carried is None else carried
+    tables = Tables({"events": events, "states": states, "carried": before})
     try:
         rows = tables.rows(_STATEMENTS)
     finally:

@@ -24,7 +24,7 @@ WITH_GROUP = rf"""
         SELECT hour, client_ip, client_id, min(named) AS client_group FROM seen WHERE client_id IS NOT NULL
         GROUP BY hour, client_ip, client_id HAVING count(DISTINCT named) = 1
     ), placed AS (
-        SELECT *, {hour_sql("epoch_us(ts)")} AS hour, {_HOST} AS client_ip FROM events
+        SELECT *, {hour_sql("epoch_us(ts)")} AS hour, {_HOST} AS client_ip FROM recent
     ), with_group AS (
         SELECT placed.* REPLACE (coalesce(
             group_id,
@@ -36,7 +36,7 @@ WITH_GROUP = rf"""
             LEFT JOIN by_client USING (hour, client_ip, client_id)
     )
 """
-"""``events`` with ``group_id`` filled: a Fetch names no group, so its client's other requests decide, if they agree.
+"""``recent`` events with ``group_id``: a Fetch names no group, so its client's other requests decide, if they agree.
 
 A request counts for its hour and the next ones, up to ``GROUP_KNOWN_US``. First those of the same connection, then
 those of the same host and client_id (clients keep a connection of its own to the group's coordinator). Where they name

@@ -10,9 +10,9 @@ from pipeline.analysis.rules.mongodb.commands import HAS_FAILED, NAMESPACE
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.tables import API_LATENCY, MONGO_MINUTES
 
-_MINUTE_US = 60_000_000
+MINUTE_US = 60_000_000
 _PLACED = f"""
-    make_timestamp(epoch_us(ts) - epoch_us(ts) % {_MINUTE_US}) AS minute, make_timestamp(epoch_us(ts))::DATE AS date
+    make_timestamp(epoch_us(ts) - epoch_us(ts) % {MINUTE_US}) AS minute, make_timestamp(epoch_us(ts))::DATE AS date
 """
 _BY_API = names_of(lambda protocol: protocol.has_api_latencies)
 _LATENCIES = "coalesce(list(latency_us ORDER BY latency_us) FILTER (latency_us IS NOT NULL), []) AS latencies"

@@ -1,10 +1,13 @@
-"""The facts of clusters and topics as tables: ``silver.brokers`` and ``silver.topics``."""
+"""The facts of clusters and topics as tables, and back: ``silver.brokers`` and ``silver.topics``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.fit import table_of
 from pipeline.tables import BROKERS, TOPICS
 
@@ -29,3 +32,22 @@ def topics(facts: Facts) -> pa.Table:
         for cluster, name, topic_id, number, first, until in facts.incarnations()
     )  # fmt: skip
     return table_of(rows, TOPICS)
+
+
+def known_facts(broker_rows: pa.Table, topic_rows: pa.Table) -> Facts:
+    """The facts that rows of both tables hold."""
+    return Facts(
+        {
+            (server, cluster): Seen(cluster, first, last)
+            for server, cluster, first, last in _timed(broker_rows, "server", "cluster")
+        },
+        {
+            (cluster, topic_id): Seen(topic, first, last)
+            for cluster, topic_id, topic, first, last in _timed(topic_rows, "cluster", "topic_id", "topic")
+        },
+    )
+
+
+def _timed(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    times = (rows.column(name).cast(pa.int64()).to_pylist() for name in ("first_ts", "last_ts"))
+    return zip(*(rows.column(name).to_pylist() for name in names), *times, strict=True)

@@ -159,12 +159,43 @@ def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
         tables.close()
 
 
+HALF = "half_"
+"""Begins the names of a half's columns in what :func:`with_halves` gives."""
+
+
+_WAITS = """
+    regexp_replace(pending.exchange_id, '/late$', '') = halves.id
+    AND halves.direction = CASE WHEN pending.request_ts IS NULL THEN 'response' ELSE 'request' END
+"""
+"""Which half of an exchange is pending. The other one may be complete: a response that came too late has lost it."""
+
+
+def with_halves(paired: pa.Table, frames: pa.Table) -> pa.Table:
+    """Exchanges, and beside those that are ``pending`` the columns of the frame that still waits."""
+    waiting = ", ".join(f'halves."{name}" AS "{HALF}{name}"' for name in frames.column_names)
+    tables = Tables({"paired": paired, "frames": frames})
+    try:
+        return tables.table(f"""
+            WITH pending AS (SELECT * FROM paired WHERE status = 'pending'),
+            halves AS (SELECT *, {_ID} AS id FROM frames),
+            waiting AS (
+                SELECT pending.*, {waiting} FROM pending JOIN halves ON {_WAITS}
+                QUALIFY row_number() OVER (PARTITION BY pending.exchange_id ORDER BY halves.seq) = 1
+            )
+            SELECT * FROM paired WHERE status <> 'pending' UNION ALL BY NAME SELECT * FROM waiting
+        """)
+    finally:
+        tables.close()
+
+
 def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     """The frames of exchanges that are ``pending``."""
     tables = Tables({"pending": pending, "frames": frames})
     try:
         return tables.table(f"""
-            SELECT * FROM frames WHERE {_ID} IN (SELECT regexp_replace(exchange_id, '/late$', '') FROM pending)
+            WITH halves AS (SELECT *, {_ID} AS id FROM frames)
+            SELECT halves.* EXCLUDE (id) FROM halves JOIN pending ON {_WAITS}
+            QUALIFY row_number() OVER (PARTITION BY pending.exchange_id ORDER BY halves.seq) = 1
         """).cast(frames.schema)
     finally:
         tables.close()

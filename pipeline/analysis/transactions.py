@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from decoder.kafka.facts.transactions import Transaction, TxnEvent, follow
-from pipeline.analysis.fit import table_of
+from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follow
+from pipeline.analysis.fit import fit, schema_of, table_of
 from pipeline.analysis.hours import DAY_US, span_us
 from pipeline.analysis.tables import Tables
 from pipeline.tables import TRANSACTIONS
@@ -67,10 +67,19 @@ def _values(ids: tuple[str, str], t: Transaction) -> Values:
     )  # fmt: skip
 
 
+_STARTS = f"""
+    starts AS (
+        SELECT cluster, producer_id, min(epoch_us(first_ts)) AS began_us FROM held
+        WHERE epoch_us(last_ts) >= $since_us - $patience_us
+            AND (NOT list_contains({sorted(FINAL)}, state) OR epoch_us(last_ts) >= $since_us)
+        GROUP BY cluster, producer_id
+    )
+"""
+"""From when on a producer is followed anew: where a transaction was under way, from its beginning."""
 _PLACE = "concat_ws('-', coalesce(topic, topic_id), partition)"
 _COMMON = "ts, exchange_id, cluster, producer_id, producer_epoch"
 _EVENTS = f"""
-    WITH asked AS (
+    WITH {_STARTS}, asked AS (
         SELECT {_COMMON}, client, client_id, connection_id, transactional_id, group_id, committed, error_code,
             substr(kind, 5) AS kind, CASE WHEN partition IS NOT NULL THEN {_PLACE} END AS partition
         FROM states WHERE starts_with(kind, 'txn_')
@@ -102,33 +111,74 @@ _EVENTS = f"""
     SELECT cluster, transactional_id, {
     ", ".join("epoch_us(ts) AS ts_us" if name == "ts_us" else f'"{name}"' for name in TxnEvent._fields)
 }
-    FROM with_losses
+    FROM with_losses LEFT JOIN starts USING (cluster, producer_id)
+    WHERE epoch_us(ts) >= coalesce(began_us, $since_us)
     ORDER BY cluster, producer_id, ts_us, exchange_id,
         CASE kind {" ".join(f"WHEN '{kind}' THEN {place}" for kind, place in ORDER_WITHIN.items())} END,
         coalesce(partition, ''), coalesce("offset", 0)
 """
 
 
+_KEPT = f"""
+    WITH {_STARTS}
+    SELECT held.* FROM held LEFT JOIN starts USING (cluster, producer_id)
+    WHERE epoch_us(first_ts) < coalesce(began_us, $since_us)
+"""
+
+
 def transactions(
-    events: pa.Table, states: pa.Table, batches: pa.Table, gaps: pa.Table, patience: timedelta
+    events: pa.Table,
+    states: pa.Table,
+    batches: pa.Table,
+    gaps: pa.Table,
+    patience: timedelta,
+    held: pa.Table | None = None,
+    since_us: int = 0,
 ) -> pa.Table:
     """Rows of ``silver.transactions``.
+
+    Every producer is followed again from ``since_us`` or, where a transaction was under way then, from its beginning:
+    what was over before stays as it is.
 
     Args:
         events, states, batches: rows of ``silver.offset_events``, ``state_events`` and ``record_batches``; of a
             connection that two agents saw, one copy.
         gaps: rows of ``bronze.gaps``.
         patience: see StreamSettings.lag_lookback; if nothing is seen of a transaction for so long, it stays as it is.
+        held: what the table held of the days of all these.
+        since_us: time of the first news, µs since the epoch.
     """
-    tables = Tables({"events": events, "states": states, "batches": batches, "gaps": gaps})
+    before = schema_of(TRANSACTIONS).empty_table() if held is None else held
+    tables = Tables({"events": events, "states": states, "batches": batches, "gaps": gaps, "held": before})
+    times = {"since_us": since_us, "patience_us": span_us(patience)}
     try:
-        rows = tables.rows(_EVENTS)
+        rows = tables.rows(_EVENTS, **times)
+        kept = fit(tables.table(_KEPT, **times), TRANSACTIONS)
     finally:
         tables.close()
     found = []
     for (cluster, _), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
         for values in follow_producer(cluster, of_producer, span_us(patience)):
             row = dict(zip(OUTPUT, values, strict=True))
-            times = {"first_ts": row["first_us"], "end_ts": row["end_us"], "last_ts": row["last_us"]}
-            found.append({**row, **times, "date": row["first_us"] // DAY_US})
-    return table_of(found, TRANSACTIONS)
+            ends = {"first_ts": row["first_us"], "end_ts": row["end_us"], "last_ts": row["last_us"]}
+            found.append({**row, **ends, "date": row["first_us"] // DAY_US})
+    return pa.concat_tables([table_of(found, TRANSACTIONS), kept])
+
+
+def begun(held: pa.Table, since_us: int, patience: timedelta) -> pa.Table:
+    """From when on producers are followed anew, if that is before ``since_us``: a row with ``us``, or none.
+
+    Args:
+        held: rows of ``silver.transactions``, those at least that were seen from ``patience`` before on.
+        since_us: time of the first news, µs since the epoch.
+        patience: see StreamSettings.lag_lookback.
+    """
+    tables = Tables({"held": held})
+    try:
+        found = tables.table(
+            f"WITH {_STARTS} SELECT min(began_us) AS us FROM starts HAVING min(began_us) < $since_us",
+            since_us=since_us, patience_us=span_us(patience),
+        )  # fmt: skip
+    finally:
+        tables.close()
+    return found

@@ -14,6 +14,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeline.analysis.rules.run import findings_table
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
 from pipeline.commands.findings import (
@@ -25,7 +26,7 @@ from pipeline.commands.findings import (
     what_was_read,
 )
 from pipeline.embedded.agent_process import AgentProcess, NewFiles
-from pipeline.embedded.diagnosis import Diagnosis, findings_table
+from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.following import Change, Following
 from pipeline.embedded.inputs import is_landing_zone
 from pipeline.errors import UserError

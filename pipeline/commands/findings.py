@@ -13,8 +13,8 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.dashboard.delta import open_dataset
 from pipeline.errors import UserError
+from pipeline.open_tables import open_dataset
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
 

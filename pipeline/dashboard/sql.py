@@ -12,10 +12,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.delta import open_dataset
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
+from pipeline.open_tables import open_dataset
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES
 

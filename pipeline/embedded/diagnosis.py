@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from decoder import Codec
 from pipeline.analysis.derive import Derived, derive, findings_of
-from pipeline.analysis.fit import fit, table_of
+from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
-from pipeline.analysis.rules.run import with_earlier
+from pipeline.analysis.rules.run import findings_table, with_earlier
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
@@ -65,11 +64,6 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
     rows = with_earlier(found.findings, [], pause_us, found.clusters)
     return Diagnosis(derived, findings_table(rows), looked_at(derived))
-
-
-def findings_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows of ``gold.findings`` from those of the rules, which have ``first_us`` and ``last_us`` for its timestamps."""
-    return table_of(({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows), FINDINGS)
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

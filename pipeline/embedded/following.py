@@ -15,8 +15,8 @@ import pyarrow as pa
 from pipeline.analysis.derive import derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
 from pipeline.analysis.rules.model import SEVERITIES
-from pipeline.analysis.rules.run import with_earlier
-from pipeline.embedded.diagnosis import Diagnosis, decoded, findings_table, looked_at
+from pipeline.analysis.rules.run import findings_table, with_earlier
+from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000

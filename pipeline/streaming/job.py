@@ -72,8 +72,8 @@ class _Job:
         queries = self.queries(summary, progress, once=True)
         ledger = Ledger(self.spark, queries.intake(landing))
         landed, derived = queries.of_landing(landing), queries.of_bronze()
-        steps: list[Callable[[], None]] = [partial(queries.run, start, is_enough=is_enough) for start in landed]
-        steps += [ledger.look, *(partial(queries.run, start, is_enough=is_enough) for start in derived)]
+        steps: list[Callable[[], None]] = [partial(queries.run, *landed, is_enough=is_enough), ledger.look]
+        steps += [partial(queries.run, start, is_enough=is_enough) for start in derived]
         for step in steps:
             if not is_enough():
                 step()

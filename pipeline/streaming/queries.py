@@ -10,10 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+import duckdb
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
+from pyarrow import ArrowException
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
@@ -21,11 +23,10 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake
 from pipeline.streaming.landing.reading import Landing
-from pipeline.streaming.refresh import gold_news, write_gold
+from pipeline.streaming.refresh import gold_news, take_news
 from pipeline.streaming.silver.batches import record_progress, write_exchanges
-from pipeline.streaming.silver.exchanges import HALF_COLUMNS
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.new_files import names_alone, new_files, read_files
+from pipeline.streaming.storage.new_files import names_alone, new_files
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import FRAMES
 
@@ -158,11 +159,7 @@ class Queries:
             files = new_files(news)
             if not files:
                 return Counted(0, 0)
-            rows = read_files(
-                news.sparkSession, files, [c for c in FRAMES.columns if c.name not in FRAMES.partition_by]
-            )
-            frames = rows.withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
-            return write_exchanges(frames, sum(file.rows for file in files), self.lake, batch, self.settings)
+            return write_exchanges(news.sparkSession, files, self.lake, batch, self.settings)
 
         source = (
             self.spark.readStream.format("delta")
@@ -179,7 +176,7 @@ class Queries:
         return self._start(
             "gold",
             source,
-            lambda days, _: write_gold(days, self.lake, self.settings),
+            lambda noted, _: take_news(noted, self.lake, self.settings),
             self.settings.gold_trigger_seconds,
         )
 
@@ -229,7 +226,7 @@ def errors_as(kind: type[UserError], what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, DeltaError, ArrowException, duckdb.Error, OSError) as error:
         raise kind(f"{what} stopped: {cause_of(error)}\nMend the cause and ask again: it does the rest.") from error
 
 

@@ -10,80 +10,50 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.facts.exchanges import FACT_APIS
-from decoder.kafka.facts.state import GROUP_KINDS, TRANSACTION_KINDS
-from decoder.protocols import names_of
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.news import (
+    ABOUTS,
+    ASSIGNED,
+    COMMANDS,
+    EXCHANGED,
+    FETCHED,
+    GROUPS,
+    NAMES,
+    OFFSETS,
+    SESSIONS,
+    TRANSACTIONS,
+    News,
+)
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.gold.clients import refresh_clients
 from pipeline.streaming.gold.findings import refresh_findings
-from pipeline.streaming.gold.latency import refresh_latency
-from pipeline.streaming.gold.mongo_minutes import refresh_mongo_minutes
+from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
 from pipeline.streaming.gold.timeline import refresh_timeline
-from pipeline.streaming.silver.assignments import NEWS_KINDS, drop_provisional, refresh_assignments
+from pipeline.streaming.silver.assignments import drop_provisional, refresh_assignments
+from pipeline.streaming.silver.copies import refresh_copies
 from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.silver.fetch_sessions import refresh_fetch_sessions
 from pipeline.streaming.silver.transactions import refresh_transactions
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.seen_once import refresh_copies
+from pipeline.streaming.storage.news import read_news
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
-from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import NEWS
 
 _NEWS_FILES = 100_000
-"""Gold reads only the times of what is new: one refresh takes in all of it."""
-
-ABOUTS = (
-    "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged", "commands",
-)  # fmt: skip
-"""What news can be about."""
-OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS = ABOUTS
+"""One refresh takes in all that is new."""
 
 
 def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
-    """A stream of ``about`` and ``ts`` of all new rows of silver, and of those that were renamed."""
-    kind = F.col("kind")
-    state = (
-        F.when(kind.isin(*NEWS_KINDS), ASSIGNED)
-        .when(kind.isin(*GROUP_KINDS), GROUPS)
-        .when(kind.isin(*TRANSACTION_KINDS), TRANSACTIONS)
-        .when(kind == "fetch_session", SESSIONS)
-        .otherwise(EXCHANGED)
-    )
-    offset = (
-        F.when(F.col("transactional_id").isNotNull(), TRANSACTIONS)
-        .when(F.col("session_id").isNotNull(), FETCHED)
-        .otherwise(OFFSETS)
-    )
-    named = F.when(F.col("api_key").isin(*FACT_APIS), NAMES).otherwise(EXCHANGED)
-    by_api = names_of(lambda protocol: protocol.has_api_latencies)
-    # A row that was renamed or replaced comes again, with all others of its file: just what must be computed anew.
-    renamed = {"ignoreChanges": "true"}
-    return (
-        _news(spark, lake, OFFSET_EVENTS, offset, renamed)
-        .unionByName(_news(spark, lake, STATE_EVENTS, state, renamed))
-        .unionByName(_news(spark, lake, RECORD_BATCHES, F.lit(TRANSACTIONS), renamed, F.col("is_control")))
-        .unionByName(_news(spark, lake, GAPS, F.lit(TRANSACTIONS)))
-        .unionByName(_news(spark, lake, EXCHANGES, named, renamed, F.col("protocol").isin(by_api)))
-        .unionByName(_news(spark, lake, MONGO_COMMANDS, F.lit(COMMANDS), renamed))
-    )
-
-
-def _news(
-    spark: SparkSession,
-    lake: Lake,
-    table: Table,
-    about: Column,
-    options: Mapping[str, str] | None = None,
-    where: Column | None = None,
-) -> DataFrame:
+    """A stream of ``about``, ``rows`` and ``us`` (µs since the epoch) of what is new in silver."""
     reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _NEWS_FILES)
-    rows = reader.options(**(options or {"skipChangeCommits": "true"})).load(lake.path(table))
-    return (rows if where is None else rows.where(where)).select(about.alias("about"), "ts")
+    noted = reader.option("skipChangeCommits", "true").load(lake.path(NEWS))
+    return noted.select("about", "rows", F.unix_micros("first_ts").alias("us"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,49 +67,53 @@ class _News:
         return min((self.first_us[about] for about in abouts if about in self.first_us), default=None)
 
 
-def write_gold(news: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
+def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
+    """Bring all that follows from silver up to date with a batch of what :func:`gold_news` gives."""
+    news = read_news((row.about, row.rows, row.us) for row in noted.collect())
+    return write_gold(Rows(noted.sparkSession, lake, settings.rows_in_one_process), news, settings)
+
+
+def write_gold(rows: Rows, news: News, settings: StreamSettings) -> Counted:
     """Bring all that follows from silver up to date."""
-    spark = news.sparkSession
-    counted = news.groupBy("about").agg(F.count("*").alias("rows"), F.unix_micros(F.min("ts")).alias("us")).collect()
-    if not counted:
+    if not news:
         return Counted(0, 0)
-    first_us = {row["about"]: row["us"] for row in counted}
-    changed = refresh_copies(spark, lake, min(first_us.values()))
+    first_us = {about: us for about, (_, us) in news.items()}
+    changed = refresh_copies(rows, min(first_us.values()))
     found = _News(first_us if changed is None else dict.fromkeys(ABOUTS, changed))
-    facts = load_facts(spark, lake)
+    facts = load_facts(rows)
     # None of these reads what another writes; findings read all of it.
     side_by_side(
-        partial(_refresh_offsets, spark, lake, facts, found, settings),
-        partial(_refresh_traffic, spark, lake, facts, found),
-        partial(_refresh_holders, spark, lake, facts, found, settings),
+        partial(_refresh_offsets, rows, facts, found, settings),
+        partial(_refresh_traffic, rows, facts, found),
+        partial(_refresh_holders, rows, facts, found, settings),
     )
-    findings = refresh_findings(spark, lake, settings.findings, min(found.first_us.values()))
-    return Counted(sum(row["rows"] for row in counted), findings)
+    findings = refresh_findings(rows, facts, settings.findings, min(found.first_us.values()))
+    return Counted(sum(count for count, _ in news.values()), findings)
 
 
-def _refresh_traffic(spark: SparkSession, lake: Lake, facts: Facts, found: _News) -> None:
+def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
     """Who asked what, and how long it took."""
     if (since := found.since([EXCHANGED, NAMES])) is not None:
-        refresh_latency(spark, lake, since)
+        refresh_latency(rows, since)
     if (since := found.since([COMMANDS])) is not None:
-        refresh_mongo_minutes(spark, lake, since)
+        refresh_mongo_minutes(rows, since)
     if (since := found.since([EXCHANGED, NAMES, COMMANDS])) is not None:
-        refresh_clients(spark, lake, facts, since)
+        refresh_clients(rows, facts, since)
 
 
-def _refresh_holders(spark: SparkSession, lake: Lake, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
-        drop_provisional(spark, lake, facts)
+        drop_provisional(rows, facts)
     if (since := found.since([ASSIGNED])) is not None:
-        refresh_assignments(spark, lake, day_of(since))
+        refresh_assignments(rows, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
-        refresh_transactions(spark, lake, since, settings.lag_lookback)
+        refresh_transactions(rows, since, settings.lag_lookback)
     if (since := found.since([SESSIONS, FETCHED])) is not None:
-        refresh_fetch_sessions(spark, lake, day_of(since))
+        refresh_fetch_sessions(rows, day_of(since))
 
 
-def _refresh_offsets(spark: SparkSession, lake: Lake, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_offsets(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups stood."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
-        refresh_timeline(spark, lake, facts, since, settings.lag_lookback)
+        refresh_timeline(rows, facts, since, settings.lag_lookback)

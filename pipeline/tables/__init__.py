@@ -28,7 +28,7 @@ from pipeline.tables.model import (
     quoted,
     required,
 )
-from pipeline.tables.ops import LANDING_FILES, QUALITY_RESULTS, STREAM_PROGRESS
+from pipeline.tables.ops import LANDING_FILES, NEWS, QUALITY_RESULTS, STREAM_PROGRESS
 from pipeline.tables.silver import COPIES, EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
 from pipeline.tables.silver_state import (
     ASSIGNMENTS,
@@ -60,6 +60,7 @@ __all__ = [
     "MONGO_COMMANDS",
     "MONGO_HANDSHAKES",
     "MONGO_MINUTES",
+    "NEWS",
     "OFFSETS_BEFORE",
     "OFFSET_EVENTS",
     "OFFSET_STATE",
@@ -105,6 +106,7 @@ TABLES: dict[str, Table] = {
         MONGO_MINUTES,
         CLIENTS,
         FINDINGS,
+        NEWS,
         STREAM_PROGRESS,
         LANDING_FILES,
         QUALITY_RESULTS,

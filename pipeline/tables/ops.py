@@ -21,6 +21,21 @@ STREAM_PROGRESS = Table(
     aged_by="finished_at",
 )
 
+NEWS = Table(
+    "ops",
+    "news",
+    "What is new in silver since when, by which timelines and findings are brought up to date",
+    (
+        required("about", "string", "What it is about"),
+        required("rows", "bigint", "Rows that are new"),
+        required("first_ts", "timestamp", "Time of the first of them"),
+        required("noted_at", "timestamp", "Wall clock"),
+    ),
+    key=("noted_at", "about"),
+    keep_days=OPS_DAYS,
+    aged_by="noted_at",
+)
+
 LANDING_FILES = Table(
     "ops",
     "landing_files",

@@ -52,21 +52,20 @@ POINTS = {
     "frames: files noted, the batch not": Point("bronze.intake", "record", is_after=True),
     "progress noted, the batch not": Point("queries", "record_progress", is_after=True),
     "exchanges: before a batch": Point("queries", "write_exchanges", is_after=False),
-    "exchanges: after an append": Point("silver.batches", "append", is_after=True),
+    "exchanges: after an append": Point("silver.batches", "_append", is_after=True),
     "exchanges: before earlier rows are renamed": Point("silver.batches", "rename_earlier", is_after=False),
     "exchanges: after names are saved": Point("silver.batches", "save_facts", is_after=True),
-    "exchanges: before the waiting halves are written": Point("silver.batches", "overwrite", is_after=False),
-    "exchanges: after the waiting halves are written": Point("silver.batches", "overwrite", is_after=True),
+    "exchanges: before the waiting halves are written": Point("silver.batches", "_keep_waiting", is_after=False),
+    "exchanges: after the waiting halves are written": Point("silver.batches", "_keep_waiting", is_after=True),
     "exchanges: all written, the batch not noted": Point("queries", "write_exchanges", is_after=True),
-    "gold: before a batch": Point("queries", "write_gold", is_after=False),
+    "exchanges: news noted, the waiting halves not": Point("silver.batches", "note_news", is_after=True),
+    "gold: before a batch": Point("queries", "take_news", is_after=False),
     "gold: between latency and clients": Point("refresh", "refresh_latency", is_after=True),
     "gold: before transactions": Point("refresh", "refresh_transactions", is_after=False),
     "gold: before the timeline": Point("refresh", "refresh_timeline", is_after=False),
-    "gold: what was known before an hour noted, the timeline not": Point(
-        "gold.timeline", "_known_before", is_after=True
-    ),
+    "gold: what was known before an hour noted, the timeline not": Point("gold.timeline", "_note_known", is_after=True),
     "gold: after the timeline": Point("refresh", "refresh_timeline", is_after=True),
-    "gold: all written, the batch not noted": Point("queries", "write_gold", is_after=True),
+    "gold: all written, the batch not noted": Point("queries", "take_news", is_after=True),
     "backfill: after frames were decoded anew": Point(
         "operations.backfill", "replace_dates", is_after=True, run="backfill"
     ),

@@ -36,7 +36,9 @@ def assert_same(left: Path, right: Path) -> None:
 
 def last_batch(lake: Path, query: str, log: str = "commits") -> Path:
     """The newest file of a log in a query's checkpoint."""
+    from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415 - loads Spark
+
     return max(
-        (path for path in (lake / "_checkpoints" / query / log).iterdir() if path.name.isdigit()),
+        (path for path in Path(Lake.at(lake).checkpoint(query), log).iterdir() if path.name.isdigit()),
         key=lambda path: int(path.name),
     )

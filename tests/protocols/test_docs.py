@@ -14,11 +14,7 @@ _OWN = re.compile(r"/(?:kafka|mongodb)/|/(?:rules)/")
 _ALLOWED = {
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
-    "pipeline/streaming/gold/clients.py": "as analysis/clients.py",
-    "pipeline/streaming/silver/batches.py": "as analysis/statements",
-    "pipeline/streaming/silver/mongo.py": "MongoDB's table",
-    "pipeline/streaming/silver/offset_events.py": "Kafka's table",
-    "pipeline/streaming/spark/error_codes.py": "errors by columns, for two protocols; of others as they say",
+    "pipeline/streaming/silver/stated.py": "as analysis/statements",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
     "pipeline/commands/apis.py": "numbers of Kafka's apis may be given for names",
     "pipeline/dashboard/web/page/clients.py": "the page of Kafka's and MongoDB's clients",

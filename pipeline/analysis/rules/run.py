@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
@@ -21,6 +24,7 @@ from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import families
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.settings import FindingSettings
+from pipeline.tables import FINDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,21 @@ def with_earlier(
     gone = [row for finding_id, row in begun.items() if finding_id not in now]
     over = [{**row, "state": "closed"} if row["cluster"] in clusters else dict(row) for row in gone]
     return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
+
+
+def findings_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of ``gold.findings`` from those of the rules, which have ``first_us`` and ``last_us`` for its timestamps."""
+    return table_of(({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows), FINDINGS)
+
+
+def finding_rows(findings: pa.Table) -> list[dict[str, Any]]:
+    """The same the other way."""
+    found = findings
+    for name in ("first", "last"):
+        times = found.column(f"{name}_ts").cast(pa.int64())
+        found = found.drop_columns(f"{name}_ts").append_column(f"{name}_us", times)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
 
 
 def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None, pause_us: int) -> dict[str, Any]:

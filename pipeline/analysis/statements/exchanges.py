@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.facts import Fact, Facts
-from pipeline.analysis.fit import fit
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, statements
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.arrow import arrow_array
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000
@@ -29,27 +29,42 @@ _MONGODB = f"""
         request_status, response_status, {", ".join(mongodb.HALVES)}
     FROM exchanges WHERE protocol = 'mongodb'
 """
+_NOTHING = pa.schema(
+    [pa.field(name, pa.int64() if name == "ts_us" else pa.string()) for name in CONTEXT]
+    + [pa.field(name, pa.struct([(c.name, arrow_type(c.type)) for c in part.columns])) for name, part in PARTS.items()]
+)
 _TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
+
+
+def statement_rows(exchanges: pa.Table) -> pa.Table:
+    """All that exchanges state: a row each, in one of the columns ``event``, ``batch``, ``state``, ``fact``, structs.
+
+    Beside it stands which exchange states it (``CONTEXT``).
+    """
+    tables = Tables({"exchanges": exchanges})
+    try:
+        inputs = tables.table(_KAFKA)
+    finally:
+        tables.close()
+    found = [one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows]
+    return pa.Table.from_batches(found) if found else _NOTHING.empty_table()
 
 
 class KafkaStatements:
     """What completed Kafka exchanges state, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it."""
 
-    def __init__(self, exchanges: pa.Table) -> None:
-        tables = Tables({"exchanges": exchanges})
-        try:
-            inputs = tables.table(_KAFKA)
-        finally:
-            tables.close()
-        found = [
-            one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows
-        ]
-        self._rows = pa.Table.from_batches(found) if found else None
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    @classmethod
+    def of(cls, exchanges: pa.Table) -> KafkaStatements:
+        """What these rows of ``silver.exchanges`` state."""
+        return cls(statement_rows(exchanges))
 
     def facts(self) -> list[Fact]:
         """What is stated of clusters and topic ids, each statement once."""
         rows = self._part("fact")
-        if rows is None:
+        if not rows.num_rows:
             return []
         tables = Tables({"facts": rows})
         try:
@@ -64,19 +79,15 @@ class KafkaStatements:
     def table(self, part: str, facts: Facts) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
         rows, table = self._part(part), _TABLES[part]
-        if rows is None:
-            return fit(pa.table({}), table)
+        if not rows.num_rows:
+            return schema_of(table).empty_table()
         us = rows.column("ts_us")
         timed = rows.append_column("ts", us.cast(pa.timestamp("us", "UTC")))
         dated = timed.append_column("date", us.cast(pa.timestamp("us")).cast(pa.date32(), safe=False))
         return placed(fit(dated, table), facts)
 
-    def _part(self, name: str) -> pa.Table | None:
-        if self._rows is None:
-            return None
+    def _part(self, name: str) -> pa.Table:
         rows = self._rows.filter(pc.is_valid(self._rows.column(name)))
-        if not rows.num_rows:
-            return None
         values = rows.column(name).combine_chunks()
         columns = {field.name: values.field(number) for number, field in enumerate(values.type)}
         return pa.table({**{key: rows.column(key) for key in CONTEXT}, **columns})
@@ -133,6 +144,27 @@ def with_handshakes(commands: pa.Table, handshakes: pa.Table) -> pa.Table:
     finally:
         tables.close()
     return fit(named, MONGO_COMMANDS)
+
+
+def renamed(commands: pa.Table, handshakes: pa.Table) -> pa.Table:
+    """Of rows of ``silver.mongo_commands`` those to which handshakes give another name, with it.
+
+    Args:
+        commands: rows as they were written.
+        handshakes: of connections, each of them with all that are known of it; of other connections nothing changes.
+    """
+    ours = commands.filter(
+        pc.is_in(commands.column("connection_id"), pc.unique(handshakes.column("connection_id").combine_chunks()))
+    )
+    named = with_handshakes(ours, handshakes)
+    tables = Tables({"named": named, "ours": ours})
+    differs = " OR ".join(f"named.{name} IS DISTINCT FROM ours.{name}" for name in mongodb.FROM_HANDSHAKE)
+    try:
+        return fit(
+            tables.table(f"SELECT named.* FROM named JOIN ours USING (exchange_id) WHERE {differs}"), MONGO_COMMANDS
+        )
+    finally:
+        tables.close()
 
 
 def _map(inputs: pa.Table, table: Table, extract: mongodb.Extract, without: Iterable[str] = ()) -> pa.Table:

@@ -13,15 +13,30 @@ from datetime import timedelta
 import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import fit
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.groups import SETTLED, WITH_GROUP
-from pipeline.analysis.hours import first_hour_sql
+from pipeline.analysis.hours import DAY_US, first_hour_sql
 from pipeline.analysis.tables import Tables
-from pipeline.analysis.timeline.carry import EVENT, MARKER, ORDER, PRODUCED, Pass
-from pipeline.arrow import arrow_array
-from pipeline.tables import OFFSET_TIMELINE
+from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, ORDER, PRODUCED, Pass
+from pipeline.arrow import arrow_array, arrow_type
+from pipeline.tables import (
+    DERIVED_DAYS,
+    OFFSET_EVENTS,
+    OFFSET_STATE,
+    OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
+    Column,
+)
 
 _LOG = "cluster, topic, incarnation, partition"
+_TYPES = {column.name: column.type for column in (*OFFSET_EVENTS.columns, *OFFSET_TIMELINE.columns)}
+_TYPES |= {"incarnation": "int", "event_ordinal": "int"}
+_OF_ENDED = (
+    "date", "cluster", "topic", "incarnation", "partition", "group_id", "ts", "exchange_id", "kind", "event_ordinal",
+    "client_id", "member_id", "generation", "error_name", "event_offset", "committed_offset",
+)  # fmt: skip
+ENDED = tuple(Column(name, _TYPES[name], "") for name in _OF_ENDED)
+"""What :func:`ended` gives."""
 _STATEMENTS = f"""
     SELECT date, {_LOG}, group_id, ts, exchange_id, kind, ordinal AS event_ordinal, client_id, member_id, generation,
         error_name, "offset" AS event_offset, next_offset AS event_next_offset,
@@ -42,20 +57,24 @@ _STATEMENTS = f"""
     FROM with_group
 """
 """Each event with the values that it states itself."""
-_APPLIED = f"""
+_ENDED = f"""
+    WITH {SETTLED}
     SELECT make_timestamp(ended.us)::DATE AS date, {_LOG}, group_id,
-        make_timestamp(ended.us)::TIMESTAMP AS naive_ts, ended.exchange_id AS exchange_id,
+        make_timestamp(ended.us)::TIMESTAMP AS ts, ended.exchange_id AS exchange_id,
         CASE WHEN ended.commits THEN 'txn_applied' ELSE 'txn_discarded' END AS kind, event_ordinal, client_id,
         member_id, generation, error_name, "offset" AS event_offset,
-        CASE WHEN ended.commits THEN "offset" END AS committed_offset, {EVENT} AS what
-    FROM settled
+        CASE WHEN ended.commits THEN "offset" END AS committed_offset
+    FROM settled WHERE ended.us >= $since_us
 """
-"""A row at the end of each transaction for each offset that it commits or drops."""
 _INPUTS = f"""
-    WITH {WITH_GROUP}, {SETTLED}, stated AS (
+    WITH {WITH_GROUP}, stated AS (
         SELECT * REPLACE (epoch_us(ts) AS ts) FROM ({_STATEMENTS})
         UNION ALL BY NAME
-        SELECT * EXCLUDE (naive_ts), epoch_us(naive_ts) AS ts FROM ({_APPLIED})
+        SELECT * REPLACE (epoch_us(ts) AS ts), {EVENT} AS what FROM ended
+        UNION ALL BY NAME
+        SELECT {_LOG}, group_id, client_id, epoch_us(ts) AS ts, exchange_id, kind, {", ".join(OFFSET_STATE)},
+            {KNOWN} AS what
+        FROM known
     ), lowest AS (
         SELECT {_LOG}, min(committed_offset) AS lowest FROM stated GROUP BY ALL
     ), produced AS (
@@ -72,9 +91,43 @@ _INPUTS = f"""
     SELECT * FROM stated UNION ALL BY NAME SELECT * FROM produced UNION ALL BY NAME SELECT * FROM markers
     ORDER BY {", ".join(f'"{name}"' for name in ORDER)}
 """
+"""Of what was produced, and of markers, lag looks up nothing below the lowest commit: a group that gets on stands near
+the end of the log."""
 
 
-def timeline(events: pa.Table, states: pa.Table, batches: pa.Table, facts: Facts, lookback: timedelta) -> pa.Table:
+def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0) -> pa.Table:
+    """At the end of each transaction a row, of the columns ``ENDED``, for each offset that it commits or drops.
+
+    Args:
+        events, states: rows of ``silver.offset_events`` and ``state_events``; of a connection that two agents saw, one
+            copy. Of both all that name the same transactional id of a cluster.
+        facts: clusters and topic names.
+        since_us: of transactions that ended then (µs since the epoch) or later.
+    """
+    tables = Tables({"all_events": events, "states": states, "renewed": _renewed(facts)})
+    try:
+        tables.view("events", _with_incarnation("all_events"))
+        return _fitted(tables.table(_ENDED, since_us=since_us))
+    finally:
+        tables.close()
+
+
+def _fitted(rows: pa.Table) -> pa.Table:
+    schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in ENDED])
+    return pa.Table.from_arrays([rows.column(field.name).cast(field.type) for field in schema], schema=schema)
+
+
+def timeline(
+    events: pa.Table,
+    states: pa.Table,
+    batches: pa.Table,
+    facts: Facts,
+    lookback: timedelta,
+    *,
+    since_us: int = 0,
+    known: pa.Table | None = None,
+    of_transactions: pa.Table | None = None,
+) -> pa.Table:
     """Rows of ``gold.offset_timeline``.
 
     Args:
@@ -82,11 +135,24 @@ def timeline(events: pa.Table, states: pa.Table, batches: pa.Table, facts: Facts
             connection that two agents saw, one copy.
         facts: clusters and topic names.
         lookback: records produced, and markers seen, earlier than this are not looked up.
+        since_us: rows are made from this hour (µs since the epoch) on; what events and batches state of the log before
+            it, as far as ``lookback`` goes, is looked up.
+        known: what was known when that hour began: rows of ``gold.offsets_before``.
+        of_transactions: what :func:`ended` gives; None: of these events and states.
     """
-    tables = Tables({"all_events": events, "states": states, "all_batches": batches, "renewed": _renewed(facts)})
+    if of_transactions is None:
+        of_transactions = ended(events, states, facts, since_us)
+    before = schema_of(OFFSETS_BEFORE).empty_table() if known is None else known
+    tables = Tables(
+        {
+            "all_events": events, "states": states, "all_batches": batches, "renewed": _renewed(facts),
+            "ended": of_transactions, "known": before,
+        }
+    )  # fmt: skip
     try:
         for name, rows in (("events", "all_events"), ("batches", "all_batches")):
             tables.view(name, _with_incarnation(rows))
+        tables.view("recent", f"SELECT * FROM events WHERE epoch_us(ts) >= {int(since_us)}")
         inputs = tables.table(_INPUTS)
     finally:
         tables.close()
@@ -96,6 +162,42 @@ def timeline(events: pa.Table, states: pa.Table, batches: pa.Table, facts: Facts
     pass_ = Pass(lookback)
     found = [pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000)]
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
+
+
+_LAST = f"""
+    WITH rows AS (
+        SELECT {_LOG}, group_id, client_id, ts, exchange_id, kind, ordinal, {", ".join(OFFSET_STATE)} FROM since_last
+        UNION ALL BY NAME
+        SELECT {_LOG}, group_id, client_id, ts, exchange_id, kind, {", ".join(OFFSET_STATE)} FROM noted
+    )
+    SELECT * REPLACE (coalesce(incarnation, 0) AS incarnation), make_timestamp($hour_us) AS hour,
+        make_timestamp($hour_us)::DATE AS date
+    FROM rows WHERE epoch_us(ts) >= $oldest_us
+    QUALIFY row_number() OVER (
+        PARTITION BY cluster, topic, coalesce(incarnation, 0), partition, group_id, client_id
+        ORDER BY ts DESC, exchange_id DESC, ordinal DESC
+    ) = 1
+"""
+
+
+def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
+    """Rows of ``gold.offsets_before``: what is known when an hour begins (µs since the epoch).
+
+    The last row of each client in each group of each partition; together they hold all that was known: every row has
+    the state of its moment carried forward, so that the latest of these holds the partition's state, and the latest of
+    a group the group's. What was not heard of for ``DERIVED_DAYS`` is forgotten.
+
+    Args:
+        since_last: rows of ``gold.offset_timeline`` before that hour, and not before that of ``noted``.
+        noted: rows of ``gold.offsets_before`` of an hour before.
+        hour_us: the hour.
+    """
+    tables = Tables({"since_last": since_last, "noted": noted})
+    try:
+        found = tables.table(_LAST, hour_us=hour_us, oldest_us=hour_us - DERIVED_DAYS * DAY_US)
+    finally:
+        tables.close()
+    return fit(found, OFFSETS_BEFORE)
 
 
 def _renewed(facts: Facts) -> pa.Table:

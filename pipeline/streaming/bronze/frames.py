@@ -14,9 +14,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
+from pipeline.analysis.news import TRANSACTIONS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
+from pipeline.streaming.storage.news import note_news
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, append, day_of
 from pipeline.tables import FRAMES, GAPS, Table
 
@@ -77,6 +80,8 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
     rows, extent, new = fresh
     if new:
         append(rows, lake, GAPS, batch)
+    # Also where an earlier try has written them: it may not have come to this.
+    note_news(Rows(landed.sparkSession, lake), {TRANSACTIONS: (extent.rows, extent.first_us)}, batch)
     return Counted(extent.rows, new)
 
 

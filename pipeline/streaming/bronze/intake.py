@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_gaps
@@ -24,7 +25,8 @@ from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_fi
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
 from pipeline.streaming.storage.lake import Lake, struct_type
 from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
-from pipeline.streaming.storage.sinks import Batch, append, is_appended, is_noted, note
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
 
 Write = Callable[[DataFrame, Batch], Counted]
@@ -105,7 +107,9 @@ class Intake:
 
     def _is_written(self, spark: SparkSession, kind: Kind, batch: Batch) -> bool:
         """Whether an earlier try has written what it had decided. Notes show it where bronze held all rows already."""
-        return is_appended(spark, self.lake, _TABLES[kind], batch) or is_noted(spark, self.lake, LANDING_FILES, batch)
+        return is_appended(spark, self.lake, _TABLES[kind], batch) or Rows(spark, self.lake).is_noted(
+            LANDING_FILES, batch
+        )
 
     def _read(
         self, spark: SparkSession, kind: Kind, write: Write, files: Iterable[NewFile], batch: Batch, before: _Aside
@@ -192,23 +196,20 @@ def record(
         set_aside: those that were not.
         batch: in which; None: in no batch.
     """
-    schema = "file string, rows bigint, bytes bigint, modified_us bigint, status string, reason string"
     entries: list[tuple[NewFile, int, str, str | None]] = [(file, file.rows, READ, None) for file in files]
     entries += [(one.file, 0, one.status, one.reason) for one in set_aside]
-    noted = [(file.uri, rows, file.size, file.modified_us, *why) for file, rows, *why in entries]
     checkpoint, number = (batch.checkpoint_id, batch.number) if batch is not None else MISSED
-    rows = spark.createDataFrame(noted, schema).select(
-        F.lit(kind).alias("query"),
-        "file",
-        "rows",
-        "bytes",
-        F.timestamp_micros("modified_us").alias("modified_at"),
-        F.lit(number).alias("batch_id"),
-        F.lit(checkpoint).alias("checkpoint"),
-        "status",
-        "reason",
-    )
+    noted = table_of(
+        (
+            {
+                "query": kind, "file": file.uri, "rows": count, "bytes": file.size, "modified_at": file.modified_us,
+                "batch_id": number, "checkpoint": checkpoint, "status": status, "reason": reason,
+            }
+            for file, count, status, reason in entries
+        ),
+        LANDING_FILES,
+    )  # fmt: skip
     if batch is None:
-        append(rows.coalesce(1), lake, LANDING_FILES, None)
+        Rows(spark, lake).append(noted, LANDING_FILES)
     else:
-        note(rows.coalesce(1), lake, LANDING_FILES, batch)
+        Rows(spark, lake).note(noted, LANDING_FILES, batch)

@@ -10,16 +10,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.copies import counted_sql
+from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.rules.run import Found, find_all, with_earlier
+from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table, with_earlier
 from pipeline.analysis.tables import Tables
-from pipeline.dashboard.delta import open_dataset
+from pipeline.open_tables import open_dataset
 from pipeline.settings import FindingSettings
-from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.sinks import day_of, overwrite_if_changed, since
+from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.streaming.storage.sinks import day_of, since
 from pipeline.tables import (
     COPIES,
     EXCHANGES,
@@ -33,22 +34,16 @@ from pipeline.tables import (
     TRANSACTIONS,
 )
 
-_ROW_SCHEMA = (
-    "finding_id string, rule string, severity string, subject string, state string, cluster string, topic string, "
-    "partition int, group_id string, first_us bigint, last_us bigint, summary string, evidence array<string>, "
-    "details string, advice string"
-)
 
-
-def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings, first_us: int) -> int:
+def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_us: int) -> int:
     """Bring ``gold.findings`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
     the history is. What began before that stays, and is closed if its cluster goes on and it is not found again.
 
     Args:
-        spark: the session.
-        lake: where the tables are.
+        rows: of the lake.
+        facts: clusters and topic names as known now.
         settings: thresholds.
         first_us: time of the first news, µs since the epoch.
 
@@ -56,20 +51,14 @@ def refresh_findings(spark: SparkSession, lake: Lake, settings: FindingSettings,
         How many findings there are.
     """
     since_us = first_hour(first_us) - span_us(settings.lookback)
-    found = _find_all(spark, lake, settings, since_us)
-    micros = {"first_us": F.unix_micros("first_ts"), "last_us": F.unix_micros("last_ts")}
-    columns = [part.split()[0] for part in _ROW_SCHEMA.split(", ")]
-    earlier = read_table(spark, lake, FINDINGS).withColumns(micros).where(F.col("first_us") < since_us)
-    kept = with_earlier(
-        found.findings,
-        [row.asDict() for row in earlier.select(*columns).collect()],
-        int(settings.episode_pause_seconds * 1_000_000),
-        found.clusters,
-    )
-    rows = spark.createDataFrame([tuple(row[name] for name in columns) for row in kept], _ROW_SCHEMA)
-    times = {"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")}
-    overwrite_if_changed(rows.withColumns(times), lake, FINDINGS)
-    return len(kept)
+    found = _find_all(rows, facts, settings, since_us)
+    held = rows.read(Wanted(FINDINGS))
+    earlier = [row for row in finding_rows(held) if row["first_us"] < since_us]
+    pause_us = int(settings.episode_pause_seconds * 1_000_000)
+    kept = findings_table(with_earlier(found.findings, earlier, pause_us, found.clusters))
+    if not same_rows(kept, held, FINDINGS):
+        rows.overwrite(kept, FINDINGS)
+    return int(kept.num_rows)
 
 
 _ALL = {
@@ -82,19 +71,19 @@ _OF_EXCHANGES = ("exchanges", "events", "batches", "states", "commands")
 _NAMED = ("events", "batches")
 
 
-def _find_all(spark: SparkSession, lake: Lake, settings: FindingSettings, since_us: int) -> Found:
+def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read file by file as rules ask, without Spark: a day of traffic need not fit into memory.
     """
-    held = _files(lake, since_us) if lake.is_local else _rows(spark, lake, since_us)
-    tables = Tables({f"all_{name}": rows for name, rows in held.items()})
+    held = _files(rows.lake, since_us) if rows.lake.is_local else _rows(rows.spark, rows.lake, since_us)
+    tables = Tables({f"all_{name}": table for name, table in held.items()})
     try:
         for name in _ALL:
-            rows = f"all_{name}"
-            chosen = counted_sql(rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {rows}"
+            all_rows = f"all_{name}"
+            chosen = counted_sql(all_rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {all_rows}"
             tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
-        return find_all(tables, load_facts(spark, lake), settings)
+        return find_all(tables, facts, settings)
     finally:
         tables.close()
 

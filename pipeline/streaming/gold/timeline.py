@@ -1,162 +1,141 @@
 """Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline``.
 
-One row for each offset event, with everything that was known at that moment carried forward: the partition's log state
-from all its events, the group's committed offset from the group's, the fetch position from the client's. Order is
-(ts, exchange_id, kind, ordinal), so that the result does not depend on arrival.
-
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
-``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Log positions follow
-the last statement, also downwards: a truncated log shows. A late answer to a producer sets no high watermark back.
+``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. What the rows hold
+is :mod:`pipeline.analysis.timeline.rows`' to say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, first_hour, span_us
-from pipeline.streaming.gold.carry_forward import carry_forward
-from pipeline.streaming.silver.groups import settled_commits, with_group
-from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.log_past import LOG, lowest_committed, markers_above, produced_above
-from pipeline.streaming.storage.seen_once import read_once
-from pipeline.streaming.storage.sinks import day_of, overwrite, replace_since, since
+from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, LATE_US, first_hour, span_us
+from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
+from pipeline.streaming.spark.bundles import Derivation
+from pipeline.streaming.storage.lake import read_table
+from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.sinks import fit
 from pipeline.tables import (
     DERIVED_DAYS,
-    LOG_STATE,
     OFFSET_EVENTS,
-    OFFSET_STATE,
     OFFSET_TIMELINE,
     OFFSETS_BEFORE,
     RECORD_BATCHES,
     STATE_EVENTS,
 )
 
-_ORDER = ("ts", "exchange_id", "kind", "event_ordinal")
-_WHO = ("client_id", "member_id", "generation", "error_name", "event_offset", "event_next_offset")
 
-
-def refresh_timeline(spark: SparkSession, lake: Lake, facts: Facts, since_us: int, lookback: timedelta) -> None:
+def refresh_timeline(rows: Rows, facts: Facts, since_us: int, lookback: timedelta) -> None:
     """Recompute the hours that news can change.
 
     Args:
-        spark: the session.
-        lake: where the tables are.
+        rows: of the lake.
         facts: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
     """
     first = first_hour(since_us)
-    back = since(first - span_us(lookback))
-    events = _named(read_once(spark, lake, OFFSET_EVENTS, day_of(first)).where(back), facts)
-    states = read_once(spark, lake, STATE_EVENTS, day_of(first))
-    batches = _named(read_once(spark, lake, RECORD_BATCHES, day_of(first)).where(back), facts)
-
-    unnamed, naming = events.where(since(first)), states.where(since(first - GROUP_KNOWN_US))
-    settled = _settled(events, states.where(back)).where(since(first))
-    known = _known_before(spark, lake, first)
-    lowest = lowest_committed(_statements(unnamed).unionByName(settled), known, naming)
-    past = produced_above(lowest, events), markers_above(lowest, batches)
-    timeline = carry_forward(_statements(with_group(unnamed, naming)).unionByName(settled), known, *past, lookback)
-    replace_since(timeline, lake, OFFSET_TIMELINE, "ts", first)
-
-
-def _named(rows: DataFrame, facts: Facts) -> DataFrame:
-    return with_incarnation(rows.withColumn("topic", F.coalesce("topic", "topic_id")), facts)
+    back = first - span_us(lookback)
+    _note_known(rows, first)
+    inputs = {
+        "events": Wanted.since(OFFSET_EVENTS, back, once=True),
+        "batches": Wanted.since(RECORD_BATCHES, back, once=True),
+        "states": Wanted.since(STATE_EVENTS, min(back, first - GROUP_KNOWN_US), once=True),
+        "known": _of_hour(first),
+    }
+    here = rows.read_few(inputs)
+    whole = partial(_whole, facts=facts, lookback=lookback, since_us=first)
+    made = whole(here) if here is not None else _in_groups(rows, whole, facts, first, back)
+    rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
 
 
-def with_incarnation(rows: DataFrame, facts: Facts) -> DataFrame:
-    """Add ``incarnation``: which topic of this name it is, by the id if the row has one, else by the time."""
-    renewed = facts.renewed_topics()
-    if not renewed:
-        return rows.withColumn("incarnation", F.lit(0))
-    schema = "_cluster string, _topic string, _id string, _number int, _from bigint, _until bigint"
-    ids = F.broadcast(rows.sparkSession.createDataFrame(renewed, schema))
-    us = F.unix_micros("ts")
-    in_time = F.col("topic_id").isNull() & (us >= F.col("_from")) & (us < F.col("_until"))
-    is_it = (F.col("topic_id") == F.col("_id")) | in_time
-    found = rows.join(
-        ids, (F.col("cluster") == F.col("_cluster")) & (F.col("topic") == F.col("_topic")) & is_it, "left"
-    )
-    return found.withColumn("incarnation", F.coalesce("_number", F.lit(0))).drop(*ids.columns)
-
-
-def _statements(events: DataFrame) -> DataFrame:
-    """Each event with the values that it states itself, in the columns of the timeline; the rest is null."""
-    kind, good = F.col("kind"), F.coalesce(F.col("error_code"), F.lit(0)) == 0
-    latest = (kind == "listed") & (F.col("list_timestamp") == -1)
-    earliest = (kind == "listed") & (F.col("list_timestamp") == -2)
-    own_commit = kind.isin("committed", "fetched_commit") & good
-    by_consumer = (kind == "fetched") & F.col("isolation_level").isNotNull()
-    return events.select(
-        "date", *LOG, "group_id", "ts", "exchange_id", "kind", F.col("ordinal").alias("event_ordinal"),
-        "client_id", "member_id", "generation", "error_name", F.col("offset").alias("event_offset"),
-        F.col("next_offset").alias("event_next_offset"),
-        F.coalesce("log_start_offset", F.when(earliest, F.col("offset"))).alias("log_start_offset"),
-        F.coalesce(
-            "last_stable_offset", F.when(latest & (F.col("isolation_level") == "read_committed"), F.col("offset"))
-        ).alias("last_stable_offset"),
-        F.coalesce(
-            "high_watermark",
-            F.when(latest & (F.col("isolation_level") == "read_uncommitted"), F.col("offset")),
-            F.when(kind == "produced", F.col("next_offset")),
-        ).alias("high_watermark"),
-        F.when(kind == "produced", F.col("next_offset")).alias("produced_offset"),
-        F.when(own_commit, F.col("offset")).alias("committed_offset"),
-        F.when(kind == "txn_committed", F.col("offset")).alias("pending_offset"),
-        F.when(by_consumer, F.coalesce("next_offset", "offset")).alias("fetch_position"),
+def _whole(tables: Mapping[str, pa.Table], *, facts: Facts, lookback: timedelta, since_us: int) -> pa.Table:
+    return timeline(
+        tables["events"], tables["states"], tables["batches"], facts, lookback,
+        since_us=since_us, known=tables["known"], of_transactions=tables.get("ended"),
     )  # fmt: skip
 
 
-def _settled(events: DataFrame, states: DataFrame) -> DataFrame:
-    """A row at the end of each transaction for each offset that it commits or drops."""
-    unsaid = (*LOG_STATE, "fetch_position", "pending_offset", "event_next_offset")
-    nulls = {name: F.lit(None).cast("bigint") for name in unsaid}
-    applied = F.when(F.col("kind") == "txn_applied", F.col("offset"))
-    stated = settled_commits(events, states).withColumns(
-        {"event_offset": F.col("offset"), "committed_offset": applied, **nulls}
+def _in_groups(rows: Rows, whole: Derivation, facts: Facts, first: int, back: int) -> DataFrame:
+    """The same by partitions: what ends with a transaction first, by those; who names groups is known to all."""
+    commits = rows.frame(Wanted.since(OFFSET_EVENTS, back, once=True, kinds=("txn_committed",)))
+    ends = rows.frame(Wanted.since(STATE_EVENTS, back, once=True, kinds=("txn_end", "txn_init")))
+    of_transactions = rows.derive_apart(
+        lambda tables: ended(tables["events"], tables["states"], facts, first),
+        {"events": commits, "states": ends},
+        ("cluster", "transactional_id"),
+        ENDED,
     )
-    return stated.select("date", *LOG, "group_id", *_ORDER, *_WHO, *OFFSET_STATE)
+    naming = rows.frame(Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, once=True, kinds=sorted(GROUP_KINDS)))
+    five_minutes = F.timestamp_micros(F.unix_micros("ts") - F.pmod(F.unix_micros("ts"), F.lit(LATE_US)))
+    names = naming.where("group_id <> ''").select(
+        "server", "client", "client_id", "group_id", F.lit(min(GROUP_KINDS)).alias("kind"), five_minutes.alias("ts")
+    )
+    no_id = F.lit(None).cast("string")
+    return rows.derive_apart(
+        whole,
+        {
+            "events": rows.frame(Wanted.since(OFFSET_EVENTS, back, once=True)),
+            "batches": rows.frame(Wanted.since(RECORD_BATCHES, back, once=True)),
+            "ended": of_transactions.withColumn("topic_id", no_id),
+            "known": rows.frame(_of_hour(first)).withColumn("topic_id", no_id),
+        },
+        ("cluster", "coalesce(topic, topic_id)", "partition"),
+        OFFSET_TIMELINE,
+        {"states": names.distinct().toArrow()},
+    )
 
 
-def _known_before(spark: SparkSession, lake: Lake, first: int) -> DataFrame:
-    """What was known when the hour ``first`` began: rows of ``gold.offsets_before``, noted there if they were not.
+def _of_hour(hour_us: int) -> Wanted:
+    return Wanted(OFFSETS_BEFORE, since_us=hour_us, before_us=hour_us + 1, time="hour")
+
+
+def _note_known(rows: Rows, first: int) -> None:
+    """Note what was known when the hour ``first`` began in ``gold.offsets_before``, if it is not there.
 
     What was noted of later hours goes, because news may change it; beside the note of ``first`` stay those of the day
     before it, for news that come late. Noting comes before the timeline is written: cut off in between, it is what the
     timeline of the hours before states all the same.
     """
-    begun = F.coalesce("hour", F.col("date").cast("timestamp"))  # earlier versions noted days
-    noted = read_table(spark, lake, OFFSETS_BEFORE).withColumn("hour", begun)
-    hour = F.unix_micros("hour")
-    hours = sorted(row.us for row in noted.select(hour.alias("us")).distinct().collect())
+    hours = _noted_hours(rows)
     if hours and hours[-1] == first:
-        return noted.where(hour == first)
+        return
     earlier = [us for us in hours if us < first]
-    oldest = first - DERIVED_DAYS * DAY_US
-    last = first if first in hours else max(earlier, default=oldest)
-    begin = F.timestamp_micros(F.lit(first))
-    since_last = read_table(spark, lake, OFFSET_TIMELINE).where(since(last) & (F.col("ts") < begin))
-    if not hours and since_last.isEmpty():
-        return noted
-    known = _last_known(since_last.unionByName(noted.where(hour == last), allowMissingColumns=True))
-    notes = known.where(F.unix_micros("ts") >= oldest).withColumns({"hour": begin, "date": F.to_date(begin)})
+    last = first if first in hours else max(earlier, default=first - DERIVED_DAYS * DAY_US)
+    made = rows.derive(
+        lambda tables: last_known(tables["since_last"], tables["noted"], first),
+        {"since_last": Wanted.since(OFFSET_TIMELINE, last, before_us=first), "noted": _of_hour(last)},
+        ("cluster", "topic", "coalesce(incarnation, 0)", "partition", "group_id", "client_id"),
+        OFFSETS_BEFORE,
+    )
+    if not hours and isinstance(made, pa.Table) and not made.num_rows:
+        return
     kept = [us for us in earlier if us >= first - DAY_US] or earlier[-1:]
-    overwrite(notes.unionByName(noted.where(hour.isin(kept))), lake, OFFSETS_BEFORE)
-    return read_table(spark, lake, OFFSETS_BEFORE).where(hour == first)
+    if isinstance(made, pa.Table):
+        held = rows.read(Wanted(OFFSETS_BEFORE)) if kept else made.slice(0, 0)
+        is_kept = pc.is_in(held.column("hour").cast(pa.int64()), pa.array(kept, pa.int64()))
+        rows.overwrite(pa.concat_tables([made, held.filter(is_kept)]), OFFSETS_BEFORE)
+    else:
+        all_notes = fit(read_table(rows.spark, rows.lake, OFFSETS_BEFORE), OFFSETS_BEFORE)
+        kept_notes = all_notes.where(F.unix_micros("hour").isin(kept))
+        rows.overwrite(fit(made, OFFSETS_BEFORE).unionByName(kept_notes), OFFSETS_BEFORE)
 
 
-def _last_known(earlier: DataFrame) -> DataFrame:
-    """The last row of each client in each group of each partition; together they hold all that was known.
-
-    Every row has the state of its moment carried forward, so that the latest of these holds the partition's state, and
-    the latest of a group the group's.
-    """
-    known = earlier.withColumn("incarnation", F.coalesce("incarnation", F.lit(0)))
-    row = F.struct("ts", "exchange_id", "kind", *OFFSET_STATE)
-    order = F.struct("ts", "exchange_id", "ordinal")
-    last = known.groupBy(*LOG, "group_id", "client_id").agg(F.max_by(row, order).alias("row"))
-    return last.select(*LOG, "group_id", "client_id", "row.*")
+def _noted_hours(rows: Rows) -> list[int]:
+    """The hours of which notes are there, ascending, µs since the epoch."""
+    columns = rows.read(Wanted(OFFSETS_BEFORE, columns=("hour", "date"), distinct=True))
+    if columns.column("hour").null_count:  # earlier versions noted days
+        held = read_table(rows.spark, rows.lake, OFFSETS_BEFORE)
+        begun = F.coalesce("hour", F.col("date").cast("timestamp"))
+        rows.overwrite(held.withColumn("hour", begun), OFFSETS_BEFORE)
+        return _noted_hours(rows)
+    return sorted(set(columns.column("hour").cast(pa.int64()).to_pylist()))

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.fit import fit
+from pipeline.analysis.news import of_all
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.operations.requests import RefusedError
-from pipeline.streaming.silver.exchanges import HALF_COLUMNS, connection_clocks, group_halves, settle
-from pipeline.streaming.silver.facts import load_facts, save_facts
-from pipeline.streaming.silver.mongo import command_rows, handshake_rows
-from pipeline.streaming.silver.offset_events import (
-    batch_rows,
-    collect_facts,
-    event_rows,
-    rename_earlier,
-    state_rows,
-    statement_rows,
-)
+from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
+from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
+from pipeline.streaming.silver.mongo import named_commands
+from pipeline.streaming.silver.stated import Stated, stated_apart, stated_here
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
-from pipeline.streaming.storage.sinks import overwrite, replace_dates, same_rows
+from pipeline.streaming.storage.news import note_news
+from pipeline.streaming.storage.rows import Made, Rows, Wanted, same_rows
+from pipeline.streaming.storage.sinks import replace_dates, us_of
 from pipeline.tables import (
     EXCHANGES,
     FRAMES,
@@ -33,6 +32,7 @@ from pipeline.tables import (
     OPEN_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
+    Table,
 )
 
 _DAY = timedelta(days=1)
@@ -68,30 +68,44 @@ def backfill_days(
     """
     first, last = max(first, _EARLIEST), min(last, date.max - _DAY)  # the days around them are looked at, too
     check_frames_are_there(spark, lake, first)
-    days = F.col("date").between(F.lit(first), F.lit(last))
     if recode:
         progress(f"decoding the frames of {first} to {last} again")
-        raw = read_table(spark, lake, FRAMES).where(days)
+        raw = read_table(spark, lake, FRAMES).where(F.col("date").between(F.lit(first), F.lit(last)))
         decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames, decode_through=settings.decode_through)
         replace_dates(decoded, lake, FRAMES, first, last)
+    rows = Rows(spark, lake, settings.rows_in_one_process)
+    note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off
     progress("pairing requests and responses")
-    _exchanges(spark, lake, first, last, settings)
+    _exchanges(rows, first, last, settings)
     progress("deriving offset events")
     # An answer that came after midnight is an event of the next day.
-    around = read_table(spark, lake, EXCHANGES).where(F.col("date").between(F.lit(first - _DAY), F.lit(last)))
-    statements = statement_rows(around).persist()
-    before = load_facts(spark, lake)
-    facts = before.merged(collect_facts(statements))
-    replace_dates(event_rows(statements, facts).where(days), lake, OFFSET_EVENTS, first, last)
-    replace_dates(batch_rows(statements, facts).where(days), lake, RECORD_BATCHES, first, last)
-    replace_dates(state_rows(statements, facts).where(days), lake, STATE_EVENTS, first, last)
-    statements.unpersist()
-    rename_earlier(spark, lake, facts, before)
-    save_facts(spark, lake, facts, before)
+    around = Wanted(EXCHANGES, from_day=first - _DAY, before_day=last + _DAY)
+    here = rows.read_few({"around": around})
+    if here is not None:
+        _statements(rows, stated_here(here["around"]), first, last, progress)
+    else:
+        with stated_apart(rows.frame(around)) as stated:
+            _statements(rows, stated, first, last, progress)
+
+
+def _statements(rows: Rows, stated: Stated, first: date, last: date, progress: Callable[[str], None]) -> None:
+    """Write what exchanges state of the days from ``first`` to ``last``."""
+
+    def replace(made: Made | None, table: Table) -> None:
+        """Replace these days."""
+        some = rows.read(Wanted(table)).slice(0, 0) if made is None else made
+        rows.replace_dates(_of_days(some, first, last), table, first, last)
+
+    before = load_facts(rows)
+    facts = before.merged(stated.facts)
+    events = {table.full_name: made for table, made in stated.events(facts)}
+    for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS):
+        replace(events.get(table.full_name), table)
+    rename_earlier(rows, facts, before)
+    save_facts(rows, facts, before)
     progress("deriving MongoDB commands")
-    replace_dates(handshake_rows(around).where(days), lake, MONGO_HANDSHAKES, first, last)
-    commands = command_rows(around, lake, first - _DAY)
-    replace_dates(commands.where(days), lake, MONGO_COMMANDS, first, last)
+    replace(stated.handshakes, MONGO_HANDSHAKES)
+    replace(None if stated.commands is None else named_commands(rows, stated.commands), MONGO_COMMANDS)
 
 
 def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None:
@@ -110,14 +124,36 @@ def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None
         )
 
 
-def _exchanges(spark: SparkSession, lake: Lake, first: date, last: date, settings: StreamSettings) -> None:
-    days = F.col("date").between(F.lit(first), F.lit(last))
-    since = read_table(spark, lake, FRAMES).where(F.col("date") >= F.lit(first - _DAY))
-    waiting = read_table(spark, lake, OPEN_EXCHANGES)
-    grouped = group_halves(since.where(F.col("date") <= F.lit(last + _DAY)).select(*HALF_COLUMNS), waiting.limit(0))
-    paired = settle(grouped, connection_clocks(since), settings.answer_timeout, settings.abandon_timeout)
-    replace_dates(paired.complete.where(days), lake, EXCHANGES, first, last)
-    rest = waiting.where(~days).unionByName(paired.waiting.where(days)).persist()
-    if not same_rows(rest, waiting):
-        overwrite(rest, lake, OPEN_EXCHANGES)
-    rest.unpersist()
+def _exchanges(rows: Rows, first: date, last: date, settings: StreamSettings) -> None:
+    """Pair the frames of these days; those of the days around them may hold their other halves."""
+    since = Wanted(FRAMES, from_day=first - _DAY, columns=HALF_COLUMNS)
+    here = rows.read_few({"since": since})
+    waiting = rows.read(Wanted(OPEN_EXCHANGES))
+    complete: Made
+    still: Made
+    if here is not None:
+        frames = here["since"]
+        is_near = pc.less_equal(frames.column("date"), pa.scalar(last + _DAY))
+        complete, still = pair_here(frames.filter(is_near), settings, frames)
+    else:
+        frame = rows.frame(since)
+        paired = pair_apart(rows, frame.where(F.col("date") <= F.lit(last + _DAY)), frame, settings)
+        complete, still = complete_of(paired), waiting_of(paired)
+    rows.replace_dates(_of_days(complete, first, last), EXCHANGES, first, last)
+    ours = rows.as_arrow(_of_days(still, first, last), OPEN_EXCHANGES.columns)
+    is_ours = _is_between(waiting, first, last)
+    rest = pa.concat_tables([waiting.filter(pc.invert(is_ours)), fit(ours, OPEN_EXCHANGES)])
+    if not same_rows(rest, waiting, OPEN_EXCHANGES):
+        rows.overwrite(rest, OPEN_EXCHANGES)
+
+
+def _of_days(made: Made, first: date, last: date) -> Made:
+    """The rows of the days from ``first`` to ``last``."""
+    if isinstance(made, pa.Table):
+        return made.filter(_is_between(made, first, last))
+    return made.where(F.col("date").between(F.lit(first), F.lit(last)))
+
+
+def _is_between(rows: pa.Table, first: date, last: date) -> pa.Array:
+    day = rows.column("date")
+    return pc.and_(pc.greater_equal(day, pa.scalar(first)), pc.less_equal(day, pa.scalar(last)))

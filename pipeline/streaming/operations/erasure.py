@@ -19,11 +19,13 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.news import of_all
 from pipeline.settings import StreamSettings
 from pipeline.streaming.operations.requests import RefusedError
-from pipeline.streaming.refresh import ABOUTS, write_gold
+from pipeline.streaming.refresh import write_gold
 from pipeline.streaming.storage.checkpoints import OF_EXCHANGES
 from pipeline.streaming.storage.lake import Lake, read_table
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.tables import (
     ASSIGNMENTS,
@@ -100,8 +102,7 @@ def erase(
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
     progress("deriving gold anew without it")
-    news = spark.createDataFrame([(about, since_us) for about in ABOUTS], "about string, us bigint")
-    write_gold(news.select("about", F.timestamp_micros("us").alias("ts")), lake, settings)
+    write_gold(Rows(spark, lake, settings.rows_in_one_process), of_all(1, since_us), settings)
     progress(
         "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
         "back when it lands again or the stream begins anew"

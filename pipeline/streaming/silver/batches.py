@@ -8,89 +8,93 @@ before they are saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from pyspark.sql import DataFrame, Row, SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.news import News, news_of, of_all, together
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
-from pipeline.streaming.silver.exchanges import connection_clocks, group_halves, settle
-from pipeline.streaming.silver.facts import load_facts, save_facts
+from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
+from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import write_commands
-from pipeline.streaming.silver.offset_events import (
-    batch_rows,
-    collect_facts,
-    event_rows,
-    rename_earlier,
-    state_rows,
-    statement_rows,
-)
+from pipeline.streaming.silver.stated import Stated, stated_apart, stated_here
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.sinks import Batch, append, note, overwrite
-from pipeline.tables import (
-    EXCHANGES,
-    OFFSET_EVENTS,
-    OPEN_EXCHANGES,
-    RECORD_BATCHES,
-    STATE_EVENTS,
-    STREAM_PROGRESS,
-    Table,
-)
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.new_files import NewFile, read_files, read_files_here
+from pipeline.streaming.storage.news import note_news
+from pipeline.streaming.storage.rows import Made, Rows, Wanted
+from pipeline.streaming.storage.sinks import Batch
+from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, Table
+
+_OF_FRAMES = [c for c in FRAMES.columns if c.name in HALF_COLUMNS and c.name not in FRAMES.partition_by]
 
 
-def write_exchanges(frames: DataFrame, rows_in: int, lake: Lake, batch: Batch, settings: StreamSettings) -> Counted:
-    """Pair a batch of ``bronze.frames``, of ``rows_in`` rows, and write what the completed exchanges state."""
-    spark = frames.sparkSession
-    waiting = read_table(spark, lake, OPEN_EXCHANGES)
-    had_waiting = not waiting.isEmpty()
-    grouped, clocks = group_halves(frames, waiting), connection_clocks(frames, waiting)
-    paired = settle(grouped, clocks, settings.answer_timeout, settings.abandon_timeout)
-    paired.rows.persist()
-    complete = paired.complete
+def write_exchanges(
+    spark: SparkSession, files: Sequence[NewFile], lake: Lake, batch: Batch, settings: StreamSettings
+) -> Counted:
+    """Pair the frames of new files of ``bronze.frames``, and write what the completed exchanges state."""
+    rows = Rows(spark, lake, settings.rows_in_one_process)
+    rows_in = sum(file.rows for file in files)
+    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if rows_in <= rows.few else None
+    if waiting is not None:
+        return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings))
+    return Counted(rows_in, _write_apart(rows, files, batch, settings))
+
+
+def _write_here(rows: Rows, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings) -> int:
+    frames = read_files_here(files, OPEN_EXCHANGES)
+    complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
+    if complete.num_rows:
+        _write(rows, complete, stated_here(complete), {}, batch)
+    if waiting.num_rows or still.num_rows:
+        _keep_waiting(rows, still, batch)
+    return int(complete.num_rows)
+
+
+def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
+    frames = read_files(rows.spark, files, _OF_FRAMES).withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
+    had_waiting = not rows.is_empty(OPEN_EXCHANGES)
+    halves = frames.unionByName(rows.frame(Wanted(OPEN_EXCHANGES)).select(*HALF_COLUMNS)) if had_waiting else frames
+    paired = pair_apart(rows, halves, halves, settings).persist()
     try:
-        counted = complete.agg(F.count("*").alias("all"), F.count_if(F.col("protocol") == "mongodb").alias("mongodb"))
-        counts = counted.collect()[0]
-        if counts.all > counts.mongodb:
-            _derive(complete, lake, batch)
-        elif counts.all:
-            append(complete, lake, EXCHANGES, batch)
-        if counts.mongodb:
-            write_commands(complete, lake, batch)
-        if had_waiting or not paired.waiting.isEmpty():
-            overwrite(paired.waiting, lake, OPEN_EXCHANGES, batch)
+        complete, still = complete_of(paired), waiting_of(paired)
+        count, first_us = complete.agg(F.count("*"), F.unix_micros(F.min("ts"))).collect()[0]
+        if count:
+            with stated_apart(complete) as stated:
+                _write(rows, complete, stated, of_all(count, first_us), batch)
+        if had_waiting or not still.isEmpty():
+            _keep_waiting(rows, still, batch)
     finally:
-        paired.rows.unpersist()
-    return Counted(rows_in, counts.all)
+        paired.unpersist()
+    return int(count)
 
 
-def _derive(complete: DataFrame, lake: Lake, batch: Batch) -> None:
-    """Write completed exchanges and what they state, names first: gold takes new rows as a sign that there are some."""
-    spark = complete.sparkSession
-    statements = statement_rows(complete).persist()
-    try:
-        counted = statements.agg(*(F.count(part).alias(part) for part in ("event", "batch", "state", "fact")))
-        counts = counted.collect()[0]
-        before = load_facts(spark, lake)
-        facts = before.merged(collect_facts(statements)) if counts.fact else before
-        rename_earlier(spark, lake, facts, before)
-        save_facts(spark, lake, facts, before)
-        parts = ((complete, EXCHANGES), *_event_tables(statements, facts, counts))
-        side_by_side(*(partial(append, rows, lake, table, batch) for rows, table in parts))
-    finally:
-        statements.unpersist()
+def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
+    rows.overwrite(still, OPEN_EXCHANGES, batch)
 
 
-def _event_tables(statements: DataFrame, facts: Facts, counts: Row) -> Iterator[tuple[DataFrame, Table]]:
-    if counts.event:
-        yield event_rows(statements, facts), OFFSET_EVENTS
-    if counts.batch:
-        yield batch_rows(statements, facts), RECORD_BATCHES
-    if counts.state:
-        yield state_rows(statements, facts), STATE_EVENTS
+def _write(rows: Rows, complete: Made, stated: Stated, news: News, batch: Batch) -> None:
+    """Write completed exchanges and what they state; names first, news last."""
+    before = load_facts(rows)
+    facts = before.merged(stated.facts) if stated.facts else before
+    rename_earlier(rows, facts, before)
+    save_facts(rows, facts, before)
+    writes: list[Callable[[], News]] = [
+        partial(_append, rows, table, part, batch) for table, part in [(EXCHANGES, complete), *stated.events(facts)]
+    ]
+    found = side_by_side(*writes, partial(write_commands, rows, stated, batch))
+    note_news(rows, together(news, *found), batch)
+
+
+def _append(rows: Rows, table: Table, made: Made, batch: Batch) -> News:
+    rows.append(made, table, batch)
+    return news_of(table, made) if isinstance(made, pa.Table) else {}
 
 
 def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:
@@ -101,7 +105,6 @@ def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, c
         "checkpoint": batch.checkpoint_id,
         "rows_in": counted.rows_in,
         "rows_out": counted.rows_out,
+        "finished_at": time.time_ns() // 1000,
     }
-    values = (F.lit(value).alias(name) for name, value in row.items())
-    one = spark.range(1, numPartitions=1)  # rows made of Python's would pass through a worker
-    note(one.select(*values, F.current_timestamp().alias("finished_at")), lake, STREAM_PROGRESS, batch)
+    Rows(spark, lake).note(table_of([row], STREAM_PROGRESS), STREAM_PROGRESS, batch)

@@ -2,61 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
+from delta.tables import DeltaTable
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.names import brokers, known_facts, topics
+from pipeline.analysis.news import of_all
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.lake import Lake, read_table, snapshot
-from pipeline.streaming.storage.sinks import overwrite
-from pipeline.tables import BROKERS, TOPICS
+from pipeline.streaming.storage.lake import Lake, holds, read_table, snapshot
+from pipeline.streaming.storage.news import note_news, renamed_since
+from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TOPICS, Table
 
 
-def span_rows(spark: SparkSession, facts: Facts, servers: Iterable[str] | None = None) -> DataFrame:
-    """The spans of ``servers`` (None: of all) as rows ``span_server``, ``from_ts``, ``until_ts``, ``span_cluster``."""
-    frame = spark.createDataFrame(
-        facts.spans(servers), "span_server string, from_us bigint, until_us bigint, span_cluster string"
-    )
-    return frame.select(
-        "span_server",
-        F.timestamp_micros("from_us").alias("from_ts"),
-        F.timestamp_micros("until_us").alias("until_ts"),
-        "span_cluster",
-    )
-
-
-def load_facts(spark: SparkSession, lake: Lake) -> Facts:
+def load_facts(rows: Rows) -> Facts:
     """The facts that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
-    versions = _versions(spark, lake)
+    versions = _versions(rows.spark, rows.lake)
     facts = _NEWEST.get(versions)
-    return facts if facts is not None else _remembered(versions, _read_facts(spark, lake))
+    if facts is not None:
+        return facts
+    return _remembered(versions, known_facts(rows.read(Wanted(BROKERS)), rows.read(Wanted(TOPICS))))
 
 
-def save_facts(spark: SparkSession, lake: Lake, facts: Facts, before: Facts) -> None:
+def save_facts(rows: Rows, facts: Facts, before: Facts) -> None:
     """Write what differs from ``before``."""
     writes = []
     if facts.brokers != before.brokers:
-        rows = [(server, cluster, s.first_us, s.last_us) for (server, cluster), s in sorted(facts.brokers.items())]
-        frame = spark.createDataFrame(rows, "server string, cluster string, first_us bigint, last_us bigint")
-        writes.append(partial(overwrite, _timed(frame), lake, BROKERS))
+        writes.append(partial(rows.overwrite, brokers(facts), BROKERS))
     if facts.topics != before.topics:
-        named = [
-            (c, i, name, first, facts.topics[c, i].last_us, first, until, number)
-            for c, name, i, number, first, until in facts.incarnations()
-        ]
-        schema = (
-            "cluster string, topic_id string, topic string, first_us bigint, last_us bigint, from_us bigint, "
-            "until_us bigint, incarnation int"
-        )
-        valid = {"valid_from": F.timestamp_micros("from_us"), "valid_to": F.timestamp_micros("until_us")}
-        named_rows = _timed(spark.createDataFrame(named, schema)).withColumns(valid)
-        writes.append(partial(overwrite, named_rows, lake, TOPICS))
+        writes.append(partial(rows.overwrite, topics(facts), TOPICS))
     side_by_side(*writes)
     if writes:
-        _remembered(_versions(spark, lake), facts)
+        _remembered(_versions(rows.spark, rows.lake), facts)
 
 
 _Versions = tuple[tuple[str, int], ...]
@@ -77,18 +59,62 @@ def _remembered(versions: _Versions, facts: Facts) -> Facts:
     return facts
 
 
-def _read_facts(spark: SparkSession, lake: Lake) -> Facts:
-    times = (F.unix_micros("first_ts").alias("first_us"), F.unix_micros("last_ts").alias("last_us"))
-    brokers = read_table(spark, lake, BROKERS).select(
-        F.col("server").alias("a"), "cluster", F.lit(None).alias("topic"), *times
+def rename_earlier(rows: Rows, facts: Facts, before: Facts) -> None:
+    """Give rows written earlier the cluster or topic name that was learned since.
+
+    Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
+    """
+    spark, lake = rows.spark, rows.lake
+    servers, names = facts.servers_changed(before), facts.names_learned(before)
+
+    def rename(table: Table) -> None:
+        if rows.is_empty(table):
+            return
+        if names:
+            _rename_topics(spark, lake, table, names)
+        if servers:
+            _rename_clusters(spark, lake, table, _span_rows(spark, facts, servers))
+
+    if not (servers or names):
+        return
+    side_by_side(*(partial(rename, table) for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS)))
+    since_us = renamed_since(rows, servers, list(names))
+    if since_us is not None:
+        note_news(rows, of_all(1, since_us))
+
+
+def _rename_topics(spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str]) -> None:
+    missing = F.col("topic").isNull() & F.col("topic_id").isin(list(names))
+    if holds(spark, lake, table, missing):
+        pairs = [F.lit(text) for item in sorted(names.items()) for text in item]
+        target = DeltaTable.forPath(spark, lake.path(table))
+        target.update(missing, {"topic": F.try_element_at(F.create_map(*pairs), F.col("topic_id"))})
+
+
+def _rename_clusters(spark: SparkSession, lake: Lake, table: Table, spans: DataFrame) -> None:
+    wrong = _in_span(F.col("server"), F.col("ts")) & (F.col("cluster") != F.col("span_cluster"))
+    if read_table(spark, lake, table).join(F.broadcast(spans), wrong).isEmpty():
+        return
+    place = _in_span(F.col("t.server"), F.col("t.ts")) & (F.col("t.cluster") != F.col("s.span_cluster"))
+    (
+        DeltaTable.forPath(spark, lake.path(table)).alias("t").merge(spans.alias("s"), place)
+        .whenMatchedUpdate(set={"cluster": F.col("s.span_cluster")})
+        .execute()
+    )  # fmt: skip
+
+
+def _span_rows(spark: SparkSession, facts: Facts, servers: Iterable[str]) -> DataFrame:
+    """The spans of ``servers`` as rows ``span_server``, ``from_ts``, ``until_ts``, ``span_cluster``."""
+    frame = spark.createDataFrame(
+        facts.spans(servers), "span_server string, from_us bigint, until_us bigint, span_cluster string"
     )
-    topics = read_table(spark, lake, TOPICS).select(F.col("topic_id").alias("a"), "cluster", "topic", *times)
-    rows = brokers.unionByName(topics).collect()
-    return Facts(
-        {(r.a, r.cluster): Seen(r.cluster, r.first_us, r.last_us) for r in rows if r.topic is None},
-        {(r.cluster, r.a): Seen(r.topic, r.first_us, r.last_us) for r in rows if r.topic is not None},
+    return frame.select(
+        "span_server",
+        F.timestamp_micros("from_us").alias("from_ts"),
+        F.timestamp_micros("until_us").alias("until_ts"),
+        "span_cluster",
     )
 
 
-def _timed(frame: DataFrame) -> DataFrame:
-    return frame.withColumns({"first_ts": F.timestamp_micros("first_us"), "last_ts": F.timestamp_micros("last_us")})
+def _in_span(server: SparkColumn, ts: SparkColumn) -> SparkColumn:
+    return (server == F.col("span_server")) & (ts >= F.col("from_ts")) & (ts < F.col("until_ts"))

@@ -3,7 +3,7 @@
 * ``frames`` and ``gaps`` read the whole landing zone again: bronze takes in only keys that it does not hold.
 * ``exchanges`` reads all of bronze again: silver of the days that bronze still holds is emptied before. Days whose
   frames have expired stay.
-* ``gold`` reads all of silver again: each table is replaced from the first day on.
+* ``gold`` is told that all of silver is new: each table is replaced from the first day on.
 
 A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
 batch numbers would make Delta believe that rows are written already which are not.
@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, holds, read_table
+from pipeline.streaming.storage.news import note_all
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import delete_rows, overwrite
 from pipeline.tables import (
     COPIES,
@@ -53,6 +55,8 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
                 progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
     if not _has_begun(spark, lake, "exchanges"):
         empty_silver(spark, lake, progress)
+    if not _has_begun(spark, lake, "gold"):
+        note_all(Rows(spark, lake))
 
 
 def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:

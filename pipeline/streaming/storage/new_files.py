@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.streaming.storage.lake import struct_type
-from pipeline.tables import Column
+from pipeline.tables import Column, Table
 
 _PATH, _SIZE, _MODIFIED = _NEWS = ("file_path", "file_size", "file_modification_time")
 
@@ -69,6 +72,15 @@ def new_files(batch: DataFrame) -> list[NewFile]:
     counted = batch.groupBy(*_NEWS).agg(F.count("*").alias("rows")).select("*", modified_us).collect()
     files = (NewFile(row.file_path, row.rows, row.file_size, row.modified_us) for row in counted)
     return sorted(files, key=lambda file: file.uri)
+
+
+def read_files_here(files: Iterable[NewFile], table: Table) -> pa.Table:
+    """The rows of Parquet files on this machine, with the columns of a table; ``date`` is the day of ``ts``."""
+    paths = [unquote(urlsplit(file.uri).path) for file in files]
+    known = pa.schema([field for field in schema_of(table) if field.name != "date"])
+    rows = ds.dataset(paths, schema=known, format="parquet").to_table()
+    days = rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    return fit(rows.append_column("date", days), table)
 
 
 def read_files(spark: SparkSession, files: Iterable[NewFile], columns: Iterable[Column]) -> DataFrame:

@@ -14,7 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.streaming.storage.lake import Lake, holds, read_table, snapshot
+from pipeline.streaming.storage.lake import Lake, holds, snapshot
 from pipeline.tables import Table
 
 _EPOCH = datetime(1970, 1, 1)
@@ -66,22 +66,6 @@ def is_appended(spark: SparkSession, lake: Lake, table: Table, batch: Batch) -> 
     return bool(version.isDefined() and version.get() >= batch.number)
 
 
-def note(frame: DataFrame, lake: Lake, table: Table, batch: Batch) -> None:
-    """Append rows that carry their batch (``checkpoint``, ``batch_id``), unless the table has those of this batch.
-
-    Looking costs something only where a batch may be a replay. A transaction id would have Delta read the table's log
-    anew for each, which takes longer than writing a row.
-    """
-    if not is_noted(frame.sparkSession, lake, table, batch):
-        append(frame, lake, table, None)
-
-
-def is_noted(spark: SparkSession, lake: Lake, table: Table, batch: Batch) -> bool:
-    """Whether an earlier try of ``batch`` has left its notes in ``table``."""
-    its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
-    return batch.may_repeat and holds(spark, lake, table, its)
-
-
 def overwrite(frame: DataFrame, lake: Lake, table: Table, batch: Batch | None = None) -> None:
     """Replace the whole content of a small table."""
     writer = fit(frame, table).coalesce(1).write.format("delta").mode("overwrite")
@@ -128,15 +112,6 @@ def day_of(micros: int) -> date:
     return (_EPOCH + timedelta(microseconds=micros)).date()
 
 
-def same_rows(left: DataFrame, right: DataFrame) -> bool:
-    """Whether two small frames of the same columns hold the same rows, in any order."""
-    return bool(left.exceptAll(right).isEmpty() and right.exceptAll(left).isEmpty())
-
-
-def overwrite_if_changed(frame: DataFrame, lake: Lake, table: Table) -> bool:
-    """Replace a small table unless it holds the same rows already. Returns whether it was written."""
-    new = fit(frame, table)
-    if same_rows(new, read_table(frame.sparkSession, lake, table)):
-        return False
-    overwrite(new, lake, table)
-    return True
+def us_of(day: date) -> int:
+    """The beginning of a UTC day, µs since the epoch."""
+    return (datetime(day.year, day.month, day.day) - _EPOCH) // timedelta(microseconds=1)

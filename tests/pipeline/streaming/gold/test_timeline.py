@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.gold.timeline import refresh_timeline
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
+from pipeline.streaming.storage.rows import FEW_ROWS, Rows
 from pipeline.streaming.storage.sinks import append
 from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
 from tests.pipeline.rows import T0, row
@@ -26,6 +27,8 @@ MAX, MIN = 2**63 - 1, -(2**63)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
 Row = dict[str, Any]
+WHERE = [FEW_ROWS, -1]
+"""Rows that are derived in this process; the others by Spark's workers."""
 
 
 def at(seconds: float) -> datetime:
@@ -202,8 +205,10 @@ def new_lake(spark: SparkSession, folder: Path) -> Lake:
     return lake
 
 
-@pytest.fixture(scope="module")
-def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+@pytest.fixture(scope="module", params=WHERE)
+def lines(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, list[Any]]:
     """The timeline of each scenario, all refreshed at once."""
     lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
     facts = Facts()
@@ -215,7 +220,7 @@ def lines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         facts = facts.merged([Fact(server, name, None, None, 1, 1)])
     made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
     facts = facts.merged(made)
-    refresh_timeline(spark, lake, facts, us(0), WEEK)
+    refresh_timeline(Rows(spark, lake, request.param), facts, us(0), WEEK)
     rows = content(spark, lake)
     return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
 
@@ -305,7 +310,8 @@ def test_a_topic_made_anew_begins_with_nothing_known(lines: dict[str, list[Any]]
 
 
 @pytest.mark.proof
-def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few", WHERE)
+def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path, few: int) -> None:
     lake, whole = new_lake(spark, tmp_path / "hours"), new_lake(spark, tmp_path / "whole")
     begins = [600 + n * 3600.0 for n in range(3)]
     first, second, third = begins
@@ -325,11 +331,11 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
         put(spark, lake, OFFSET_EVENTS, of_hour)
         put(spark, lake, STATE_EVENTS, [beats[number]])
         put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
-        refresh_timeline(spark, lake, Facts(), us(begins[number]), WEEK)
+        refresh_timeline(Rows(spark, lake, few), Facts(), us(begins[number]), WEEK)
     put(spark, whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
     put(spark, whole, STATE_EVENTS, beats)
     put(spark, whole, RECORD_BATCHES, markers)
-    refresh_timeline(spark, whole, Facts(), us(0), WEEK)
+    refresh_timeline(Rows(spark, whole, few), Facts(), us(0), WEEK)
     assert content(spark, lake) == content(spark, whole)
     last = content(spark, lake)[-1]
     assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
@@ -339,13 +345,13 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
     assert noted_hours(spark, lake) == {hours[1], hours[2]}
     for place, since in ((lake, second), (whole, 0)):
         put(spark, place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
-        refresh_timeline(spark, place, Facts(), us(since), WEEK)
+        refresh_timeline(Rows(spark, place, few), Facts(), us(since), WEEK)
     assert noted_hours(spark, lake) == {hours[1]}, "what was known in the third hour is another now"
-    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(third), WEEK)
     assert content(spark, lake) == content(spark, whole)
     assert noted_hours(spark, lake) == {hours[1], hours[2]}
     DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("ts") < F.lit(hours[2]))
-    refresh_timeline(spark, lake, Facts(), us(third), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(third), WEEK)
     of_third = [r for r in content(spark, whole) if r.ts >= hours[2].replace(tzinfo=None)]
     assert content(spark, lake) == of_third, "earlier hours were read again"
 
@@ -354,7 +360,10 @@ def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
     return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
 
 
-def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few", WHERE)
+def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(
+    spark: SparkSession, tmp_path: Path, few: int
+) -> None:
     lake = new_lake(spark, tmp_path)
     end = 3600.0
     events = [
@@ -363,21 +372,22 @@ def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(spark: SparkSe
         fetched(end - 8, 0, 5, 5, client="10.0.0.7:1", client_id="later"),
     ]
     put(spark, lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
-    refresh_timeline(spark, lake, Facts(), us(end - 10), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(end - 10), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("", None), ("g", 1), ("", None), ("", None)]
 
     put(spark, lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
     put(spark, lake, RECORD_BATCHES, [marker(end + 299, 4)])
-    refresh_timeline(spark, lake, Facts(), us(end + 299), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(end + 299), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
 
 
-def test_a_request_names_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few", WHERE)
+def test_a_request_names_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path, few: int) -> None:
     lake = new_lake(spark, tmp_path)
     hour = 3600.0
     put(spark, lake, STATE_EVENTS, [beat(hour / 2)])
     put(spark, lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
-    refresh_timeline(spark, lake, Facts(), us(-hour), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(-hour), WEEK)
     assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]
-    refresh_timeline(spark, lake, Facts(), us(6 * hour + 600), WEEK)
+    refresh_timeline(Rows(spark, lake, few), Facts(), us(6 * hour + 600), WEEK)
     assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]

@@ -1,169 +1,35 @@
-"""Pairing: every outcome, and the same rows however the frames are cut into batches."""
+"""Pairing by Spark's workers gives what this process gives, and what is on its way there goes through unharmed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from decoder.model import FrameFlags
-from pipeline.streaming.silver.exchanges import connection_clocks, group_halves, settle
-from pipeline.streaming.storage.lake import struct_type
-from pipeline.tables import OPEN_EXCHANGES
-from tests.pipeline.rows import T0, row
+from pipeline.analysis.fit import fit
+from pipeline.settings import StreamSettings
+from pipeline.streaming.silver.exchanges import complete_of, pair_apart, pair_here, waiting_of
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.rows import Rows, frame_of
+from pipeline.tables import EXCHANGES, OPEN_EXCHANGES
+from tests.pipeline.analysis.test_pairing import CONVERSATION, half, table
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT, DAY = timedelta(minutes=10), timedelta(days=1)
-Half = dict[str, Any]
+
+def content(rows: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows.to_pylist(), key=repr)
 
 
-def at(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
-
-
-def half(exchange: str | None, direction: str, seconds: float, seq: int, **more: Any) -> Half:
-    ts = at(seconds)
-    values = {"exchange_id": exchange, "direction": direction, "ts": ts, "ts_end": ts, "seq": seq, "date": ts.date()}
-    return row(OPEN_EXCHANGES, **values | {"connection_id": "c", "api_key": 3, "body": "{}"} | more)
-
-
-def frame(spark: SparkSession, halves: Sequence[Half]) -> DataFrame:
-    return spark.createDataFrame(list(halves), struct_type(OPEN_EXCHANGES.columns))
-
-
-def run(spark: SparkSession, *batches: Sequence[Half]) -> tuple[dict[str, Any], set[str]]:
-    """Exchanges by id, and the ids that still wait, after some batches."""
-    waiting, done = frame(spark, []), {}
-    for batch in batches:
-        frames = frame(spark, batch)
-        paired = settle(group_halves(frames, waiting), connection_clocks(frames, waiting), TIMEOUT, DAY)
-        for exchange in paired.complete.collect():
-            assert exchange.exchange_id not in done
-            done[exchange.exchange_id] = exchange
-        waiting = frame(spark, [r.asDict() for r in paired.waiting.collect()])
-    return done, {r.exchange_id for r in waiting.collect()}
-
-
-NO_RESPONSE, UNANSWERED = int(FrameFlags.NO_RESPONSE_EXPECTED), int(FrameFlags.UNANSWERED)
-ORPHAN = int(FrameFlags.ORPHAN_RESPONSE)
-
-CONVERSATION = [
-    half("pair", "request", 0, 0, client_id="app", correlation_id=7),
-    half(
-        "pair", "response", 0.5, 0, body='{"topics":[{"errorCode":3},{"errorCode":0},{"errorCode":3}],"errorCode":29}'
-    ),
-    half("acks0", "request", 1, 1, flags=NO_RESPONSE),
-    half("closed", "request", 2, 2, flags=UNANSWERED),
-    half("orphan", "response", 3, 1, flags=ORPHAN),
-    half(None, "request", 4, 3, flags=UNANSWERED),
-    half("lost", "request", 5, 4),
-    half("late", "request", 6, 5),
-    half("late", "response", 1300, 2),
-    half("open", "request", 1301, 6),
-    half("silent", "request", 7, 0, connection_id="other"),
-]
-
-
-def test_every_outcome(spark: SparkSession) -> None:
-    done, waiting = run(spark, CONVERSATION)
-    assert {key: value.status for key, value in done.items()} == {
-        "pair": "paired",
-        "acks0": "no_response_expected",
-        "closed": "unanswered",
-        "orphan": "orphan_response",
-        "c/request/3": "unanswered",
-        "lost": "unanswered",  # its connection went on for twenty minutes
-        "late": "unanswered",  # the answer came after more than ten
-    }
-    assert waiting == {"late", "open", "silent"}
-    pair = done["pair"]
-    assert (pair.latency_us, pair.client_id, pair.correlation_id) == (500_000, "app", 7)
-    assert pair.error_codes == [3, 29]
-    assert pair.error_names == ["UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED"]
-
-
-@pytest.mark.parametrize("cut", [1, 3])
-def test_the_cut_into_batches_does_not_matter(spark: SparkSession, cut: int) -> None:
-    in_order = sorted(CONVERSATION, key=lambda h: h["ts"])
-    whole = run(spark, CONVERSATION)
-    pieces = run(spark, *(in_order[i : i + cut] for i in range(0, len(in_order), cut)))
-    assert pieces == whole
-
-
-def test_a_response_that_came_too_late_is_an_orphan_with_an_id_of_its_own(spark: SparkSession) -> None:
-    done, waiting = run(spark, [*CONVERSATION, half("end", "request", 1e5, 9)])
-    assert done["late"].status == "unanswered"
-    assert done["late/late"].status == "orphan_response"
-    assert done["silent"].status == "unanswered"  # all connections together went on for a day
-    assert waiting == {"end"}
-
-
-def test_the_same_half_twice_changes_nothing(spark: SparkSession) -> None:
-    once, _ = run(spark, CONVERSATION[:2])
-    twice, _ = run(spark, CONVERSATION[:2] + CONVERSATION[:2])
-    assert twice == once
-
-
-def test_error_codes_in_texts_do_not_count(spark: SparkSession) -> None:
-    body = r'{"errorMessage":"say \"errorCode\":5","topLevelErrorCode":-1,"newErrorCode":9999}'
-    done, _ = run(spark, [half("e", "request", 0, 0), half("e", "response", 1, 0, body=body)])
-    assert done["e"].error_codes == [-1, 9999]
-    assert done["e"].error_names == ["UNKNOWN_SERVER_ERROR", "UNKNOWN(9999)"]
-
-
-def test_a_response_before_its_request_has_no_negative_latency(spark: SparkSession) -> None:
-    done, _ = run(spark, [half("e", "request", 2, 0), half("e", "response", 1, 0)])
-    assert (done["e"].status, done["e"].latency_us) == ("paired", 0)
-
-
-def reply(document: str) -> str:
-    return f'{{"flagBits":0,"sections":[{{"kind":0,"document":{document}}}]}}'
-
-
-MONGODB_REPLIES = {
-    reply('{"ok":1.0,"n":3}'): [],
-    reply('{"ok":0.0,"code":59,"codeName":"CommandNotFound","errmsg":"\\"code\\":5"}'): [(59, "CommandNotFound")],
-    reply('{"ok":0,"code":11000}'): [(11000, "DuplicateKey")],
-    reply('{"ok":false,"code":{"$numberLong":"9"}}'): [],
-    reply('{"ok":0,"errmsg":"no code"}'): [],
-    reply('{"ok":1,"writeErrors":[{"index":0,"code":121},{"code":11000},{"code":121}],"writeConcernError":{"code":64,'
-          '"codeName":"W"}}'): [(64, "W"), (121, "DocumentValidationFailure"), (11000, "DuplicateKey")],
-    reply('{"ok":1,"writeErrors":"none","code":4711}'): [],
-    reply('{"ok":0,"code":4711.0}'): [(4711, "UNKNOWN(4711)")],
-    reply('{"ok":1,"cursor":{"firstBatch":[{"ok":0,"code":9}]}}'): [],
-    '{"sections":[{"kind":1,"documents":[]},{"kind":0,"document":{"ok":0,"code":13}}]}': [(13, "Unauthorized")],
-    '{"responseFlags":2,"documents":[{"$err":"x","code":13435}]}': [(13435, "NotPrimaryNoSecondaryOk")],
-    '{"responseFlags":8,"documents":[{"ok":0,"code":59}]}': [(59, "CommandNotFound")],
-    '{"responseFlags":8,"documents":[{"code":59}]}': [],
-    '{"responseFlags":8,"documents":[{"ok":0,"code":59},{"ok":0,"code":59}]}': [],
-    '{"responseFlags":1,"cursorID":5,"documents":[]}': [(43, "CursorNotFound")],
-    '{"responseFlags":11,"cursorID":0,"documents":[{"$err":"x","code":9}]}': [(43, "CursorNotFound")],
-    '{"responseFlags":8,"documents":[{"responseFlags":1}]}': [],
-    '{"responseFlags":-2147483648,"documents":[]}': [],
-    '{"commandReply":{"ok":0,"code":18},"metadata":{}}': [(18, "AuthenticationFailed")],
-    '{"raw":"AAAA","code":1}': [],
-}  # fmt: skip
-"""Bodies of replies, and the errors in them."""
-
-
-def test_errors_of_mongodb(spark: SparkSession) -> None:
-    halves = [
-        half(f"e{n}", direction, n + more, n, protocol="mongodb", api_key=2013, api_name=name, body=body)
-        for n, reply_body in enumerate(MONGODB_REPLIES)
-        for direction, more, name, body in (("request", 0, "find", "{}"), ("response", 0.5, None, reply_body))
-    ]
-    done, _ = run(spark, halves)
-    found = [done[f"e{n}"] for n in range(len(MONGODB_REPLIES))]
-    assert [list(zip(e.error_codes, e.error_names, strict=True)) for e in found] == list(MONGODB_REPLIES.values())
-    assert {e.api_name for e in found} == {"find"}
-
-
-def test_a_response_that_follows_another_one_is_complete_alone(spark: SparkSession) -> None:
-    following = int(FrameFlags.FOLLOWING_RESPONSE)
-    done, waiting = run(spark, [half("more", "response", 1, 1, protocol="mongodb", flags=following, header="{}")])
-    assert (done["more"].status, done["more"].latency_us, waiting) == ("following_response", None, set())
-    assert (done["more"].response_header, done["more"].response_flags) == ("{}", following)
+def test_here_and_apart_the_same_halves_find_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    settings = StreamSettings()
+    halves = table([*CONVERSATION, *CONVERSATION[:2], half("end", "request", 2000, 9), half(None, "response", 3, 7)])
+    complete, waiting = pair_here(halves, settings)
+    frame = frame_of(spark, halves, OPEN_EXCHANGES.columns)
+    paired = pair_apart(Rows(spark, Lake.at(tmp_path)), frame, frame, settings)
+    assert complete.num_rows > 0 < waiting.num_rows
+    assert content(fit(complete_of(paired).toArrow(), EXCHANGES)) == content(complete)
+    assert content(fit(waiting_of(paired).toArrow(), OPEN_EXCHANGES)) == content(waiting)

@@ -75,7 +75,7 @@ def test_queries_without_a_usable_checkpoint_begin_anew_and_the_tables_stay_the_
 ) -> None:
     (lake / "_checkpoints" / "frames" / "metadata").unlink()
     last_batch(lake, "exchanges", "offsets").write_text("")
-    shutil.rmtree(lake / "_checkpoints" / "gold")
+    shutil.rmtree(lake / "_checkpoints" / "gold_news")
     lines: list[str] = []
     run_stream(landing, lake, once=True, spark=spark, progress=lines.append)
     assert_same(lake, whole)

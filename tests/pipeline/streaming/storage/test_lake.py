@@ -12,6 +12,7 @@ from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.batches import record_progress
 from pipeline.streaming.silver.facts import load_facts, save_facts
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS
 
@@ -50,11 +51,11 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
         Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
     ]
     facts = Facts().merged(statements)
-    save_facts(spark, lake, facts, load_facts(spark, lake))
-    assert load_facts(spark, lake) == facts
-    assert load_facts(spark, other) == Facts()
+    save_facts(Rows(spark, lake), facts, load_facts(Rows(spark, lake)))
+    assert load_facts(Rows(spark, lake)) == facts
+    assert load_facts(Rows(spark, other)) == Facts()
 
     DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read anew
-    assert load_facts(spark, lake) == Facts({}, facts.topics)
+    assert load_facts(Rows(spark, lake)) == Facts({}, facts.topics)
     DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
-    assert load_facts(spark, lake) == Facts({}, {("C", "second"): facts.topics["C", "second"]})
+    assert load_facts(Rows(spark, lake)) == Facts({}, {("C", "second"): facts.topics["C", "second"]})

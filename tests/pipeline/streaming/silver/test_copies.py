@@ -6,13 +6,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.analysis.copies import copies
+from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.storage.lake import Lake, struct_type
-from pipeline.streaming.storage.seen_once import copies, refresh_copies
+from pipeline.streaming.silver.copies import refresh_copies
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -88,16 +92,16 @@ def test_silver_keeps_both_copies_and_marks_which_does_not_count(lakes: tuple[Pa
 def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
     before = versions(lake, [COPIES])
-    assert refresh_copies(spark, Lake.at(lake), 5_000_000_000) == 3_600_000_000
+    assert refresh_copies(Rows(spark, Lake.at(lake)), 5_000_000_000) == 3_600_000_000
     assert versions(lake, [COPIES]) == before
 
 
-def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts(spark: SparkSession) -> None:
+def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts() -> None:
     def seen(agent: str, flow: str, times: int, status: str = "paired") -> list[dict[str, Any]]:
         ids = {"agent_id": agent, "flow_id": flow, "connection_id": f"{agent}{flow}", "ts": T0, "status": status}
         return [row(EXCHANGES, exchange_id=f"{agent}{flow}-{n}{status}", **ids) for n in range(times)]
 
     lossy = [*seen("a", "f", 2), *seen("a", "f", 9, "unanswered")]
     some = [*lossy, *seen("b", "f", 3), *seen("c", "f", 3), *seen("a", "alone", 1)]
-    found = copies(spark.createDataFrame(some, struct_type(EXCHANGES.columns))).collect()
-    assert {(r.connection_id, r.counted_agent_id) for r in found} == {("af", "b"), ("cf", "b")}
+    found = copies(pa.Table.from_pylist(some, schema_of(EXCHANGES))).to_pylist()
+    assert {(r["connection_id"], r["counted_agent_id"]) for r in found} == {("af", "b"), ("cf", "b")}

@@ -1,0 +1,127 @@
+"""What do completed exchanges state? Rows of the event tables and of MongoDB's, found in one pass over the bodies.
+
+Bodies are large and parsing them is the work. Here, where the exchanges are in memory, or by Spark's workers, batch by
+batch; the functions (:mod:`pipeline.analysis.statements.exchanges`) are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.types import StructField, StructType
+
+from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, statement_rows
+from pipeline.analysis.statements.kafka import CONTEXT, PARTS
+from pipeline.streaming.spark.bundles import map_tables
+from pipeline.streaming.storage.lake import struct_type
+from pipeline.streaming.storage.rows import Made
+from pipeline.tables import (
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    Column,
+    Table,
+)
+
+_TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
+_FACT = (
+    *(Column(name, "string", "") for name in ("stated_by", "cluster", "topic_id", "topic")),
+    Column("first_us", "bigint", ""),
+    Column("last_us", "bigint", ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What some exchanges state.
+
+    Attributes:
+        facts: of clusters and topic ids.
+        events: gives, with what is known of those, the rows of each event table that has any.
+        commands: rows of ``silver.mongo_commands``, without what handshakes state; None if there is none.
+        handshakes: rows of ``silver.mongo_handshakes``; None likewise.
+    """
+
+    facts: Sequence[Fact]
+    events: Callable[[Facts], list[tuple[Table, Made]]]
+    commands: Made | None
+    handshakes: Made | None
+
+
+def stated_here(complete: pa.Table) -> Stated:
+    """What rows of ``silver.exchanges`` state that are in memory."""
+    kafka = KafkaStatements.of(complete)
+    commands, handshakes = mongodb_statements(complete)
+
+    def events(facts: Facts) -> list[tuple[Table, Made]]:
+        found = ((table, kafka.table(part, facts)) for part, table in _TABLES.items())
+        return [(table, rows) for table, rows in found if rows.num_rows]
+
+    return Stated(
+        kafka.facts(), events, commands if commands.num_rows else None, handshakes if handshakes.num_rows else None
+    )
+
+
+@contextmanager
+def stated_apart(complete: DataFrame) -> Iterator[Stated]:
+    """The same of rows that Spark's workers look at; what they find is kept until the end of the block."""
+    rows = statement_frame(complete).persist()
+    of_mongodb = complete.where("protocol = 'mongodb'")
+    try:
+        counted = rows.agg(*(F.count(part).alias(part) for part in PARTS)).collect()[0]
+        facts = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT)).collect() if counted.fact else []
+
+        def events(known: Facts) -> list[tuple[Table, Made]]:
+            return [
+                (table, map_tables(rows, _table_of(part, known), struct_type(table.columns)))
+                for part, table in _TABLES.items()
+                if counted[part]
+            ]
+
+        has_commands = not of_mongodb.isEmpty()
+        handshakes = map_tables(
+            of_mongodb.where(F.col("request_body").contains('"driver":')),
+            lambda some: mongodb_statements(some)[1],
+            struct_type(MONGO_HANDSHAKES.columns),
+        )
+        commands = map_tables(of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns))
+        yield Stated(
+            [Fact(*row) for row in facts],
+            events,
+            commands if has_commands else None,
+            handshakes if has_commands and not handshakes.isEmpty() else None,
+        )
+    finally:
+        rows.unpersist()
+
+
+def statement_frame(complete: DataFrame) -> DataFrame:
+    """All that Kafka's exchanges state, as :func:`pipeline.analysis.statements.exchanges.statement_rows` gives it."""
+    context = struct_type(Column(name, "bigint" if name == "ts_us" else "string", "") for name in CONTEXT)
+    parts = [StructField(name, struct_type(part.columns)) for name, part in PARTS.items()]
+    output = StructType([*context.fields, *parts])
+    return map_tables(complete.where("protocol = 'kafka'"), statement_rows, output)
+
+
+def _facts(rows: pa.Table) -> pa.Table:
+    found = KafkaStatements(rows).facts()
+    return pa.Table.from_pylist(
+        [dict(zip((c.name for c in _FACT), _values(fact), strict=True)) for fact in found],
+        pa.schema([(c.name, pa.int64() if c.type == "bigint" else pa.string()) for c in _FACT]),
+    )
+
+
+def _values(fact: Fact) -> tuple[str | int | None, ...]:
+    return fact.server, fact.cluster, fact.topic_id, fact.topic, fact.first_us, fact.last_us
+
+
+def _table_of(part: str, known: Facts) -> Callable[[pa.Table], pa.Table]:
+    return lambda rows: KafkaStatements(rows).table(part, known)

@@ -1,0 +1,384 @@
+"""How do rows of the lake reach a function of :mod:`pipeline.analysis`? The function is the same wherever it runs.
+
+Where a derivation looks at few rows, and the lake lies on this machine, it runs in this process: Delta's log names the
+files, Arrow reads them, and Spark only writes what comes out. Else Spark's workers run it on bundles of groups
+(:mod:`pipeline.streaming.spark.bundles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.analysis.copies import counted
+from pipeline.analysis.fit import fit as fit_arrow
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.tables import Row, Tables
+from pipeline.open_tables import open_dataset
+from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
+from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
+from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
+from pipeline.streaming.storage.written_here import append_here, overwrite_here
+from pipeline.tables import COPIES, Column, Table
+
+Made: TypeAlias = "pa.Table | DataFrame"
+"""Rows in memory, or those that Spark is yet to compute."""
+FEW_ROWS = 500_000
+"""So many rows, of all tables that it looks at, a derivation takes in this process: some hundred MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows of a table.
+
+    Attributes:
+        from_day, before_day: those whose ``date`` is in between; the second is exclusive. None: no bound.
+        since_us, before_us: those whose ``time`` is in between, µs since the epoch; the second is exclusive. None: no
+            bound.
+        time: a timestamp column.
+        kinds: values of ``kind``; none: all.
+        between: by column the least and the greatest value, both inclusive.
+        present: columns that are not null.
+        columns: that are wanted; none: all.
+        once: of a connection that two agents saw, one copy.
+        distinct: equal rows may come once.
+    """
+
+    table: Table
+    from_day: date | None = None
+    before_day: date | None = None
+    since_us: int | None = None
+    before_us: int | None = None
+    time: str = "ts"
+    kinds: Sequence[str] = ()
+    between: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    present: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    once: bool = False
+    distinct: bool = False
+
+    @classmethod
+    def since(cls, table: Table, us: int, **more: Any) -> Wanted:
+        """Rows of a table whose ``date`` is the day of its ``ts``, from a time on."""
+        return cls(table, from_day=day_of(us), since_us=us, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Reads and derives rows of a lake.
+
+    Attributes:
+        few: rows that a derivation takes in this process.
+    """
+
+    spark: SparkSession
+    lake: Lake
+    few: int = FEW_ROWS
+    _copies: list[pa.Table] = field(default_factory=list)
+
+    def read(self, wanted: Wanted) -> pa.Table:
+        """Rows that are few by nature."""
+        if not self.lake.is_local:
+            return _arrow_of(self.frame(wanted), wanted)
+        return self._read_here(wanted)
+
+    def bounds(self, wanted: Wanted, column: str) -> tuple[int, int] | None:
+        """The least and the greatest value of a column; None without any."""
+        if self.lake.is_local:
+            found = pc.min_max(self._read_here(replace(wanted, columns=(column,))).column(column)).as_py()
+            least, greatest = found["min"], found["max"]
+        else:
+            least, greatest = self.frame(wanted).agg(F.min(column), F.max(column)).collect()[0]
+        return None if least is None else (least, greatest)
+
+    def ask(self, table: Table, sql: str, **parameters: object) -> list[Row]:
+        """What a query gives of the ``rows`` of a table on this machine; of them is read what it needs."""
+        held = self._dataset(Wanted(table))
+        tables = Tables({"rows": schema_of(table).empty_table() if held is None else held})
+        try:
+            return tables.rows(sql, **parameters)
+        finally:
+            tables.close()
+
+    def _asked(self, table: Table, sql: str, **others: pa.Table) -> pa.Table:
+        """The same as a table; the query may name others beside ``rows``."""
+        held = self._dataset(Wanted(table))
+        tables = Tables({"rows": schema_of(table).empty_table() if held is None else held, **others})
+        try:
+            return tables.table(sql)
+        finally:
+            tables.close()
+
+    def note(self, noted: pa.Table, table: Table, batch: Batch) -> None:
+        """Append rows that carry their batch (``checkpoint``, ``batch_id``), unless the table has those of this batch.
+
+        Looking costs something only where a batch may be a replay.
+        """
+        if not self.is_noted(table, batch):
+            self.append(noted, table)
+
+    def is_noted(self, table: Table, batch: Batch) -> bool:
+        """Whether an earlier try of ``batch`` has left its notes in ``table``."""
+        if not batch.may_repeat or self.is_empty(table):
+            return False
+        if not self.lake.is_local:
+            its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
+            return holds(self.spark, self.lake, table, its)
+        where = "checkpoint = $checkpoint AND batch_id = $number"
+        return bool(
+            self.ask(
+                table, f"SELECT 1 AS one FROM rows WHERE {where} LIMIT 1",
+                checkpoint=batch.checkpoint_id, number=batch.number,
+            )
+        )  # fmt: skip
+
+    def frame(self, wanted: Wanted) -> DataFrame:
+        """The rows as Spark reads them."""
+        rows = read_table(self.spark, self.lake, wanted.table)
+        time = F.col(wanted.time)
+        if wanted.from_day is not None:
+            rows = rows.where(F.col("date") >= F.lit(wanted.from_day))
+        if wanted.before_day is not None:
+            rows = rows.where(F.col("date") < F.lit(wanted.before_day))
+        if wanted.since_us is not None:
+            rows = rows.where(time >= F.timestamp_micros(F.lit(wanted.since_us)))
+        if wanted.before_us is not None:
+            rows = rows.where(time < F.timestamp_micros(F.lit(wanted.before_us)))
+        if wanted.kinds:
+            rows = rows.where(F.col("kind").isin(*wanted.kinds))
+        for name, bounds in wanted.between.items():
+            rows = rows.where(F.col(name).between(*bounds))
+        for name in wanted.present:
+            rows = rows.where(F.col(name).isNotNull())
+        if wanted.once and not self.is_empty(COPIES):
+            copies = self._held_copies()
+            rows = map_tables(rows, lambda some: counted(some, copies), rows.schema)
+        rows = rows.select(*wanted.columns) if wanted.columns else rows
+        return rows.distinct() if wanted.distinct else rows
+
+    def derive(
+        self,
+        function: Derivation,
+        inputs: Mapping[str, Wanted],
+        by: Sequence[str],
+        output: Table | Sequence[Column],
+        shared: Mapping[str, pa.Table] | None = None,
+    ) -> Made:
+        """What a function makes of rows: an Arrow table where it ran here, else a frame that is yet to be computed.
+
+        Args:
+            function: takes the inputs, and what is shared, by name.
+            inputs: rows of the lake, cut by ``by``.
+            by: SQL expressions over columns of all inputs: what distinguishes groups.
+            output: the columns that the function gives.
+            shared: what goes to each call as it is.
+        """
+        here = self.read_few(inputs)
+        if here is not None:
+            return function({**here, **(shared or {})})
+        frames = {name: self.frame(wanted) for name, wanted in inputs.items()}
+        return self.derive_apart(function, frames, by, output, shared)
+
+    def read_few(self, inputs: Mapping[str, Wanted]) -> dict[str, pa.Table] | None:
+        """Rows that one process derives from; None: they are too many, or lie elsewhere."""
+        if not self._are_few(inputs.values()):
+            return None
+        return {name: self._read_here(wanted) for name, wanted in inputs.items()}
+
+    def derive_apart(
+        self,
+        function: Derivation,
+        rows: Mapping[str, DataFrame],
+        by: Sequence[str],
+        output: Table | Sequence[Column],
+        shared: Mapping[str, pa.Table] | None = None,
+    ) -> DataFrame:
+        """The same of frames, by Spark's workers."""
+        columns = output.columns if isinstance(output, Table) else output
+        given = dict(shared or {})
+        return map_bundles(
+            rows, [F.expr(one) for one in by], lambda tables: function({**given, **tables}), struct_type(columns)
+        )
+
+    def is_empty(self, table: Table) -> bool:
+        """Whether a table holds no row for certain."""
+        if self.lake.is_local:
+            held = self._dataset(Wanted(table))
+            return held is None or next(iter(held.get_fragments()), None) is None
+        return is_empty(self.spark, self.lake, table)
+
+    def append(self, made: Made, table: Table, batch: Batch | None = None) -> None:
+        """Append rows, at most once for each ``batch``."""
+        if self._is_here(made):
+            append_here(made, self.lake, table, None if batch is None else (batch.app_id(table), batch.number))
+        else:
+            append(self.as_frame(made, table), self.lake, table, batch)
+
+    def overwrite(self, made: Made, table: Table, batch: Batch | None = None) -> None:
+        """Replace the whole content of a small table."""
+        if self._is_here(made):
+            overwrite_here(made, self.lake, table, None if batch is None else (batch.app_id(table), batch.number))
+        else:
+            overwrite(self.as_frame(made, table), self.lake, table, batch)
+
+    def replace_dates(self, made: Made, table: Table, first: date, last: date | None = None) -> None:
+        """Replace all rows from ``first`` to ``last`` (inclusive; None: to the end) in one commit."""
+        if self._is_here(made):
+            where = f"date >= '{first}'" + (f" AND date <= '{last}'" if last else "")
+            overwrite_here(made, self.lake, table, where=where)
+        else:
+            replace_dates(self.as_frame(made, table), self.lake, table, first, last)
+
+    def replace_since(self, made: Made, table: Table, column: str, since_us: int) -> None:
+        """Replace all rows whose timestamp ``column`` is ``since_us`` (µs since the epoch) or later, in one commit.
+
+        The table's ``date`` is the day of that column.
+        """
+        if self._is_here(made):
+            where = f"date >= '{day_of(since_us)}' AND {column} >= '{_stamp(since_us)}'"
+            overwrite_here(made, self.lake, table, where=where)
+        else:
+            replace_since(self.as_frame(made, table), self.lake, table, column, since_us)
+
+    def merge(self, made: Made, table: Table, same: str, within: str) -> None:
+        """Put rows in the place of those that are the same, and add the others. Without any there is no commit.
+
+        Args:
+            made: whole rows.
+            table: where they belong.
+            same: when a row ``s`` of them takes the place of a row ``t`` of the table, as SQL.
+            within: what holds for all rows of the table whose place is taken, as SQL.
+        """
+        if self._is_here(made):
+            if made.num_rows:
+                # Not by delta-rs' own MERGE: it writes texts of a type that Arrow's filters do not know (string_view).
+                others = f"SELECT * FROM rows AS t WHERE {within} AND NOT EXISTS (SELECT 1 FROM made AS s WHERE {same})"
+                kept = fit_arrow(self._asked(table, others, made=made), table)
+                overwrite_here(pa.concat_tables([kept, fit_arrow(made, table)]), self.lake, table, where=within)
+            return
+        rows = fit(self.as_frame(made, table), table).persist()
+        try:
+            if not rows.isEmpty():
+                target = DeltaTable.forPath(self.spark, self.lake.path(table)).alias("t")
+                target.merge(
+                    rows.alias("s"), f"{within} AND {same}"
+                ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        finally:
+            rows.unpersist()
+
+    def _is_here(self, made: Made) -> bool:
+        return isinstance(made, pa.Table) and self.lake.is_local
+
+    def as_frame(self, made: Made, columns: Table | Sequence[Column]) -> DataFrame:
+        """What :meth:`derive` gave, for a table to be written."""
+        if isinstance(made, DataFrame):
+            return made
+        some = columns.columns if isinstance(columns, Table) else columns
+        return frame_of(self.spark, made, some)
+
+    def as_arrow(self, made: Made, columns: Sequence[Column]) -> pa.Table:
+        """The same in memory, where that is small."""
+        return made.select([c.name for c in columns]) if isinstance(made, pa.Table) else made.toArrow()
+
+    # --- in this process
+
+    def _are_few(self, wanted: Any) -> bool:
+        left = self.few
+        if not self.lake.is_local:
+            return False
+        for one in wanted:
+            held = self._dataset(one)
+            if held is None:
+                continue
+            left -= sum(part.count_rows() for part in held.get_fragments(_where(one)))
+            if left < 0:
+                return False
+        return True
+
+    def _dataset(self, wanted: Wanted) -> Any | None:
+        return open_dataset(self.lake.root, wanted.table)
+
+    def _read_here(self, wanted: Wanted) -> pa.Table:
+        held = self._dataset(wanted)
+        columns = list(wanted.columns) or None
+        if held is None:
+            empty = schema_of(wanted.table).empty_table()
+            return empty.select(columns) if columns else empty
+        needed = columns if columns is None or not wanted.once else sorted({*columns, "exchange_id", "ts"})
+        rows = held.to_table(needed, filter=_where(wanted))
+        if columns is None:  # columns that are newer than the table
+            rows = fit_arrow(rows, wanted.table)
+        rows = _plain(rows)
+        return self._counted(rows) if wanted.once else rows
+
+    def _counted(self, rows: pa.Table) -> pa.Table:
+        return counted(rows, self._held_copies())
+
+    def _held_copies(self) -> pa.Table:
+        if not self._copies:
+            self._copies.append(self.read(Wanted(COPIES)))
+        return self._copies[0]
+
+    def forget_copies(self) -> None:
+        """Copies have changed."""
+        self._copies.clear()
+
+
+def _stamp(micros: int) -> str:
+    return (
+        datetime.fromtimestamp(micros // 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.")
+        + f"{micros % 1_000_000:06d}Z"
+    )
+
+
+def _where(wanted: Wanted) -> Any:
+    tests = []
+    if wanted.from_day is not None:
+        tests.append(pc.field("date") >= pa.scalar(wanted.from_day))
+    if wanted.before_day is not None:
+        tests.append(pc.field("date") < pa.scalar(wanted.before_day))
+    if wanted.since_us is not None:
+        tests.append(pc.field(wanted.time) >= pa.scalar(wanted.since_us, pa.timestamp("us", "UTC")))
+    if wanted.before_us is not None:
+        tests.append(pc.field(wanted.time) < pa.scalar(wanted.before_us, pa.timestamp("us", "UTC")))
+    if wanted.kinds:
+        tests.append(pc.field("kind").isin(list(wanted.kinds)))
+    for name, (least, greatest) in wanted.between.items():
+        tests += [pc.field(name) >= least, pc.field(name) <= greatest]
+    tests += [pc.field(name).is_valid() for name in wanted.present]
+    return reduce(lambda one, other: one & other, tests) if tests else None
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Delta's reader may give dictionaries for partitions."""
+    for number, one in enumerate(rows.schema):
+        if pa.types.is_dictionary(one.type):
+            rows = rows.set_column(number, one.name, rows.column(number).cast(one.type.value_type))
+    return rows
+
+
+def _arrow_of(frame: DataFrame, wanted: Wanted) -> pa.Table:
+    rows: pa.Table = frame.toArrow()
+    return rows if wanted.columns else fit_arrow(rows, wanted.table)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, columns: Sequence[Column]) -> DataFrame:
+    """An Arrow table as a frame of one partition or two."""
+    schema = struct_type(columns)
+    return spark.createDataFrame(rows.select([c.name for c in columns]), schema=schema)
+
+
+def same_rows(left: pa.Table, right: pa.Table, table: Table) -> bool:
+    """Whether two small tables hold the same rows, in any order."""
+    order = [(name, "ascending") for name in table.key]
+    one, other = (fit_arrow(rows, table).sort_by(order).combine_chunks() for rows in (left, right))
+    return bool(one.equals(other))
