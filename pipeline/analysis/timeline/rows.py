@@ -64,7 +64,7 @@ _ENDED = f"""
         CASE WHEN ended.commits THEN 'txn_applied' ELSE 'txn_discarded' END AS kind, event_ordinal, client_id,
         member_id, generation, error_name, "offset" AS event_offset,
         CASE WHEN ended.commits THEN "offset" END AS committed_offset
-    FROM settled WHERE ended.us >= $since_us
+    FROM settled WHERE ended.us >= $since_us AND ended.us < $until_us
 """
 _INPUTS = f"""
     WITH {WITH_GROUP}, stated AS (
@@ -95,19 +95,22 @@ _INPUTS = f"""
 the end of the log."""
 
 
-def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0) -> pa.Table:
+_FOR_EVER = 2**62
+
+
+def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0, until_us: int = _FOR_EVER) -> pa.Table:
     """At the end of each transaction a row, of the columns ``ENDED``, for each offset that it commits or drops.
 
     Args:
         events, states: rows of ``silver.offset_events`` and ``state_events``; of a connection that two agents saw, one
             copy. Of both all that name the same transactional id of a cluster.
         facts: clusters and topic names.
-        since_us: of transactions that ended then (µs since the epoch) or later.
+        since_us, until_us: of transactions that ended in between, µs since the epoch; the second is exclusive.
     """
     tables = Tables({"all_events": events, "states": states, "renewed": _renewed(facts)})
     try:
         tables.view("events", _with_incarnation("all_events"))
-        return _fitted(tables.table(_ENDED, since_us=since_us))
+        return _fitted(tables.table(_ENDED, since_us=since_us, until_us=until_us))
     finally:
         tables.close()
 
@@ -125,6 +128,7 @@ def timeline(
     lookback: timedelta,
     *,
     since_us: int = 0,
+    until_us: int = _FOR_EVER,
     known: pa.Table | None = None,
     of_transactions: pa.Table | None = None,
 ) -> pa.Table:
@@ -135,13 +139,13 @@ def timeline(
             connection that two agents saw, one copy.
         facts: clusters and topic names.
         lookback: records produced, and markers seen, earlier than this are not looked up.
-        since_us: rows are made from this hour (µs since the epoch) on; what events and batches state of the log before
-            it, as far as ``lookback`` goes, is looked up.
+        since_us, until_us: rows are made of the hours in between, µs since the epoch; the second is exclusive. What
+            events and batches state of the log before them, as far as ``lookback`` goes, is looked up.
         known: what was known when that hour began: rows of ``gold.offsets_before``.
         of_transactions: what :func:`ended` gives; None: of these events and states.
     """
     if of_transactions is None:
-        of_transactions = ended(events, states, facts, since_us)
+        of_transactions = ended(events, states, facts, since_us, until_us)
     before = schema_of(OFFSETS_BEFORE).empty_table() if known is None else known
     tables = Tables(
         {
@@ -152,7 +156,10 @@ def timeline(
     try:
         for name, rows in (("events", "all_events"), ("batches", "all_batches")):
             tables.view(name, _with_incarnation(rows))
-        tables.view("recent", f"SELECT * FROM events WHERE epoch_us(ts) >= {int(since_us)}")
+        tables.view(
+            "recent",
+            f"SELECT * FROM events WHERE epoch_us(ts) >= {int(since_us)} AND epoch_us(ts) < {int(until_us)}",
+        )
         inputs = tables.table(_INPUTS)
     finally:
         tables.close()

@@ -7,9 +7,8 @@ is :mod:`pipeline.analysis.timeline.rows`' to say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, LATE_US, first_hour, span_us
+from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, first_hour, span_us
 from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
-from pipeline.streaming.spark.bundles import Derivation
 from pipeline.streaming.storage.lake import read_table
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import fit
@@ -31,10 +29,20 @@ from pipeline.tables import (
     OFFSETS_BEFORE,
     RECORD_BATCHES,
     STATE_EVENTS,
+    Table,
 )
 
+_PLACE = ("cluster", "topic", "topic_id", "partition")
+_PARTITION = ("cluster", "coalesce(topic, topic_id)", "partition")
+_LOOKED_UP = ("produced", "txn_committed")
+"""What is asked of events before the hours that are computed."""
+ROWS_AT_ONCE = 2_000_000
+"""Events of one partition that a worker may have to hold, should all be of the same: less than a gigabyte."""
 
-def refresh_timeline(rows: Rows, facts: Facts, since_us: int, lookback: timedelta) -> None:
+
+def refresh_timeline(
+    rows: Rows, facts: Facts, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
+) -> None:
     """Recompute the hours that news can change.
 
     Args:
@@ -42,57 +50,123 @@ def refresh_timeline(rows: Rows, facts: Facts, since_us: int, lookback: timedelt
         facts: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
+        rows_at_once: events of the hours that workers take together.
     """
     first = first_hour(since_us)
     back = first - span_us(lookback)
-    _note_known(rows, first)
     inputs = {
-        "events": Wanted.since(OFFSET_EVENTS, back, once=True),
+        "events": Wanted.since(OFFSET_EVENTS, first, once=True),
+        "earlier": Wanted.since(OFFSET_EVENTS, back, before_us=first, kinds=_LOOKED_UP, once=True),
         "batches": Wanted.since(RECORD_BATCHES, back, once=True),
         "states": Wanted.since(STATE_EVENTS, min(back, first - GROUP_KNOWN_US), once=True),
-        "known": _of_hour(first),
     }
     here = rows.read_few(inputs)
-    whole = partial(_whole, facts=facts, lookback=lookback, since_us=first)
-    made = whole(here) if here is not None else _in_groups(rows, whole, facts, first, back)
-    rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
+    if here is not None:
+        _note_known(rows, first)
+        events = pa.concat_tables([here["events"], here["earlier"]])
+        made = timeline(
+            events, here["states"], here["batches"], facts, lookback, since_us=first, known=rows.read(_of_hour(first)),
+        )  # fmt: skip
+        rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
+        return
+    for begin, end in windows(_events_by_hour(rows, first), first, rows_at_once):
+        _note_known(rows, begin)
+        rows.replace_since(_in_groups(rows, facts, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
 
 
-def _whole(tables: Mapping[str, pa.Table], *, facts: Facts, lookback: timedelta, since_us: int) -> pa.Table:
-    return timeline(
-        tables["events"], tables["states"], tables["batches"], facts, lookback,
-        since_us=since_us, known=tables["known"], of_transactions=tables.get("ended"),
-    )  # fmt: skip
+def windows(by_hour: Iterable[tuple[int, int]], first: int, most: int) -> list[tuple[int, int | None]]:
+    """Whole hours from ``first`` on, so many together that they have up to ``most`` events, an hour at least.
+
+    Args:
+        by_hour: hours (µs since the epoch), ascending, and how many events each has.
+        first: where the first window begins.
+        most: events of a window.
+
+    Returns:
+        Begin and end (exclusive; None: open) of each window, µs since the epoch.
+    """
+    begins, count = [first], 0
+    for hour, events in by_hour:
+        if count and count + events > most:
+            begins.append(hour)
+            count = 0
+        count += events
+    return list(zip(begins, [*begins[1:], None], strict=True))
 
 
-def _in_groups(rows: Rows, whole: Derivation, facts: Facts, first: int, back: int) -> DataFrame:
-    """The same by partitions: what ends with a transaction first, by those; who names groups is known to all."""
-    commits = rows.frame(Wanted.since(OFFSET_EVENTS, back, once=True, kinds=("txn_committed",)))
-    ends = rows.frame(Wanted.since(STATE_EVENTS, back, once=True, kinds=("txn_end", "txn_init")))
+def _events_by_hour(rows: Rows, first: int) -> list[tuple[int, int]]:
+    us = F.unix_micros("ts")
+    hour = (us - F.pmod(us, F.lit(HOUR_US))).alias("hour")
+    counted = rows.frame(Wanted.since(OFFSET_EVENTS, first)).groupBy(hour).agg(F.count("*").alias("events"))
+    return sorted((row.hour, row.events) for row in counted.collect())
+
+
+def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
+    """The hours from ``begin`` to ``end`` by workers, partition by partition.
+
+    What ends with a transaction comes first, by those; who names groups is known to all. A group is in memory as a
+    whole: what it was before stands in ``gold.offsets_before``.
+    """
+    back, until = begin - span_us(lookback), 2**62 if end is None else end
+    before = None if end is None else end + LATE_US
+
+    def wanted(table: Table, since_us: int, *kinds: str) -> DataFrame:
+        return rows.frame(Wanted.since(table, since_us, before_us=before, kinds=kinds, once=True))
+
     of_transactions = rows.derive_apart(
-        lambda tables: ended(tables["events"], tables["states"], facts, first),
-        {"events": commits, "states": ends},
+        lambda tables: ended(tables["events"], tables["states"], facts, begin, until),
+        {
+            "events": wanted(OFFSET_EVENTS, back, "txn_committed"),
+            "states": wanted(STATE_EVENTS, back, "txn_end", "txn_init"),
+        },
         ("cluster", "transactional_id"),
         ENDED,
     )
-    naming = rows.frame(Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, once=True, kinds=sorted(GROUP_KINDS)))
+    naming = wanted(STATE_EVENTS, begin - GROUP_KNOWN_US, *sorted(GROUP_KINDS)).where("group_id <> ''")
     five_minutes = F.timestamp_micros(F.unix_micros("ts") - F.pmod(F.unix_micros("ts"), F.lit(LATE_US)))
-    names = naming.where("group_id <> ''").select(
+    names = naming.select(
         "server", "client", "client_id", "group_id", F.lit(min(GROUP_KINDS)).alias("kind"), five_minutes.alias("ts")
     )
     no_id = F.lit(None).cast("string")
+    known = rows.frame(_of_hour(begin)).withColumn("topic_id", no_id)
+    commits = wanted(OFFSET_EVENTS, begin, "committed", "fetched_commit", "txn_committed")
+    committed = commits.select(*_PLACE, "offset").union(known.select(*_PLACE, "committed_offset"))
+
+    def whole(tables: Mapping[str, pa.Table]) -> pa.Table:
+        return timeline(
+            tables["events"], tables["states"], tables["batches"], facts, lookback,
+            since_us=begin, until_us=until, known=tables["known"], of_transactions=tables["ended"],
+        )  # fmt: skip
+
     return rows.derive_apart(
         whole,
         {
-            "events": rows.frame(Wanted.since(OFFSET_EVENTS, back, once=True)),
-            "batches": rows.frame(Wanted.since(RECORD_BATCHES, back, once=True)),
+            "events": wanted(OFFSET_EVENTS, begin).unionByName(
+                _above(committed, wanted(OFFSET_EVENTS, back, "produced"), begin)
+            ),
+            "batches": wanted(RECORD_BATCHES, back),
             "ended": of_transactions.withColumn("topic_id", no_id),
-            "known": rows.frame(_of_hour(first)).withColumn("topic_id", no_id),
+            "known": known,
         },
-        ("cluster", "coalesce(topic, topic_id)", "partition"),
+        _PARTITION,
         OFFSET_TIMELINE,
         {"states": names.distinct().toArrow()},
     )
+
+
+def _above(commits: DataFrame, produced: DataFrame, before_us: int) -> DataFrame:
+    """What was produced before a time beyond the lowest offset that any group has committed in its partition.
+
+    Args:
+        commits: ``_PLACE`` and ``offset``.
+        produced: such events.
+        before_us: the time, µs since the epoch.
+    """
+    names = [f"_{number}" for number in range(len(_PARTITION))]
+    places = [F.expr(place).alias(name) for place, name in zip(_PARTITION, names, strict=True)]
+    lowest = commits.groupBy(*places).agg(F.min("offset").alias("_lowest"))
+    earlier = produced.where(F.col("ts") < F.timestamp_micros(F.lit(before_us))).select("*", *places)
+    return earlier.join(F.broadcast(lowest), names).where("next_offset > _lowest").select(*produced.columns)
 
 
 def _of_hour(hour_us: int) -> Wanted:

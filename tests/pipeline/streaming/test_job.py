@@ -229,7 +229,7 @@ def test_a_table_that_cannot_be_read_ends_a_backfill_with_a_reason(
     for file in (lake / FRAMES.path).rglob("*.parquet"):
         file.unlink()
     days = sorted({r["date"] for r in rows(whole, FRAMES)})
-    with pytest.raises(UserError, match="the backfill stopped: .*(not exist|No such file)") as stopped:
+    with pytest.raises(UserError, match=r"the backfill stopped: .*(not exist|No such file)") as stopped:
         run_backfill(lake, days[0], days[-1], spark=spark)
     assert len(str(stopped.value).splitlines()) == 2, "no stack trace"
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Fact, Facts
-from pipeline.streaming.gold.timeline import refresh_timeline
+from pipeline.streaming.gold.timeline import refresh_timeline, windows
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.storage.rows import FEW_ROWS, Rows
 from pipeline.streaming.storage.sinks import append
@@ -29,6 +29,12 @@ SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
 Row = dict[str, Any]
 WHERE = [FEW_ROWS, -1]
 """Rows that are derived in this process; the others by Spark's workers."""
+
+
+def test_windows_are_whole_hours() -> None:
+    assert windows([], 0, 10) == [(0, None)]
+    assert windows([(0, 4), (1, 4), (2, 4), (3, 99), (4, 1)], 0, 8) == [(0, 2), (2, 3), (3, 4), (4, None)]
+    assert windows([(5, 100), (6, 1)], 3, 8) == [(3, 6), (6, None)]
 
 
 def at(seconds: float) -> datetime:

@@ -18,6 +18,7 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.silver import mongo
+from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
@@ -167,7 +168,7 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
     frames = pq.read_table(landing, partitioning=None).sort_by("ts")
     size = -(-frames.num_rows // _PIECES)
     settings = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
-    crashes = [("append", 1), ("append", 2), ("_name_earlier", 1), None]
+    crashes = [(Rows, "append", 1), (Rows, "append", 2), (mongo, "_name_earlier", 1), None]
     for number, crash in zip(reversed(range(_PIECES)), crashes, strict=True):
         target = folder / "landing" / "date=2026-01-01" / f"piece-{number}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -176,9 +177,9 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
         if crash is None:
             run()
         else:
-            name, call = crash
+            owner, name, call = crash
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(mongo, name, failing(getattr(mongo, name), call))
+                patch.setattr(owner, name, failing(getattr(owner, name), call))
                 with pytest.raises(StreamError, match="pulled the plug"):
                     run()
     return folder / "lake"
