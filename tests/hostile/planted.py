@@ -191,7 +191,7 @@ def is_mongodb_leak(stored: Frame) -> bool:
     wanted = CREDENTIAL_NEEDLES if is_full else CREDENTIAL_NEEDLES + PAYLOAD_NEEDLES
     paths = [path for path in _paths_with(message.body, wanted) if not _is_name(path)]
     if is_full and not _is_credential(message, stored):  # what a mutation made another command is payload
-        keys = _CREDENTIAL_KEYS if stored.direction == "response" else _CREDENTIAL_KEYS - {"nonce"}
+        keys = _CREDENTIAL_KEYS if _may_be_of_getnonce(message, stored) else _CREDENTIAL_KEYS - {"nonce"}
         return any(keys & set(path) for path in paths)
     if paths:
         return True
@@ -265,6 +265,13 @@ def _stands_around(key: bytes, data: bytes, at: int) -> bool:
             return True
         offset = key.find(data[at : at + 8], offset + 1)
     return False
+
+
+def _may_be_of_getnonce(message: Message, stored: Frame) -> bool:
+    """Whether a nonce at the top of a document is a server's: among an OP_REPLY's is one of a command, not of a query."""
+    found = message.body.get("documents")
+    is_of_query = isinstance(found, list) and not any({"ok", "maxBsonObjectSize"} & set(one) for one in found)
+    return stored.direction == "response" and not is_of_query
 
 
 def _is_credential(message: Message, stored: Frame) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -121,6 +123,7 @@ class _Cleaning:
         self._masker = Masker(self._data, opened.data, self._policy, self._budget, field_hash)
         self._flags = int(frame.flags)
         self._has_texts = self._policy == "full" and may_have_texts(opened.data)
+        self._reply_at, self._is_reply = -1, False
 
     def run(self) -> _Cleaned:
         """The message as it may be stored, and its flags."""
@@ -238,8 +241,26 @@ class _Cleaning:
                 rules = STATEMENTS.get(place.into.get("identifier", ""), {})
             self._masker.document(start, end, rules, is_command=is_command)
         else:
-            is_reply = place.role == "command" or not self._keys(start, end).isdisjoint(_REPLY_FIELDS)
+            is_reply = place.role == "command" or self._has_reply(place)
             self._masker.document(start, end, self._reply_rules(place, start, end), is_reply=is_reply)
+
+    def _has_reply(self, place: Place) -> bool:
+        """Whether one of the documents is the reply to a command: then none of them is what a query has found."""
+        if self._reply_at != place.start:
+            self._reply_at, self._is_reply = place.start, any(map(self._is_of_command, self._documents(place)))
+        return self._is_reply
+
+    def _documents(self, place: Place) -> Iterator[tuple[int, int]]:
+        at = place.start
+        with suppress(DecodeError):
+            while at < place.end:
+                end = document_end(self._original, at, place.end)
+                self._budget.take(at)
+                yield at, end
+                at = end
+
+    def _is_of_command(self, document: tuple[int, int]) -> bool:
+        return not self._keys(*document).isdisjoint(_REPLY_FIELDS)
 
     def _erase_token(self, start: int, end: int) -> None:
         """A section of kind 2: with its signature a proxy speaks for any user."""
