@@ -268,7 +268,7 @@ def _stands_around(key: bytes, data: bytes, at: int) -> bool:
 
 
 def _may_be_of_getnonce(message: Message, stored: Frame) -> bool:
-    """Whether a nonce at the top of a document is a server's: among an OP_REPLY's is one of a command, not of a query."""
+    """Whether a nonce at the top of a document is a server's: beside an OP_REPLY's reply to a command, not a query."""
     found = message.body.get("documents")
     is_of_query = isinstance(found, list) and not any({"ok", "maxBsonObjectSize"} & set(one) for one in found)
     return stored.direction == "response" and not is_of_query
