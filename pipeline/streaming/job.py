@@ -25,6 +25,7 @@ if __name__ == "__main__" and __package__ is None:
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
@@ -46,10 +47,10 @@ from pipeline.streaming.operations.requests import (
 )
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
-from pipeline.streaming.storage.checkpoints import renew_checkpoints
+from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
-from pipeline.tables import FRAMES
+from pipeline.tables import FRAMES, Table
 from pipeline.terminal import printable_lines
 
 
@@ -73,10 +74,16 @@ class _Job:
         ledger = Ledger(self.spark, queries.intake(landing))
         landed, derived = queries.of_landing(landing), queries.of_bronze()
         steps: list[Callable[[], None]] = [partial(queries.run, *landed, is_enough=is_enough), ledger.look]
-        steps += [partial(queries.run, start, is_enough=is_enough) for start in derived]
+        steps += [partial(self._run_if_news, queries, *one, is_enough) for one in derived]
         for step in steps:
             if not is_enough():
                 step()
+
+    def _run_if_news(
+        self, queries: Queries, start: Callable[[], StreamingQuery], source: Table, is_enough: Callable[[], bool]
+    ) -> None:
+        if not has_read_all(self.lake, start.__name__, source):
+            queries.run(start, is_enough=is_enough)
 
     def follow(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
@@ -90,7 +97,7 @@ class _Job:
 
         while not is_enough():
             queries = self.queries(summary, progress, once=False)
-            queries.run(*queries.of_landing(landing), *queries.of_bronze(), is_enough=must_end)
+            queries.run(*queries.of_landing(landing), *(start for start, _ in queries.of_bronze()), is_enough=must_end)
             if not is_enough():
                 serve(self.lake, self.do)
 

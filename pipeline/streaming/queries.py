@@ -28,7 +28,7 @@ from pipeline.streaming.silver.batches import record_progress, write_exchanges
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import names_alone, new_files
 from pipeline.streaming.storage.sinks import Batch
-from pipeline.tables import FRAMES
+from pipeline.tables import FRAMES, NEWS, Table
 
 Progress = Callable[[str], None]
 Step = Callable[[DataFrame, Batch], Counted]
@@ -126,9 +126,9 @@ class Queries:
         """What starts the queries that read the landing zone."""
         return [partial(self.gaps, landing), partial(self.frames, landing)]
 
-    def of_bronze(self) -> list[Callable[[], StreamingQuery]]:
-        """What starts those behind them, in the order in which the data flow."""
-        return [self.exchanges, self.gold]
+    def of_bronze(self) -> list[tuple[Callable[[], StreamingQuery], Table]]:
+        """What starts those behind them, in the order in which the data flow, and the table that each reads."""
+        return [(self.exchanges, FRAMES), (self.gold, NEWS)]
 
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""

@@ -130,13 +130,9 @@ class Agent:
             self._skip(connection, segment, ts, wire_bytes)
             return []
         is_known = bool(segment.flags & ENDS) and connection is not None and budgets.is_known(connection)
-        events = (
-            self._tracker.take(segment, ts)
-            if not budgets.has_skipped or connection is None
-            else [*self._jump(connection, segment, ts), *self._tracker.take(segment, ts)]
-        )
-        first = connection
-        others: list[StreamEvent] = []
+        events = self._jump(connection, segment, ts) if budgets.has_skipped and connection is not None else []
+        events += self._tracker.take(segment, ts)
+        first, others = connection, list[StreamEvent]()
         if connection is None or connection.is_over():  # it began, ended, or another one took its place
             connection = self._latest = self._tracker.find(segment.source, segment.destination)
         for event in events:
@@ -144,11 +140,9 @@ class Agent:
                 events, others = split(events, connection, first)
                 break
         answers, paying, before = self._answers, self._paying_answers, METER.units
-        found: list[Frame | Gap] = []
-        if events:  # an acknowledgement alone brings none
-            METER.most = before + of_frame
-            found = self._read(events, before + left)
-            METER.most = math.inf
+        METER.most = before + of_frame
+        found = self._read(events, before + left) if events else []  # an acknowledgement alone brings none
+        METER.most = math.inf
         units = PACKET_UNITS + METER.units - before + CONNECTION_UNITS * (connection is not first)
         paying, is_answered = self._paying_answers - paying, self._answers > answers
         if connection is None or connection.is_over():

@@ -15,6 +15,8 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -33,6 +35,7 @@ from pipeline.tables import (
     RECORD_BATCHES,
     STATE_EVENTS,
     STREAM_PROGRESS,
+    Table,
 )
 
 QUERIES = ("frames", "gaps", "exchanges", "gold")
@@ -61,8 +64,8 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
 
 def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:
     """The last batch of each checkpoint, by its id, as the lake itself has noted it."""
-    rows = read_table(spark, lake, STREAM_PROGRESS).groupBy("checkpoint").agg(F.max("batch_id").alias("last")).collect()
-    return {row.checkpoint: row.last for row in rows}
+    last = "SELECT checkpoint, max(batch_id) AS last FROM rows GROUP BY checkpoint"
+    return {row.checkpoint: row.last for row in Rows(spark, lake).ask(STREAM_PROGRESS, last)}
 
 
 def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
@@ -94,6 +97,29 @@ def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
     return f"it ends with batch {planned}, but batch {last} was done" if last > planned else None
 
 
+def has_read_all(lake: Lake, query: str, table: Table) -> bool:
+    """Whether a query that reads one table has done all that is in it, for certain: starting it would take seconds.
+
+    The last line of what it planned last is Delta's: of which table (``reservoirId``) it reads which version next.
+    """
+    checkpoint = Path(lake.checkpoint(query))
+    if not lake.is_local or not checkpoint.is_dir():
+        return False
+    planned, done = (
+        max((int(path.name) for path in (checkpoint / log).glob("[0-9]*")), default=-1)
+        for log in ("offsets", "commits")
+    )
+    if planned < 0 or planned != done:
+        return False
+    try:
+        offset = json.loads((checkpoint / "offsets" / str(planned)).read_text(encoding="utf-8").splitlines()[-1])
+        held = DeltaTable(lake.path(table))
+        is_its = offset["reservoirId"] == held.metadata().id
+        return bool(is_its and offset["index"] == -1 and offset["reservoirVersion"] > held.version())
+    except (OSError, ValueError, KeyError, TypeError, IndexError, DeltaError):
+        return False
+
+
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
@@ -111,6 +137,8 @@ def _put_aside(checkpoint: Path) -> Path:
 
 def _has_begun(spark: SparkSession, lake: Lake, query: str) -> bool:
     """Whether a query has a checkpoint."""
+    if lake.is_local:
+        return Path(lake.checkpoint(query), "metadata").exists()
     path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(f"{lake.checkpoint(query)}/metadata")
     return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
 

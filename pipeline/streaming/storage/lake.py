@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.new_tables import write_first_commit
+from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit
 from pipeline.tables import FRAMES, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
 
 _PROPERTIES = {
@@ -149,6 +149,8 @@ def not_writable(root: str | Path, error: OSError) -> LakeError:
 
 def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
     try:
+        if lake.is_local and is_complete(Path(lake.path(table)), table):
+            return
         if DeltaTable.isDeltaTable(spark, lake.path(table)):
             _complete(spark, lake, table)
         else:
@@ -194,11 +196,6 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
         if known.isDefined():
             spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
         spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
-
-
-def without_spaces(condition: str) -> str:
-    """A condition as it compares with one that Spark has written anew, with spaces of its own."""
-    return "".join(condition.split())
 
 
 def register(spark: SparkSession, lake: Lake) -> None:

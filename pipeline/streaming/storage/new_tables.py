@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructField, StructType
 
 from pipeline.tables import Table
@@ -54,6 +56,24 @@ def write_first_commit(folder: Path, table: Table, types: StructType, properties
             "allFiles": [],
         }
         _put(log / f"{_FIRST}.crc", json.dumps({**counts, **content}))
+
+
+def is_complete(folder: Path, table: Table) -> bool:
+    """Whether a table is there with all its columns and constraints; no, also where that cannot be read."""
+    try:
+        held = DeltaTable(folder)
+        columns, properties = {field.name for field in held.schema().fields}, held.metadata().configuration
+    except (DeltaError, OSError, ValueError):
+        return False
+    return columns >= set(table.column_names) and all(
+        without_spaces(properties.get(f"delta.constraints.{name}") or "") == without_spaces(condition)
+        for name, condition in table.checks.items()
+    )
+
+
+def without_spaces(condition: str) -> str:
+    """A condition as it compares with one that Spark has written anew, with spaces of its own."""
+    return "".join(condition.split())
 
 
 def _metadata(table: Table, types: StructType, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.landing.reading import LandingError
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.silver import batches
-from pipeline.streaming.storage.lake import Lake, LakeError, create_tables, register, without_spaces
+from pipeline.streaming.storage.lake import Lake, LakeError, create_tables, register
 from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.new_tables import without_spaces
 from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
