@@ -37,7 +37,7 @@ def refresh_assignments(rows: Rows, first: date) -> None:
         ASSIGNMENTS,
     )
     # What the key holds anyway lets Delta skip the files of other generations.
-    rows.merge(changed, ASSIGNMENTS, _SAME, f"generation BETWEEN {generations[0]} AND {generations[1]}")
+    rows.merge(changed, ASSIGNMENTS, _SAME, {"generation": generations})
 
 
 def drop_provisional(rows: Rows, facts: Facts) -> None:

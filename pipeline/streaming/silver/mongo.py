@@ -7,7 +7,7 @@ those that were written before their handshake get it later: the rows do not dep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,7 +81,7 @@ def _name_earlier(rows: Rows, handshakes: Made) -> News:
         return renamed(tables["commands"], known)
 
     changed = rows.derive(rename, {"commands": wanted}, ("connection_id",), MONGO_COMMANDS)
-    rows.merge(changed, MONGO_COMMANDS, "t.exchange_id = s.exchange_id", f"date >= '{day_of(since_us)}'")
+    rows.merge(changed, MONGO_COMMANDS, "t.exchange_id = s.exchange_id", {"date": (day_of(since_us), date(2262, 1, 1))})
     return {COMMANDS: (1, since_us)}
 
 

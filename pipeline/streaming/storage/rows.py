@@ -249,28 +249,32 @@ class Rows:
         else:
             replace_since(self.as_frame(made, table), self.lake, table, column, since_us)
 
-    def merge(self, made: Made, table: Table, same: str, within: str) -> None:
+    def merge(self, made: Made, table: Table, same: str, within: Mapping[str, tuple[object, object]]) -> None:
         """Put rows in the place of those that are the same, and add the others. Without any there is no commit.
 
         Args:
             made: whole rows.
             table: where they belong.
             same: when a row ``s`` of them takes the place of a row ``t`` of the table, as SQL.
-            within: what holds for all rows of the table whose place is taken, as SQL.
+            within: by column the least and the greatest value (inclusive; numbers or dates) of rows whose place may be
+                taken.
         """
         if self._is_here(made):
             if made.num_rows:
                 # Not by delta-rs' own MERGE: it writes texts of a type that Arrow's filters do not know (string_view).
-                others = f"SELECT * FROM rows AS t WHERE {within} AND NOT EXISTS (SELECT 1 FROM made AS s WHERE {same})"
+                taken = f"SELECT 1 FROM made AS s WHERE {same}"
+                others = f"SELECT * FROM rows AS t WHERE {_between(within, 't.')} AND NOT EXISTS ({taken})"
                 kept = fit_arrow(self._asked(table, others, made=made), table)
-                overwrite_here(pa.concat_tables([kept, fit_arrow(made, table)]), self.lake, table, where=within)
+                overwrite_here(
+                    pa.concat_tables([kept, fit_arrow(made, table)]), self.lake, table, where=_between(within)
+                )
             return
         rows = fit(self.as_frame(made, table), table).persist()
         try:
             if not rows.isEmpty():
                 target = DeltaTable.forPath(self.spark, self.lake.path(table)).alias("t")
                 target.merge(
-                    rows.alias("s"), f"{within} AND {same}"
+                    rows.alias("s"), f"{_between(within, 't.')} AND {same}"
                 ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         finally:
             rows.unpersist()
@@ -337,6 +341,14 @@ def _stamp(micros: int) -> str:
     return (
         datetime.fromtimestamp(micros // 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.")
         + f"{micros % 1_000_000:06d}Z"
+    )
+
+
+def _between(bounds: Mapping[str, tuple[object, object]], prefix: str = "") -> str:
+    return " AND ".join(
+        f"{prefix}{name} {sign} '{bound}'"
+        for name, both in bounds.items()
+        for sign, bound in zip((">=", "<="), both, strict=True)
     )
 
 

@@ -73,8 +73,10 @@ def test_spark_and_this_process_write_in_turn(spark: SparkSession, tmp_path: Pat
     rows.append(row("d"), BROKERS, Batch("some", 4))
     assert held() == {"a", "c"}, "and this process those of Spark"
     SparkTable.forPath(spark, lake.path(BROKERS)).delete("server = 'a'")
-    rows.merge(row("c").set_column(1, "cluster", [["new"]]), BROKERS, "t.server = s.server", "server >= 'b'")
-    assert held() == {"c"}
+    renamed = row("c").set_column(1, "cluster", [["new"]])
+    for made in (renamed, rows.as_frame(renamed, BROKERS), row("c"), rows.as_frame(renamed, BROKERS)):
+        rows.merge(made, BROKERS, "t.server = s.server", {"server": ("b", "c")})
+        assert held() == {"c"}
     assert rows.read(Wanted(BROKERS)).column("cluster").to_pylist() == ["new"]
     rows.overwrite(row("e"), BROKERS)
     assert held() == {"e"}
