@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.assignments import assignments
 from pipeline.analysis.clients import clients
 from pipeline.analysis.copies import copies, counted
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fetch_sessions import fetch_sessions
+from pipeline.analysis.holders.assignments import assignments
+from pipeline.analysis.holders.fetch_sessions import fetch_sessions
+from pipeline.analysis.holders.transactions import transactions
 from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges
@@ -20,7 +21,6 @@ from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
-from pipeline.analysis.transactions import transactions
 from pipeline.settings import FindingSettings, StreamSettings
 from pipeline.tables import (
     API_LATENCY,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from decoder.kafka.facts.exchanges import FACT_APIS
 from decoder.kafka.facts.state import GROUP_KINDS, TRANSACTION_KINDS
 from decoder.protocols import names_of
-from pipeline.analysis.assignments import KINDS as ASSIGNMENT_KINDS
+from pipeline.analysis.holders.assignments import KINDS as ASSIGNMENT_KINDS
 from pipeline.analysis.tables import Tables
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 

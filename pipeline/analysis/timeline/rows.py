@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
-from pipeline.analysis.groups import SETTLED, WITH_GROUP
 from pipeline.analysis.hours import DAY_US, first_hour_sql
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, ORDER, PRODUCED, Pass
+from pipeline.analysis.timeline.groups import SETTLED, WITH_GROUP
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import (
     DERIVED_DAYS,

@@ -1,7 +1,7 @@
 """Who was given which partition in which generation? ``silver.state_events`` → ``silver.assignments``.
 
 The days that have news are taken in again; rows that are there already are merged with theirs
-(:mod:`pipeline.analysis.assignments`), so that the result does not depend on how often a day is taken in.
+(:mod:`pipeline.analysis.holders.assignments`), so that the result does not depend on how often a day is taken in.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from datetime import date
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.assignments import KINDS, assignments
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.holders.assignments import KINDS, assignments
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS

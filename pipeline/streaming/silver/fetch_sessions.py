@@ -12,7 +12,7 @@ from datetime import date, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.fetch_sessions import KINDS, fetch_sessions
+from pipeline.analysis.holders.fetch_sessions import KINDS, fetch_sessions
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS
 

@@ -1,15 +1,15 @@
 """What became of each transaction? Statements of silver → ``silver.transactions``.
 
 A refresh follows every producer again from the time of the first news or, where a transaction was under way then, from
-its beginning (:mod:`pipeline.analysis.transactions`). So the result does not depend on how the stream was cut.
+its beginning (:mod:`pipeline.analysis.holders.transactions`). So the result does not depend on how the stream was cut.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
+from pipeline.analysis.holders.transactions import begun, transactions
 from pipeline.analysis.hours import span_us
-from pipeline.analysis.transactions import begun, transactions
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TRANSACTIONS, Column
