@@ -26,9 +26,9 @@ from pipeline.streaming.silver.mongo import write_commands
 from pipeline.streaming.silver.stated import Stated, stated_apart, stated_here
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.new_files import NewFile, read_files, read_files_here
+from pipeline.streaming.storage.new_files import NewFile, bytes_of, read_files, read_files_here
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Made, Rows, Wanted
+from pipeline.streaming.storage.rows import FEW_BYTES, Made, Rows, Wanted
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, Table
 
@@ -41,7 +41,8 @@ def write_exchanges(
     """Pair the frames of new files of ``bronze.frames``, and write what the completed exchanges state."""
     rows = Rows(spark, lake, settings.rows_in_one_process)
     rows_in = sum(file.rows for file in files)
-    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if rows_in <= rows.few else None
+    is_small = rows_in <= rows.few and lake.is_local and bytes_of(files) <= FEW_BYTES
+    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if is_small else None
     if waiting is not None:
         return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings))
     return Counted(rows_in, _write_apart(rows, files, batch, settings))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -72,6 +73,12 @@ def new_files(batch: DataFrame) -> list[NewFile]:
     counted = batch.groupBy(*_NEWS).agg(F.count("*").alias("rows")).select("*", modified_us).collect()
     files = (NewFile(row.file_path, row.rows, row.file_size, row.modified_us) for row in counted)
     return sorted(files, key=lambda file: file.uri)
+
+
+def bytes_of(files: Iterable[NewFile]) -> int:
+    """Bytes of files on this machine; of one that is gone none: whoever reads it reports that."""
+    paths = (Path(unquote(urlsplit(file.uri).path)) for file in files)
+    return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def read_files_here(files: Iterable[NewFile], table: Table) -> pa.Table:

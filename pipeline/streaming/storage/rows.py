@@ -34,6 +34,8 @@ Made: TypeAlias = "pa.Table | DataFrame"
 """Rows in memory, or those that Spark is yet to compute."""
 FEW_ROWS = 500_000
 """So many rows, of all tables that it looks at, a derivation takes in this process: some hundred MB."""
+FEW_BYTES = 64 << 20
+"""Nor more than so many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +298,17 @@ class Rows:
     # --- in this process
 
     def _are_few(self, wanted: Any) -> bool:
-        left = self.few
+        left, bytes_left = self.few, FEW_BYTES
         if not self.lake.is_local:
             return False
         for one in wanted:
             held = self._dataset(one)
             if held is None:
                 continue
-            left -= sum(part.count_rows() for part in held.get_fragments(_where(one)))
-            if left < 0:
+            parts = list(held.get_fragments(_where(one)))
+            left -= sum(part.count_rows() for part in parts)
+            bytes_left -= sum(part.filesystem.get_file_info(part.path).size for part in parts)
+            if left < 0 or bytes_left < 0:
                 return False
         return True
 

@@ -98,7 +98,9 @@ def test_what_an_old_client_does_has_the_facts_of_the_commands_of_today() -> Non
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize(("name", "require_server"), [("proxied", require_go), (OLD, require_maven)])
+@pytest.mark.parametrize(
+    ("name", "require_server"), [pytest.param("proxied", require_go, marks=pytest.mark.proof), (OLD, require_maven)]
+)
 def test_a_recording_of_now_says_the_same(tmp_path: Path, name: str, require_server: Callable[[], None]) -> None:
     require_server()
     require_tcpdump()

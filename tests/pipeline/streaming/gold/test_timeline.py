@@ -27,7 +27,7 @@ MAX, MIN = 2**63 - 1, -(2**63)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
 Row = dict[str, Any]
-WHERE = [FEW_ROWS, -1]
+WHERE = [FEW_ROWS, pytest.param(-1, marks=pytest.mark.proof)]
 """Rows that are derived in this process; the others by Spark's workers."""
 
 

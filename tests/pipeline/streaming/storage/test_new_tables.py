@@ -35,7 +35,7 @@ def first_commit(folder: Path) -> dict[str, Any]:
     return {"metaData": metadata, "protocol": actions["protocol"]}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_each_table_is_as_delta_makes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, deltas = Lake.at(tmp_path / "ours"), Lake.at(tmp_path / "deltas")
     create_tables(spark, ours)
