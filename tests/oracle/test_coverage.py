@@ -16,6 +16,7 @@ def test_its_versions_are_those_of_the_schema_table() -> None:
     assert shown == version_facts(), MEND
 
 
+@pytest.mark.proof
 @pytest.mark.java
 def test_its_counts_are_what_the_comparison_gives() -> None:
     require_java()

@@ -59,6 +59,7 @@ def run(program: str, **environment: str) -> str:
     return outcome.stdout.strip()
 
 
+@pytest.mark.proof
 def test_no_access_is_out_of_bounds(tmp_path: Path) -> None:
     read_frames = run(ARE_BOUNDS_CHECKED + BOUNDS_CHECKED, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
     assert int(read_frames) > 15_000

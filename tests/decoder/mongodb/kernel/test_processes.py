@@ -23,6 +23,7 @@ print(len(given), read)
 """
 
 
+@pytest.mark.proof
 def test_no_access_is_out_of_bounds(tmp_path: Path) -> None:
     given, read = map(
         int, run(ARE_BOUNDS_CHECKED + BOUNDS_CHECKED, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)).split()
