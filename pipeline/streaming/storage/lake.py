@@ -155,7 +155,7 @@ def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
             _complete(spark, lake, table)
         else:
             _create(spark, lake, table)
-    except PySparkException as error:
+    except (PySparkException, OSError) as error:
         raise LakeError(f"cannot create table {table.full_name} in {lake.root}: {_first_line(error)}") from error
 
 
