@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.analysis.clients import clients
 from pipeline.analysis.copies import copies, counted
@@ -16,7 +15,7 @@ from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
 from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
-from pipeline.analysis.pairing import completed, exchanges
+from pipeline.analysis.pairing import completed, exchanges, pending
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
@@ -103,8 +102,7 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
     facts = (known or Facts()).merged(kafka.facts())
     events, batches, states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
     commands, handshakes = mongodb_statements(complete)
-    pending = paired.filter(pc.equal(paired.column("status"), "pending"))
-    return Gathered(complete, pending, events, batches, states, commands, handshakes, gaps, facts)
+    return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)
 
 
 def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derived:

@@ -141,6 +141,11 @@ def completed(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.not_equal(rows.column("status"), "pending"))
 
 
+def pending(rows: pa.Table) -> pa.Table:
+    """Those that do."""
+    return rows.filter(pc.equal(rows.column("status"), "pending"))
+
+
 def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
     """By connection and direction when the newest frame came, of those that came after ``since_us``.
 

@@ -20,7 +20,7 @@ _ROWS = """
     ), assigned AS (
         SELECT *, {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
         FROM named WHERE kind = 'assignment'
-    )    , stated AS (
+    ), stated AS (
         SELECT cluster, group_id, generation, member_id, place, partition, topic, topic_id, member_client AS client_id,
             ts AS first_ts, ts AS last_ts, source, exchange_id FROM assigned
         UNION ALL BY NAME

@@ -33,7 +33,8 @@ _NOTHING = pa.schema(
     [pa.field(name, pa.int64() if name == "ts_us" else pa.string()) for name in CONTEXT]
     + [pa.field(name, pa.struct([(c.name, arrow_type(c.type)) for c in part.columns])) for name, part in PARTS.items()]
 )
-_TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
+TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
+"""Where statements of each kind go, by the names of PARTS."""
 
 
 def statement_rows(exchanges: pa.Table) -> pa.Table:
@@ -78,7 +79,7 @@ class KafkaStatements:
 
     def table(self, part: str, facts: Facts) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
-        rows, table = self._part(part), _TABLES[part]
+        rows, table = self._part(part), TABLES[part]
         if not rows.num_rows:
             return schema_of(table).empty_table()
         us = rows.column("ts_us")

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from functools import partial
 
 from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table, with_earlier
 from pipeline.analysis.tables import Tables
-from pipeline.open_tables import open_dataset
 from pipeline.settings import FindingSettings
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
-from pipeline.streaming.storage.sinks import day_of, since
+from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
     COPIES,
     EXCHANGES,
@@ -76,8 +68,11 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
 
     A lake on this machine is read file by file as rules ask, without Spark: a day of traffic need not fit into memory.
     """
-    held = _files(rows.lake, since_us) if rows.lake.is_local else _rows(rows.spark, rows.lake, since_us)
-    tables = Tables({f"all_{name}": table for name, table in held.items()})
+    wanted = {name: Wanted.since(table, since_us) for name, table in _ALL.items() if "ts" in table.column_names}
+    by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in (*_ALL.items(), ("copies", COPIES))}
+    lying = {**by_day, **wanted}
+    found = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
+    tables = Tables({f"all_{name}": table for name, table in zip(lying, found, strict=True)})
     try:
         for name in _ALL:
             all_rows = f"all_{name}"
@@ -89,25 +84,3 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
 
 
 _TOPIC = "coalesce(topic, topic_id) AS topic"
-
-
-def _files(lake: Lake, since_us: int) -> dict[str, Any]:
-    """The tables as datasets."""
-    day = pc.field("date") >= pa.scalar(day_of(since_us))
-    late = pc.field("ts") >= pa.scalar(since_us, pa.timestamp("us", "UTC"))
-    found = {}
-    for name, table in (*_ALL.items(), ("copies", COPIES)):
-        held = open_dataset(lake.root, table)
-        has_time = "ts" in table.column_names
-        found[name] = schema_of(table).empty_table() if held is None else held.filter(day & late if has_time else day)
-    return found
-
-
-def _rows(spark: SparkSession, lake: Lake, since_us: int) -> dict[str, Any]:
-    """The tables as Spark reads them, all at once."""
-    frames = {}
-    for name, table in (*_ALL.items(), ("copies", COPIES)):
-        rows = read_table(spark, lake, table).where(F.col("date") >= F.lit(day_of(since_us)))
-        frames[name] = rows.where(since(since_us)) if "ts" in table.column_names else rows
-    collected: list[pa.Table] = side_by_side(*(frame.toArrow for frame in frames.values()))
-    return dict(zip(frames, collected, strict=True))

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, with_halves
+from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
 from pipeline.settings import StreamSettings
 from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import EXCHANGES, OPEN_EXCHANGES, Column
@@ -41,8 +40,7 @@ def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | Non
         clocks: further frames whose time counts.
     """
     paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, clocks)
-    pending = paired.filter(pc.equal(paired.column("status"), "pending"))
-    return completed(paired), halves_of(pending, halves)
+    return completed(paired), halves_of(pending(paired), halves)
 
 
 def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: StreamSettings) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,27 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructField, StructType
 
 from pipeline.analysis.facts import Fact, Facts
-from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, statement_rows
-from pipeline.analysis.statements.kafka import CONTEXT, PARTS
+from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
+from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
+from pipeline.arrow import arrow_schema
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.streaming.storage.rows import Made
-from pipeline.tables import (
-    MONGO_COMMANDS,
-    MONGO_HANDSHAKES,
-    OFFSET_EVENTS,
-    RECORD_BATCHES,
-    STATE_EVENTS,
-    Column,
-    Table,
-)
+from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, Column, Table
 
-_TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
-_FACT = (
-    *(Column(name, "string", "") for name in ("stated_by", "cluster", "topic_id", "topic")),
-    Column("first_us", "bigint", ""),
-    Column("last_us", "bigint", ""),
-)
+_FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""))
+"""Of each Fact, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +51,7 @@ def stated_here(complete: pa.Table) -> Stated:
     commands, handshakes = mongodb_statements(complete)
 
     def events(facts: Facts) -> list[tuple[Table, Made]]:
-        found = ((table, kafka.table(part, facts)) for part, table in _TABLES.items())
+        found = ((table, kafka.table(part, facts)) for part, table in TABLES.items())
         return [(table, rows) for table, rows in found if rows.num_rows]
 
     return Stated(
@@ -82,7 +71,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
         def events(known: Facts) -> list[tuple[Table, Made]]:
             return [
                 (table, map_tables(rows, _table_of(part, known), struct_type(table.columns)))
-                for part, table in _TABLES.items()
+                for part, table in TABLES.items()
                 if counted[part]
             ]
 
@@ -112,15 +101,9 @@ def statement_frame(complete: DataFrame) -> DataFrame:
 
 
 def _facts(rows: pa.Table) -> pa.Table:
-    found = KafkaStatements(rows).facts()
-    return pa.Table.from_pylist(
-        [dict(zip((c.name for c in _FACT), _values(fact), strict=True)) for fact in found],
-        pa.schema([(c.name, pa.int64() if c.type == "bigint" else pa.string()) for c in _FACT]),
-    )
-
-
-def _values(fact: Fact) -> tuple[str | int | None, ...]:
-    return fact.server, fact.cluster, fact.topic_id, fact.topic, fact.first_us, fact.last_us
+    found = [astuple(fact) for fact in KafkaStatements(rows).facts()]
+    names = [column.name for column in _FACT]
+    return pa.Table.from_pylist([dict(zip(names, fact, strict=True)) for fact in found], arrow_schema(_FACT))
 
 
 def _table_of(part: str, known: Facts) -> Callable[[pa.Table], pa.Table]:

@@ -91,9 +91,8 @@ def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
             return f"`{path.relative_to(checkpoint)}` is cut off"
         if not all(line == "-" or line.isdigit() or _is_json(line) for line in lines[1:]):
             return f"`{path.relative_to(checkpoint)}` is damaged"
-    last = max((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")), default=-1)
-    last = max(last, done.get(json.loads(text).get("id"), -1))
-    planned = max((int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")), default=-1)
+    last = max(_last(checkpoint, "commits"), done.get(json.loads(text).get("id"), -1))
+    planned = _last(checkpoint, "offsets")
     return f"it ends with batch {planned}, but batch {last} was done" if last > planned else None
 
 
@@ -105,11 +104,8 @@ def has_read_all(lake: Lake, query: str, table: Table) -> bool:
     checkpoint = Path(lake.checkpoint(query))
     if not lake.is_local or not checkpoint.is_dir():
         return False
-    planned, done = (
-        max((int(path.name) for path in (checkpoint / log).glob("[0-9]*")), default=-1)
-        for log in ("offsets", "commits")
-    )
-    if planned < 0 or planned != done:
+    planned = _last(checkpoint, "offsets")
+    if planned < 0 or planned != _last(checkpoint, "commits"):
         return False
     try:
         offset = json.loads((checkpoint / "offsets" / str(planned)).read_text(encoding="utf-8").splitlines()[-1])
@@ -118,6 +114,11 @@ def has_read_all(lake: Lake, query: str, table: Table) -> bool:
         return bool(is_its and offset["index"] == -1 and offset["reservoirVersion"] > held.version())
     except (OSError, ValueError, KeyError, TypeError, IndexError, DeltaError):
         return False
+
+
+def _last(checkpoint: Path, log: str) -> int:
+    """Number of the newest batch in one of a checkpoint's logs; -1 without any."""
+    return max((int(path.name) for path in (checkpoint / log).glob("[0-9]*")), default=-1)
 
 
 def _is_json(text: str) -> bool:

@@ -1,13 +1,13 @@
 """How do rows of the lake reach a function of :mod:`pipeline.analysis`? The function is the same wherever it runs.
 
 Where a derivation looks at few rows, and the lake lies on this machine, it runs in this process: Delta's log names the
-files, Arrow reads them, and Spark only writes what comes out. Else Spark's workers run it on bundles of groups
+files, Arrow reads them, delta-rs writes what comes out. Else Spark's workers run it on bundles of groups
 (:mod:`pipeline.streaming.spark.bundles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import reduce
@@ -36,6 +36,8 @@ FEW_ROWS = 500_000
 """So many rows, of all tables that it looks at, a derivation takes in this process: some hundred MB."""
 FEW_BYTES = 64 << 20
 """Nor more than so many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
+
+_OF_BATCH = "SELECT 1 AS one FROM rows WHERE checkpoint = $checkpoint AND batch_id = $number LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,15 @@ class Rows:
             return _arrow_of(self.frame(wanted), wanted)
         return self._read_here(wanted)
 
+    def lying(self, wanted: Wanted) -> Any:
+        """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
+        if not self.lake.is_local:
+            return self.read(wanted)
+        held, where = self._dataset(wanted), _where(wanted)
+        if held is None:
+            return schema_of(wanted.table).empty_table()
+        return held if where is None else held.filter(where)
+
     def bounds(self, wanted: Wanted, column: str) -> tuple[int, int] | None:
         """The least and the greatest value of a column; None without any."""
         if self.lake.is_local:
@@ -104,19 +115,9 @@ class Rows:
 
     def ask(self, table: Table, sql: str, **parameters: object) -> list[Row]:
         """What a query gives of the ``rows`` of a table on this machine; of them is read what it needs."""
-        held = self._dataset(Wanted(table))
-        tables = Tables({"rows": schema_of(table).empty_table() if held is None else held})
+        tables = Tables({"rows": self.lying(Wanted(table))})
         try:
             return tables.rows(sql, **parameters)
-        finally:
-            tables.close()
-
-    def _asked(self, table: Table, sql: str, **others: pa.Table) -> pa.Table:
-        """The same as a table; the query may name others beside ``rows``."""
-        held = self._dataset(Wanted(table))
-        tables = Tables({"rows": schema_of(table).empty_table() if held is None else held, **others})
-        try:
-            return tables.table(sql)
         finally:
             tables.close()
 
@@ -135,13 +136,7 @@ class Rows:
         if not self.lake.is_local:
             its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
             return holds(self.spark, self.lake, table, its)
-        where = "checkpoint = $checkpoint AND batch_id = $number"
-        return bool(
-            self.ask(
-                table, f"SELECT 1 AS one FROM rows WHERE {where} LIMIT 1",
-                checkpoint=batch.checkpoint_id, number=batch.number,
-            )
-        )  # fmt: skip
+        return bool(self.ask(table, _OF_BATCH, checkpoint=batch.checkpoint_id, number=batch.number))
 
     def frame(self, wanted: Wanted) -> DataFrame:
         """The rows as Spark reads them."""
@@ -192,9 +187,12 @@ class Rows:
 
     def read_few(self, inputs: Mapping[str, Wanted]) -> dict[str, pa.Table] | None:
         """Rows that one process derives from; None: they are too many, or lie elsewhere."""
-        if not self._are_few(inputs.values()):
+        if not self.lake.is_local:
             return None
-        return {name: self._read_here(wanted) for name, wanted in inputs.items()}
+        held = {name: self._dataset(wanted) for name, wanted in inputs.items()}
+        if not self._are_few((held[name], wanted) for name, wanted in inputs.items()):
+            return None
+        return {name: self._read_from(held[name], wanted) for name, wanted in inputs.items()}
 
     def derive_apart(
         self,
@@ -221,14 +219,14 @@ class Rows:
     def append(self, made: Made, table: Table, batch: Batch | None = None) -> None:
         """Append rows, at most once for each ``batch``."""
         if self._is_here(made):
-            append_here(made, self.lake, table, None if batch is None else (batch.app_id(table), batch.number))
+            append_here(made, self.lake, table, batch)
         else:
             append(self.as_frame(made, table), self.lake, table, batch)
 
     def overwrite(self, made: Made, table: Table, batch: Batch | None = None) -> None:
         """Replace the whole content of a small table."""
         if self._is_here(made):
-            overwrite_here(made, self.lake, table, None if batch is None else (batch.app_id(table), batch.number))
+            overwrite_here(made, self.lake, table, batch)
         else:
             overwrite(self.as_frame(made, table), self.lake, table, batch)
 
@@ -266,20 +264,23 @@ class Rows:
                 # Not by delta-rs' own MERGE: it writes texts of a type that Arrow's filters do not know (string_view).
                 taken = f"SELECT 1 FROM made AS s WHERE {same}"
                 others = f"SELECT * FROM rows AS t WHERE {_between(within, 't.')} AND NOT EXISTS ({taken})"
-                kept = fit_arrow(self._asked(table, others, made=made), table)
-                overwrite_here(
-                    pa.concat_tables([kept, fit_arrow(made, table)]), self.lake, table, where=_between(within)
-                )
+                tables = Tables({"rows": self.lying(Wanted(table)), "made": made})
+                try:
+                    kept = fit_arrow(tables.table(others), table)
+                finally:
+                    tables.close()
+                rows = pa.concat_tables([kept, fit_arrow(made, table)])
+                overwrite_here(rows, self.lake, table, where=_between(within))
             return
-        rows = fit(self.as_frame(made, table), table).persist()
+        frame = fit(self.as_frame(made, table), table).persist()
         try:
-            if not rows.isEmpty():
+            if not frame.isEmpty():
                 target = DeltaTable.forPath(self.spark, self.lake.path(table)).alias("t")
                 target.merge(
-                    rows.alias("s"), f"{_between(within, 't.')} AND {same}"
+                    frame.alias("s"), f"{_between(within, 't.')} AND {same}"
                 ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         finally:
-            rows.unpersist()
+            frame.unpersist()
 
     def _is_here(self, made: Made) -> bool:
         return isinstance(made, pa.Table) and self.lake.is_local
@@ -297,12 +298,9 @@ class Rows:
 
     # --- in this process
 
-    def _are_few(self, wanted: Any) -> bool:
+    def _are_few(self, lying: Iterable[tuple[Any | None, Wanted]]) -> bool:
         left, bytes_left = self.few, FEW_BYTES
-        if not self.lake.is_local:
-            return False
-        for one in wanted:
-            held = self._dataset(one)
+        for held, one in lying:
             if held is None:
                 continue
             parts = list(held.get_fragments(_where(one)))
@@ -316,7 +314,9 @@ class Rows:
         return open_dataset(self.lake.root, wanted.table)
 
     def _read_here(self, wanted: Wanted) -> pa.Table:
-        held = self._dataset(wanted)
+        return self._read_from(self._dataset(wanted), wanted)
+
+    def _read_from(self, held: Any | None, wanted: Wanted) -> pa.Table:
         columns = list(wanted.columns) or None
         if held is None:
             empty = schema_of(wanted.table).empty_table()

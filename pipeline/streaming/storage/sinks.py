@@ -81,22 +81,14 @@ def replace_dates(frame: DataFrame, lake: Lake, table: Table, first: date, last:
 
 def replace_since(frame: DataFrame, lake: Lake, table: Table, column: str, since_us: int) -> None:
     """Replace all rows whose timestamp ``column`` is ``since_us`` (µs since the epoch) or later, in one commit."""
-    _replace(frame, lake, table, _since(since_us, column))
+    # The table's ``date`` is the day of the column: whole folders are left out.
+    condition = f"date >= DATE'{day_of(since_us)}' AND {column} >= timestamp_micros({since_us})"
+    _replace(frame, lake, table, condition)
 
 
 def _replace(frame: DataFrame, lake: Lake, table: Table, condition: str) -> None:
     writer = fit(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition)
     writer.save(lake.path(table))
-
-
-def since(us: int) -> Column:
-    """Whether ``ts`` is ``us`` (µs since the epoch) or later."""
-    return F.expr(_since(us, "ts"))
-
-
-def _since(us: int, column: str) -> str:
-    """The table's ``date`` is the day of the column: whole folders are left out."""
-    return f"date >= DATE'{day_of(us)}' AND {column} >= timestamp_micros({us})"
 
 
 def delete_rows(spark: SparkSession, lake: Lake, table: Table, rows: Column) -> bool:

@@ -7,6 +7,7 @@ the transaction ids of batches are the same, so that Spark and others read and w
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
@@ -14,50 +15,35 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from pipeline.analysis.fit import fit
 from pipeline.arrow import arrow_schema
 from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import Table
 
 _ZSTD = WriterProperties(compression="ZSTD")
-Once = tuple[str, int]
-"""Transaction id and number of a write that happens once."""
 
 
-def append_here(rows: pa.Table, lake: Lake, table: Table, once: Once | None = None) -> None:
-    """Append rows; at most once, if ``once`` states which write this is."""
-    place = DeltaTable(lake.path(table))
-    if not _is_done(place, once):
-        write_deltalake(
-            place, _typed(rows, table), mode="append", writer_properties=_ZSTD, commit_properties=_properties(once)
-        )
+def append_here(rows: pa.Table, lake: Lake, table: Table, batch: Batch | None = None) -> None:
+    """Append rows, at most once for each ``batch``."""
+    _write(rows, lake, table, batch, mode="append")
 
 
 def overwrite_here(
-    rows: pa.Table, lake: Lake, table: Table, once: Once | None = None, where: str | None = None
+    rows: pa.Table, lake: Lake, table: Table, batch: Batch | None = None, where: str | None = None
 ) -> None:
     """Replace the whole content of a table, or the rows that a condition holds for, in one commit."""
-    place = DeltaTable(lake.path(table))
-    if not _is_done(place, once):
-        write_deltalake(
-            place,
-            _typed(rows, table),
-            mode="overwrite",
-            predicate=where,
-            writer_properties=_ZSTD,
-            commit_properties=_properties(once),
-        )
+    _write(rows, lake, table, batch, mode="overwrite", predicate=where)
 
 
-def _is_done(place: DeltaTable, once: Once | None) -> bool:
-    if once is None:
-        return False
-    done = place.transaction_version(once[0])
-    return done is not None and done >= once[1]
-
-
-def _properties(once: Once | None) -> CommitProperties | None:
-    if once is None:
-        return None
-    # Spark forgets ids without a time at once: to it they are older than it keeps them.
-    return CommitProperties(app_transactions=[Transaction(*once, last_updated=int(time.time() * 1000))])
+def _write(rows: pa.Table, lake: Lake, table: Table, batch: Batch | None, **how: Any) -> None:
+    place, properties = DeltaTable(lake.path(table)), None
+    if batch is not None:
+        app_id = batch.app_id(table)
+        done = place.transaction_version(app_id)
+        if done is not None and done >= batch.number:
+            return
+        # Spark forgets ids without a time at once: to it they are older than it keeps them.
+        once = Transaction(app_id, batch.number, last_updated=int(time.time() * 1000))
+        properties = CommitProperties(app_transactions=[once])
+    write_deltalake(place, _typed(rows, table), writer_properties=_ZSTD, commit_properties=properties, **how)
 
 
 def _typed(rows: pa.Table, table: Table) -> pa.Table:

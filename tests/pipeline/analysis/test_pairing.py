@@ -8,12 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from decoder.model import FrameFlags
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.pairing import completed, exchanges, halves_of
+from pipeline.analysis.pairing import completed, exchanges, halves_of, pending
 from pipeline.tables import OPEN_EXCHANGES
 from tests.pipeline.rows import T0, row
 
@@ -44,7 +43,7 @@ def run(*batches: Sequence[Half]) -> tuple[dict[str, Any], set[str]]:
         for values in completed(paired).to_pylist():
             assert values["exchange_id"] not in done
             done[values["exchange_id"]] = SimpleNamespace(**values)
-        waiting = halves_of(paired.filter(pc.equal(paired.column("status"), "pending")), halves)
+        waiting = halves_of(pending(paired), halves)
     return done, set(waiting.column("exchange_id").to_pylist())
 
 
