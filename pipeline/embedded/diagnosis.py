@@ -11,11 +11,12 @@ from decoder import Codec
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
+from pipeline.analysis.incidents.incidents import grouped, incidents_table
 from pipeline.analysis.rules.run import findings_table, with_earlier
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
-from pipeline.tables import FINDINGS, FRAMES
+from pipeline.tables import FINDINGS, FRAMES, INCIDENTS
 
 KERNEL_AFTER = 10_000
 """Frames from which on loading the compiled kernel, which takes seconds, pays for itself."""
@@ -49,12 +50,14 @@ class Diagnosis:
 
     derived: Derived
     findings: pa.Table
+    incidents: pa.Table
     looked: Looked
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
         """All tables, by their full name."""
-        return {**self.derived.tables, FINDINGS.full_name: self.findings}
+        judged = {FINDINGS.full_name: self.findings, INCIDENTS.full_name: self.incidents}
+        return {**self.derived.tables, **judged}
 
 
 def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
@@ -62,8 +65,8 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     derived = derive(decoded(landed.frames), landed.gaps, settings)
     found = findings_of(derived, settings.findings)
     pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
-    rows = with_earlier(found.findings, [], pause_us, found.clusters)
-    return Diagnosis(derived, findings_table(rows), looked_at(derived))
+    told = grouped(with_earlier(found.findings, [], pause_us, found.clusters))
+    return Diagnosis(derived, findings_table(told.findings), incidents_table(told.incidents), looked_at(derived))
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What is wrong, while traffic goes on? Each finding is reported when it becomes true, gets worse, and ends.
+"""What is wrong, while traffic goes on? Findings and incidents are reported when they become true, get worse, and end.
 
 Frames come in pieces. After each piece the whole of what is kept is judged, by the functions that judge a capture. So
 the findings in the end are those of ``diagnose`` of all of it, however it was cut, unless something had to be dropped.
@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from pipeline.analysis.derive import derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
+from pipeline.analysis.incidents.incidents import grouped, incidents_table
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table, with_earlier
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.told import IncidentChange, Told
 from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000
@@ -105,8 +107,11 @@ class Following:
         self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)
         self._by_kernel = by_kernel
         self._reported = Reported()
+        self._told = Told()
         self._rows: list[dict[str, Any]] = []
+        self._incidents: list[dict[str, Any]] = []
         self._unreported: list[Change] = []
+        self._untold: list[IncidentChange] = []
         self.frames = 0
 
     @property
@@ -132,14 +137,21 @@ class Following:
         changes, self._unreported = [*self._unreported, *self._judged()], []
         return changes
 
+    def incident_changes(self) -> list[IncidentChange]:
+        """What has changed of incidents since this was asked last, as of the last time that something was judged."""
+        changes, self._untold = self._untold, []
+        return changes
+
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
         found = findings_of(derive_from(self._gathering.kept, self._settings, is_for_rules=True), settings)
         since_us = self.since_us
         earlier = [row for row in self._rows if since_us is not None and row["first_us"] < since_us]
-        rows = with_earlier(found.findings, earlier, int(settings.episode_pause_seconds * 1_000_000), found.clusters)
-        self._rows = rows
-        return sorted(self._reported.changes(rows), key=lambda change: SEVERITIES.index(change.row["severity"]))
+        pause_us = int(settings.episode_pause_seconds * 1_000_000)
+        now = grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
+        self._rows, self._incidents = now.findings, now.incidents
+        self._untold += self._told.changes(now.incidents)
+        return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))
 
     def diagnosis(self) -> Diagnosis | None:
         """What was judged last, as ``diagnose`` gives it; None before anything came."""
@@ -151,4 +163,4 @@ class Following:
             looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
             first_us=ever.first_us, last_us=ever.last_us,
         )  # fmt: skip
-        return Diagnosis(derived, findings_table(self._rows), looked)
+        return Diagnosis(derived, findings_table(self._rows), incidents_table(self._incidents), looked)

@@ -280,6 +280,13 @@ def _findings(s: _Suite) -> Iterator[Check]:
     yield s.holds("has_evidence", shown, "a finding names the exchanges that show it")
 
 
+def _incidents(s: _Suite) -> Iterator[Check]:
+    yield s.in_set("severity", ("info", "warning", "critical"))
+    yield s.in_set("state", ("open", "unknown", "closed"))
+    yield s.ordered("first_ts", "last_ts")
+    yield s.holds("root_first", "findings[0] = root_id", "the root is the first of an incident's findings")
+
+
 _KNOWLEDGE = {
     "bronze.frames": _frames,
     "bronze.gaps": _gaps,
@@ -289,6 +296,7 @@ _KNOWLEDGE = {
     "silver.mongo_commands": _mongo_commands,
     "gold.offset_timeline": _timeline,
     "gold.findings": _findings,
+    "gold.incidents": _incidents,
 }
 
 

@@ -1,4 +1,4 @@
-"""How do the findings of :mod:`pipeline.analysis.rules` get into ``gold.findings``?"""
+"""How do the findings of :mod:`pipeline.analysis.rules` get into ``gold.findings``, and their incidents beside them?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
+from pipeline.analysis.incidents.incidents import grouped, incidents_table
 from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table, with_earlier
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
@@ -18,6 +19,7 @@ from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
     GAPS,
+    INCIDENTS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
@@ -28,7 +30,7 @@ from pipeline.tables import (
 
 
 def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_us: int) -> int:
-    """Bring ``gold.findings`` up to date; what is the same already is not written.
+    """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
     the history is. What began before that stays, and is closed if its cluster goes on and it is not found again.
@@ -47,9 +49,12 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
     held = rows.read(Wanted(FINDINGS))
     earlier = [row for row in finding_rows(held) if row["first_us"] < since_us]
     pause_us = int(settings.episode_pause_seconds * 1_000_000)
-    kept = findings_table(with_earlier(found.findings, earlier, pause_us, found.clusters))
+    told = grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
+    kept, incidents = findings_table(told.findings), incidents_table(told.incidents)
     if not same_rows(kept, held, FINDINGS):
         rows.overwrite(kept, FINDINGS)
+    if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
+        rows.overwrite(incidents, INCIDENTS)
     return int(kept.num_rows)
 
 

@@ -36,6 +36,7 @@ from pipeline.tables import (
     FINDINGS,
     FRAMES,
     GAPS,
+    INCIDENTS,
     MONGO_COMMANDS,
     OFFSET_TIMELINE,
     OFFSETS_BEFORE,
@@ -56,8 +57,24 @@ _TEXTS = {
         f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
     ),
 }
-_MERGED = (GAPS, COPIES, ASSIGNMENTS, CLIENTS, TRANSACTIONS, FETCH_SESSIONS, OFFSET_TIMELINE, OFFSETS_BEFORE, FINDINGS)
+_MERGED = (
+    GAPS,
+    COPIES,
+    ASSIGNMENTS,
+    CLIENTS,
+    TRANSACTIONS,
+    FETCH_SESSIONS,
+    OFFSET_TIMELINE,
+    OFFSETS_BEFORE,
+    FINDINGS,
+    INCIDENTS,
+)
 """Tables with names of their own, whose rows are kept when gold is brought up to date."""
+_WORDS = {
+    FINDINGS.full_name: ("subject", "summary", "details"),
+    INCIDENTS.full_name: ("headline", "impact", "do_now", "culprit", "hurt", "sql", "page"),
+}
+"""Columns of texts for people, in which names stand anywhere."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
 
 
@@ -158,8 +175,8 @@ def _mentions(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[s
     if "topic_id" in columns:
         conditions.append(F.col("topic_id").isin(list(texts)))
     conditions += [F.col(column).rlike(_as_value(text)) for column in _TEXTS.get(table.full_name, ()) for text in texts]
-    if table is FINDINGS:
-        words = F.concat_ws(" ", "subject", "summary", "details")
+    if table.full_name in _WORDS:
+        words = F.concat_ws(" ", *_WORDS[table.full_name])
         conditions += [words.rlike(rf"(?<![\w.-]){re.escape(text)}(-\d+)?(?![\w.-])") for text in texts]
     return F.coalesce(reduce(or_, conditions, F.lit(False)), F.lit(False))
 

@@ -1,0 +1,228 @@
+"""What do the words of an incident speak of? Its root's figures, and names as a person knows them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any
+
+from pipeline.analysis.incidents.entities import Caller, Known
+from pipeline.analysis.incidents.grouping import Bundle, Tree
+from pipeline.analysis.rules.model import SEVERITIES
+
+_SHOWN = 3
+_RECORDS = (
+    "records_behind", "lag_after", "records_lost", "records_skipped", "records_again", "records_waiting", "lag",
+)  # fmt: skip
+_GROWS_WHILE_OPEN = ("lso_stalled", "stopped", "stalled", "partition_dropped_from_commits", "lag_growing")
+"""Rules whose findings say that more records come to wait as long as they hold."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tree, as words look at it."""
+
+    tree: Tree
+
+    @property
+    def bundle(self) -> Bundle:
+        """The root's findings."""
+        return self.tree.root
+
+    @cached_property
+    def lead(self) -> Known:
+        """The root's worst finding: the most severe one, of these the one with most records, then the first."""
+        return min(
+            self.bundle.findings,
+            key=lambda one: (SEVERITIES.index(one.row["severity"]), -(records_of(one) or 0), one.first_us,
+                             one.finding_id),
+        )  # fmt: skip
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Of the lead."""
+        return self.lead.details
+
+    @property
+    def group(self) -> str:
+        """The lead's consumer group."""
+        return self.lead.group or "?"
+
+    @property
+    def topic(self) -> str:
+        """The lead's topic."""
+        return str(self.lead.row.get("topic") or "?")
+
+    @cached_property
+    def callers(self) -> tuple[Caller, ...]:
+        """Clients that the root names, the lead's first."""
+        found: dict[str | None, Caller] = {}
+        for one in (self.lead, *self.bundle.findings):
+            for caller in one.callers:
+                found.setdefault(caller.client_id, caller)
+        if len(found) > 1:
+            found.pop(None, None)
+        return tuple(found.values())
+
+    @property
+    def who(self) -> str:
+        """Clients that the root names."""
+        return listed(map(str, self.callers)) or "a client"
+
+    @property
+    def first_caller(self) -> Caller:
+        """The one to look at first."""
+        return self.callers[0] if self.callers else Caller(None, None)
+
+    @property
+    def clients(self) -> str:
+        """The same by client id alone."""
+        return listed(one.client_id or "a client without client_id" for one in self.callers) or "a client"
+
+    @property
+    def places(self) -> str:
+        """Partitions that the root is about."""
+        found = list(dict.fromkeys(one.place for one in self.bundle.findings if one.place))
+        topics = {one.row.get("topic") for one in self.bundle.findings if one.row.get("topic")}
+        if len(found) <= _SHOWN:
+            return listed(found) or "?"
+        if len(topics) == 1:
+            return f"{len(found)} partitions of {topics.pop()}"
+        return f"{len(found)} partitions of {len(topics)} topics"
+
+    @property
+    def kinds(self) -> str:
+        """What was answered, or used: errors, apis."""
+        found = [kind for one in self.bundle.findings for kind in one.details.get("kinds", []) if isinstance(kind, str)]
+        return listed(dict.fromkeys(found))
+
+    @property
+    def times(self) -> int:
+        """How often it was seen."""
+        return sum(int(one.details.get("times") or 0) for one in self.bundle.findings)
+
+    @property
+    def recurrences(self) -> int:
+        """How often it had come and gone before."""
+        stated = [one.details.get("recurrences") for one in self.bundle.findings]
+        return max((n for n in stated if isinstance(n, int)), default=0)
+
+    @property
+    def server(self) -> str:
+        """The server that it is about."""
+        servers = sorted(entity[-1] for entity in self.bundle.named.get("server", ()))
+        return str(self.details.get("server") or listed(servers) or "?")
+
+    @property
+    def seconds(self) -> float:
+        """From the beginning of the incident to its last sign."""
+        return (self.last_us - self.first_us) / 1_000_000
+
+    @cached_property
+    def first_us(self) -> int:
+        """When the first of all findings began, µs since the epoch."""
+        return min(one.first_us for one in self.tree.findings)
+
+    @cached_property
+    def last_us(self) -> int:
+        """When one was seen last."""
+        return max(one.last_us for one in self.tree.findings)
+
+    @cached_property
+    def state(self) -> str:
+        """``open`` while one of its findings is, else ``unknown`` if one is, else ``closed``."""
+        states = {one.row.get("state") for one in self.tree.findings}
+        return next((state for state in ("open", "unknown") if state in states), "closed")
+
+    @cached_property
+    def severity(self) -> str:
+        """The most severe of all findings'."""
+        return min((str(one.row["severity"]) for one in self.tree.findings), key=SEVERITIES.index)
+
+    @cached_property
+    def records(self) -> int | None:
+        """Records that wait or are read again: of the root, or else of the effect that tells most."""
+        counts = [_sum(node.bundle.findings) for node in self.tree.nodes]
+        return counts[0] if counts[0] is not None else max((n for n in counts if n is not None), default=None)
+
+    @cached_property
+    def partitions(self) -> int:
+        """Distinct partitions that its findings name."""
+        stated = sum(
+            int(one.details.get("partitions") or 0)
+            for one in self.bundle.findings
+            if isinstance(one.details.get("partitions"), int)
+        )
+        named = {
+            (one.row["cluster"], one.row["topic"], one.row["partition"])
+            for one in self.tree.findings
+            if one.row.get("partition") is not None
+        }
+        return max(stated, len(named))
+
+    @cached_property
+    def is_growing(self) -> bool | None:
+        """Whether more records come to wait; None: nothing tells."""
+        told = [one for one in self.tree.findings if one.rule in _GROWS_WHILE_OPEN]
+        if any(one.row.get("state") == "open" and _grew(one) for one in told):
+            return True
+        return False if self.state == "closed" else None
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Consumer groups that it is about, those of the root first."""
+        found: dict[str, None] = {}
+        for node in self.tree.nodes:
+            of_rows = [one.group for one in node.bundle.findings if one.group]
+            for name in (*of_rows, *sorted(entity[-1] for entity in node.bundle.named.get("group", ()))):
+                found.setdefault(name)
+        return tuple(found)
+
+
+def records_of(one: Known) -> int | None:
+    """Records that wait, are skipped or are read again, as a finding states it."""
+    details = one.details
+    for name in _RECORDS:
+        if isinstance(details.get(name), int):
+            return int(details[name])
+    high, stable = details.get("high_watermark"), details.get("last_stable_offset")
+    if isinstance(high, int) and isinstance(stable, int):
+        return max(high - stable, 0)
+    before, after = details.get("before"), details.get("after")
+    return max(before - after, 0) if isinstance(before, int) and isinstance(after, int) else None
+
+
+def _sum(findings: Iterable[Known]) -> int | None:
+    counts = [count for one in findings if (count := records_of(one)) is not None]
+    return sum(counts) if counts else None
+
+
+def _grew(one: Known) -> bool:
+    grown = one.details.get("high_watermark_growth")
+    return grown > 0 if isinstance(grown, int) else (records_of(one) or 0) > 0
+
+
+def listed(names: Iterable[str | None]) -> str:
+    """Names for people: three of them, and how many more."""
+    found = [name for name in names if name]
+    if len(found) > _SHOWN:
+        return f"{', '.join(found[:_SHOWN])} and {len(found) - _SHOWN} more"
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
+def count(number: int, one: str, more: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def arg(name: object) -> str:
+    """A name as a shell takes it."""
+    return shlex.quote(str(name))
+
+
+def moment(us: int) -> str:
+    """A time (µs since the epoch) for people."""
+    return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,209 @@
+"""What is a finding about? The names by which two findings can be about the same thing.
+
+They come from the columns of ``gold.findings`` and from its ``details``, wherever a rule states them there under the
+names below: a new rule joins in by naming its figures as the others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+Entity = tuple[str, ...]
+"""A kind and a name (of a partition: topic and index), within a cluster."""
+
+CLIENT, HOST, GROUP, TOPIC, PARTITION = "client", "host", "group", "topic", "partition"
+MEMBER, TRANSACTION, SERVER, NAMESPACE, CONNECTION = "member", "transaction", "server", "namespace", "connection"
+KINDS = (CLIENT, HOST, GROUP, TOPIC, PARTITION, MEMBER, TRANSACTION, SERVER, NAMESPACE, CONNECTION)
+
+_NAMES = {
+    "client_id": CLIENT, "client_ids": CLIENT, "writers": CLIENT, "readers": CLIENT, "reader": CLIENT,
+    "host": HOST, "hosts": HOST, "client_ip": HOST,
+    "group_id": GROUP, "group_ids": GROUP, "groups": GROUP,
+    "member_id": MEMBER, "members": MEMBER, "group_instance_id": MEMBER,
+    "transactional_id": TRANSACTION, "transactional_ids": TRANSACTION,
+    "server": SERVER, "servers": SERVER, "broker": SERVER, "brokers": SERVER,
+    "namespace": NAMESPACE, "namespaces": NAMESPACE,
+    "topic": TOPIC, "topics": TOPIC,
+    "connection_id": CONNECTION, "connections": CONNECTION,
+}  # fmt: skip
+"""Fields of ``details``, at any depth, whose texts name something."""
+_CALLERS = ("clients", "committers", "committer", "callers")
+"""Those that hold ``client_id at address``."""
+_SUBJECTS = {
+    "fenced_producer": TRANSACTION, "hanging_transaction": TRANSACTION, "kip896_incompatible_client": CLIENT,
+    "acks0_producer": CLIENT, "throttled": CLIENT, "fetch_session_churn": CLIENT, "latency_outlier": SERVER,
+}  # fmt: skip
+"""Rules whose subject is a name."""
+_PARTS: dict[str, tuple[str | None, str | None]] = {
+    "unsupported_version": (CLIENT, None), "unknown_topic_loop": (TOPIC, CLIENT),
+    "unanswered_requests": (SERVER, CLIENT), "auth_failed": (SERVER, CLIENT), "mongo_cursor_leak": (CLIENT, HOST),
+    **dict.fromkeys(
+        ("oversized_or_tiny_batches", "stale_metadata", "fenced_leader_epoch", "sequence_gap", "crc_mismatch"),
+        (None, CLIENT),
+    ),
+    **dict.fromkeys(("mongo_command_failed", "mongo_retry_storm", "mongo_slow_command"), (NAMESPACE, None)),
+}  # fmt: skip
+"""Rules whose subject is made of two: what stands before and behind the last slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A client and the host that it runs on, as far as they are known."""
+
+    client_id: str | None
+    host: str | None
+
+    def __str__(self) -> str:
+        name = self.client_id or "a client without client_id"
+        return f"{name} ({self.host})" if self.host else name
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding, with what it is about. ``row`` as Finding.row gives it; times are µs since the epoch."""
+
+    row: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Known:
+        """Read the details."""
+        try:
+            details = orjson.loads(row["details"] or "{}")
+        except orjson.JSONDecodeError:
+            details = {}
+        return cls(row, details if isinstance(details, dict) else {})
+
+    @property
+    def finding_id(self) -> str:
+        """See Finding."""
+        return str(self.row["finding_id"])
+
+    @property
+    def rule(self) -> str:
+        """Name of the rule."""
+        return str(self.row["rule"])
+
+    @property
+    def first_us(self) -> int:
+        """When it began."""
+        return int(self.row["first_us"])
+
+    @property
+    def last_us(self) -> int:
+        """When it was seen last."""
+        return int(self.row["last_us"])
+
+    @property
+    def shown_us(self) -> int:
+        """When enough had been seen to tell: until then something else can have become its cause."""
+        stated = self.details.get("enough_us")
+        return max(stated, self.first_us) if isinstance(stated, int) else self.first_us
+
+    @property
+    def group(self) -> str | None:
+        """Its consumer group."""
+        return self.row.get("group_id") or None
+
+    @property
+    def place(self) -> str | None:
+        """Topic and partition as people write them; the topic if it is about no one partition."""
+        topic, partition = self.row.get("topic"), self.row.get("partition")
+        return topic if partition is None or topic is None else f"{topic}-{partition}"
+
+    @cached_property
+    def entities(self) -> frozenset[Entity]:
+        """All that it names."""
+        return frozenset((kind, *name) for kind, name in self._named() if name != ("",))
+
+    @cached_property
+    def callers(self) -> tuple[Caller, ...]:
+        """Clients that it names, those that it names first before the others, each once."""
+        found: dict[str | None, Caller] = {}
+        for one in _callers_in(self.details):
+            if one.client_id not in found or found[one.client_id].host is None:
+                found[one.client_id] = one
+        subject = [name for kind, name in self._of_subject() if kind == CLIENT]
+        for name in subject:
+            if name not in found and not found.keys() - {None}:
+                hosts = self.details.get("hosts")
+                found[name] = Caller(name, hosts[0] if isinstance(hosts, list) and hosts else None)
+        if len(found) > 1:
+            found.pop(None, None)
+        return tuple(found.values())
+
+    def _named(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        row = self.row
+        if self.group:
+            yield GROUP, (self.group,)
+        if row.get("topic"):
+            yield TOPIC, (row["topic"],)
+            if row.get("partition") is not None:
+                yield PARTITION, (row["topic"], str(row["partition"]))
+        for kind, name in self._of_subject():
+            yield kind, (name,)
+        yield from ((kind, (name,)) for kind, name in _names_in(self.details))
+        for one in _callers_in(self.details):
+            if one.client_id:
+                yield CLIENT, (one.client_id,)
+            if one.host:
+                yield HOST, (one.host,)
+
+    def _of_subject(self) -> Iterator[tuple[str, str]]:
+        subject, rule = str(self.row["subject"]), self.rule
+        if rule in _SUBJECTS:
+            yield _SUBJECTS[rule], subject
+        elif rule in _PARTS:
+            before, _, behind = subject.rpartition("/")
+            yield from ((kind, name) for kind, name in zip(_PARTS[rule], (before, behind), strict=True) if kind)
+
+
+def _names_in(value: object) -> Iterator[tuple[str, str]]:
+    """Kind and name of all that ``details`` names."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            kind = _NAMES.get(key)
+            if kind is not None:
+                yield from ((kind, text) for text in _texts(inner))
+            yield from _names_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names_in(inner)
+
+
+def _texts(value: object) -> Iterator[str]:
+    for one in value if isinstance(value, list) else (value,):
+        if isinstance(one, str):
+            yield one
+
+
+def _callers_in(value: object, key: str = "") -> Iterator[Caller]:
+    """Who stands in ``details``: ``client_id at address``, or an object with ``client_id`` and an address."""
+    if isinstance(value, dict):
+        name, host = value.get("client_id"), value.get("host") or value.get("client_ip") or value.get("address")
+        if isinstance(name, str) or (name is None and "client_id" in value and isinstance(host, str)):
+            yield Caller(name, _host(host) if isinstance(host, str) else None)
+        for inner_key, inner in value.items():
+            yield from _callers_in(inner, inner_key)
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, str) and key in _CALLERS:
+                name, _, host = inner.rpartition(" at ")
+                known = None if name.startswith("a client without") else name or inner
+                yield Caller(known, _host(host) if name else None)
+            elif isinstance(inner, str) and key in ("client_ids", "writers"):
+                yield Caller(inner, None)
+            else:
+                yield from _callers_in(inner, key)
+
+
+def _host(address: str) -> str:
+    """The host of ``ip`` or ``ip:port``; an IPv6 address has many colons, and brackets if a port follows."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address

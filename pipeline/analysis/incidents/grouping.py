@@ -1,0 +1,295 @@
+"""Which findings belong together? From findings to trees: a root, and effects that each have one cause.
+
+Findings of one rule that are one trouble of many subjects (:data:`GATHERED`) are taken together first. Between such
+bundles stands an edge where the table (:data:`EDGES`) names their rules, they share the names that it asks for, and
+the cause began no later than the effect and was not long over by then. Of several
+possible roots the one that explains most findings is taken, then the one that began first. Everything is ordered by
+times and names of the data, never by how it came in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pipeline.analysis.incidents.edges import (
+    EDGES,
+    GATHERED,
+    OF_AGENT,
+    OF_ALL,
+    OF_CLIENT,
+    OF_CLUSTER,
+    OF_GROUP,
+    OF_NAMESPACE,
+    OF_SERVER,
+    OF_SUBJECT,
+    OF_TOPIC,
+    OF_TRANSACTION,
+    Edge,
+)
+from pipeline.analysis.incidents.entities import CLIENT, NAMESPACE, SERVER, TRANSACTION, Entity, Known
+from pipeline.analysis.rules.model import SEVERITIES
+
+LEAST_LINGER_US = 60_000_000
+"""An effect may begin so long after its cause was seen last, or as long after it as the cause lasted."""
+SAME_MOMENT_US = 1_000_000
+"""What begins within so long began at once."""
+
+_BY_CAUSE: dict[str, list[Edge]] = defaultdict(list)
+for _edge in EDGES:
+    _BY_CAUSE[_edge.cause].append(_edge)
+_KIND_OF = {OF_CLIENT: CLIENT, OF_SERVER: SERVER, OF_NAMESPACE: NAMESPACE, OF_TRANSACTION: TRANSACTION}
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Findings of one rule that are told at once, in order of time; the first is their root."""
+
+    findings: tuple[Known, ...]
+
+    @property
+    def rule(self) -> str:
+        """Name of their rule."""
+        return self.findings[0].rule
+
+    @property
+    def first_us(self) -> int:
+        """When the first began."""
+        return self.findings[0].first_us
+
+    @cached_property
+    def last_us(self) -> int:
+        """When one was seen last."""
+        return max(one.last_us for one in self.findings)
+
+    @cached_property
+    def begun_us(self) -> int:
+        """Until when its cause has begun: halfway to where enough of it had been seen.
+
+        What is silent began some time behind its last sign of life, later the slower its rhythm.
+        """
+        first = self.findings[0]
+        return self.first_us + max(SAME_MOMENT_US, (first.shown_us - self.first_us) // 2)
+
+    @property
+    def linger_us(self) -> int:
+        """How long after it what follows from it may begin."""
+        return max(LEAST_LINGER_US, self.last_us - self.first_us)
+
+    @cached_property
+    def is_over(self) -> bool:
+        """Whether none of them holds."""
+        return all(one.row["state"] == "closed" for one in self.findings)
+
+    @cached_property
+    def severity(self) -> str:
+        """The most severe of theirs."""
+        return min((str(one.row["severity"]) for one in self.findings), key=SEVERITIES.index)
+
+    @cached_property
+    def clusters(self) -> frozenset[str]:
+        """Where they are."""
+        return frozenset(str(one.row["cluster"]) for one in self.findings)
+
+    @cached_property
+    def named(self) -> Mapping[str, frozenset[Entity]]:
+        """By kind, what they name, each with its cluster."""
+        found: defaultdict[str, set[Entity]] = defaultdict(set)
+        for one in self.findings:
+            for entity in one.entities:
+                found[entity[0]].add((str(one.row["cluster"]), *entity))
+        return {kind: frozenset(names) for kind, names in found.items()}
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Place among others: what began first, first."""
+        return self.first_us, self.findings[0].finding_id
+
+    def shares(self, other: Bundle, kinds: Iterable[str]) -> bool:
+        """Whether both name one and the same of each kind."""
+        nothing: frozenset[Entity] = frozenset()
+        return all(self.named.get(kind, nothing) & other.named.get(kind, nothing) for kind in kinds)
+
+    def may_cause(self, other: Bundle) -> bool:
+        """Whether it began no later than the other, and was not long over when the other began."""
+        return self.first_us <= other.begun_us and other.first_us <= self.last_us + self.linger_us
+
+
+@dataclass(frozen=True)
+class Node:
+    """A bundle with the one that it follows from."""
+
+    bundle: Bundle
+    parent: Bundle | None = None
+    edge: Edge | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One trouble: its root first, each effect behind its cause."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def root(self) -> Bundle:
+        """What all others follow from."""
+        return self.nodes[0].bundle
+
+    @property
+    def findings(self) -> tuple[Known, ...]:
+        """All findings, the root first."""
+        return tuple(one for node in self.nodes for one in node.bundle.findings)
+
+    def links(self) -> list[tuple[str, str, str]]:
+        """Of each finding but the root: its id, its cause's, and why."""
+        found = []
+        for node in self.nodes:
+            first, *others = node.bundle.findings
+            if node.parent is not None and node.edge is not None:
+                found.append((first.finding_id, node.parent.findings[0].finding_id, node.edge.because))
+            found += [(one.finding_id, first.finding_id, "it is the same trouble") for one in others]
+        return found
+
+
+def trees_of(rows: Iterable[Mapping[str, Any]]) -> list[Tree]:
+    """All findings as trees, those that began first before the others.
+
+    Args:
+        rows: as Finding.row gives them, in any order.
+    """
+    bundles = sorted(_bundles(Known.of(row) for row in rows), key=lambda bundle: bundle.order)
+    effects = _edges_between(bundles)
+    return _Forest(bundles, effects).trees()
+
+
+def _bundles(found: Iterable[Known]) -> list[Bundle]:
+    alike: defaultdict[tuple[str, ...], list[Known]] = defaultdict(list)
+    for one in found:
+        alike[_key(one)].append(one)
+    return [bundle for some in alike.values() for bundle in _without_pauses(some)]
+
+
+def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
+    """Cut where nothing of it was seen for longer than all before lasted."""
+    run: list[Known] = []
+    last_us = 0
+    for one in sorted(some, key=lambda one: (one.first_us, one.finding_id)):
+        if run and GATHERED.get(one.rule) != OF_ALL:
+            linger_us = max(LEAST_LINGER_US, last_us - run[0].first_us)
+            if one.first_us > last_us + linger_us:
+                yield Bundle(tuple(run))
+                run = []
+        last_us = max(last_us, one.last_us) if run else one.last_us
+        run.append(one)
+    if run:
+        yield Bundle(tuple(run))
+
+
+def _key(one: Known) -> tuple[str, ...]:
+    """What findings that are told at once have in common."""
+    how, cluster = GATHERED.get(one.rule, OF_GROUP if one.group else OF_SUBJECT), str(one.row["cluster"])
+    subject, topic = str(one.row["subject"]), one.row.get("topic")
+    kind = _KIND_OF.get(how)
+    names = sorted(entity[1] for entity in one.entities if entity[0] == kind)
+    common = {
+        OF_ALL: ("",),
+        OF_CLUSTER: (cluster,),
+        OF_AGENT: (subject.partition("/")[0],),
+        OF_GROUP: (cluster, one.group) if one.group else None,
+        OF_TOPIC: (cluster, str(topic)) if topic else None,
+    }
+    found = (cluster, *names) if names else common.get(how)
+    return (one.rule, how, *found) if found is not None else (one.rule, OF_SUBJECT, cluster, subject)
+
+
+def _edges_between(bundles: Sequence[Bundle]) -> dict[int, dict[int, Edge]]:
+    """By index of a cause, its effects by index, with the first edge of the table that joins them."""
+    naming: defaultdict[tuple[str, Entity], list[int]] = defaultdict(list)
+    for index, bundle in enumerate(bundles):
+        for names in bundle.named.values():
+            for entity in names:
+                naming[bundle.rule, entity].append(index)
+    found: dict[int, dict[int, Edge]] = {}
+    for index, cause in enumerate(bundles):
+        effects = found.setdefault(index, {})
+        for edge in _BY_CAUSE.get(cause.rule, ()):
+            mine = cause.named.get(edge.shares[0], frozenset())
+            alike = {other for entity in mine for other in naming.get((edge.effect, entity), ())}
+            for other in sorted(alike):
+                effect = bundles[other]
+                if other not in effects and cause.shares(effect, edge.shares) and cause.may_cause(effect):
+                    effects[other] = edge
+    return found
+
+
+@dataclass
+class _Forest:
+    """Takes trees out of what may follow from what."""
+
+    bundles: Sequence[Bundle]
+    effects: Mapping[int, Mapping[int, Edge]]
+    _left: set[int] = field(default_factory=set)
+
+    def trees(self) -> list[Tree]:
+        """See trees_of."""
+        self._left = set(range(len(self.bundles)))
+        caused = {other for effects in self.effects.values() for other in effects}
+        alone = [index for index in self._left if index not in caused and not self.effects.get(index)]
+        found = [self._tree(index, {index}) for index in alone]
+        roots = [index for index in self._left if index not in caused and self.effects.get(index)]
+        reach = {root: self._reach(root) for root in roots}
+        while roots:
+            best = min(roots, key=lambda root: (-self._size(reach[root]), self.bundles[root].order))
+            roots.remove(best)
+            found.append(self._tree(best, reach[best]))
+            self._left -= reach[best]
+            for root in roots:
+                reach[root] &= self._left
+        return sorted(found, key=lambda tree: tree.root.order)
+
+    def _size(self, some: set[int]) -> int:
+        return sum(len(self.bundles[index].findings) for index in some)
+
+    def _reach(self, root: int) -> set[int]:
+        found, waiting = {root}, [root]
+        while waiting:
+            for other in self.effects.get(waiting.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    waiting.append(other)
+        return found
+
+    def _tree(self, root: int, members: set[int]) -> Tree:
+        """Each effect behind the nearest of its causes: the one with the longest way from the root."""
+        depth = {root: 0}
+        parents: dict[int, int] = {}
+        for index in self._in_order(root, members):
+            for other in self.effects.get(index, ()):
+                if other in members and depth[index] + 1 > depth.get(other, 0):
+                    depth[other], parents[other] = depth[index] + 1, index
+        nodes = [Node(self.bundles[root])]
+        self._add(root, parents, nodes)
+        return Tree(tuple(nodes))
+
+    def _in_order(self, root: int, members: set[int]) -> list[int]:
+        """Causes before their effects."""
+        seen: set[int] = set()
+        order: list[int] = []
+        waiting = [(root, False)]
+        while waiting:
+            index, is_done = waiting.pop()
+            if is_done:
+                order.append(index)
+            elif index not in seen:
+                seen.add(index)
+                waiting.append((index, True))
+                waiting += [(other, False) for other in sorted(self.effects.get(index, ())) if other in members]
+        return order[::-1]
+
+    def _add(self, index: int, parents: Mapping[int, int], nodes: list[Node]) -> None:
+        for other in sorted(child for child, parent in parents.items() if parent == index):
+            nodes.append(Node(self.bundles[other], self.bundles[index], self.effects[index][other]))
+            self._add(other, parents, nodes)

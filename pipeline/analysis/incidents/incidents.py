@@ -1,0 +1,51 @@
+"""From all findings to incidents: who belongs to which, and a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.incidents.grouping import trees_of
+from pipeline.analysis.incidents.telling import incident_row
+from pipeline.tables import INCIDENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Findings with their incidents.
+
+    Attributes:
+        findings: the rows that were given, each with its ``incident_id``.
+        incidents: rows of ``gold.incidents``, what a person must do first before the others; ``first_us`` and
+            ``last_us`` are times, µs since the epoch.
+    """
+
+    findings: list[dict[str, Any]]
+    incidents: list[dict[str, Any]]
+
+
+def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
+    """All findings as incidents.
+
+    Args:
+        rows: as Finding.row gives them; the order does not matter.
+    """
+    trees = trees_of(rows)
+    losses = [one for tree in trees if tree.root.rule == "capture_loss" for one in tree.findings]
+    told = [incident_row(tree, losses) for tree in trees]
+    of = {finding_id: row["incident_id"] for row in told for finding_id in row["findings"]}
+    return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(told, key=in_order))
+
+
+def in_order(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """What must be done first comes first: of the same urgency what concerns most records, then what began first."""
+    return row["urgency"], -(row["records"] or 0), row.get("first_us", row.get("first_ts")), row["incident_id"]
+
+
+def incidents_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of ``gold.incidents`` as :func:`grouped` gives them."""
+    return table_of(({**row, "first_ts": row["first_us"], "last_ts": row["last_us"]} for row in rows), INCIDENTS)

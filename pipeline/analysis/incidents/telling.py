@@ -1,0 +1,209 @@
+"""How is a tree of findings told to somebody who was just called?"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
+from pipeline.analysis.incidents.entities import Known
+from pipeline.analysis.incidents.grouping import Tree
+from pipeline.analysis.incidents.words import WORDS
+from pipeline.analysis.incidents.words.model import LOSES, Words, named_groups
+from pipeline.analysis.rules.model import SEVERITIES, seconds
+
+CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
+_LOOSE = {("server",), ("client",), ("topic",)}
+"""What an effect may share with its cause by chance."""
+_AGAIN = ("stuck_commit", "commit_regressed", "rewound", "competing_committers", "offset_reset", "commit_rejected")
+"""Rules whose records do not wait, but come again."""
+_EVIDENCE = 5
+_URGENCIES = 100
+"""One more than the greatest urgency of :class:`Words`."""
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
+_PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
+"""What a shell leaves as it is between double quotes."""
+_ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
+
+
+def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
+    """The columns of ``gold.incidents`` by name, with ``first_us`` and ``last_us`` for its timestamps.
+
+    Args:
+        tree: one trouble.
+        losses: findings about what the capture lost.
+    """
+    case = Case(tree)
+    words = _words(case)
+    lead = case.lead
+    certainty, why = _certainty(case, words, losses)
+    rank = _rank(case)
+    return {
+        "incident_id": incident_id(tree.root.findings[0].finding_id),
+        "severity": case.severity,
+        "state": case.state,
+        "urgency": rank * _URGENCIES + words.urgency,
+        "headline": words.headline(case),
+        "impact": _impact(case),
+        "do_now": _now(case, words),
+        "fix": words.fix,
+        "certainty": certainty,
+        "why": why,
+        "culprit": words.culprit(case) or None,
+        "hurt": words.hurt(case) or None,
+        "rule": tree.root.rule,
+        "root_id": tree.root.findings[0].finding_id,
+        "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
+        "findings": [one.finding_id for one in tree.findings],
+        "links": orjson.dumps(
+            [{"finding": effect, "cause": cause, "because": why} for effect, cause, why in tree.links()]
+        ).decode(),
+        "cluster": str(lead.row["cluster"]),
+        "topic": lead.row.get("topic"),
+        "partition": lead.row.get("partition"),
+        "group_id": lead.group,
+        "records": case.records,
+        "partitions": case.partitions,
+        "growing": case.is_growing,
+        "first_us": case.first_us,
+        "last_us": case.last_us,
+        "sql": _sql(case),
+        "page": _page(case),
+    }
+
+
+def incident_id(root_finding_id: str) -> str:
+    """Stable as long as the root is the same."""
+    return hashlib.sha256(f"incident\0{root_finding_id}".encode()).hexdigest()[:32]
+
+
+def _rank(case: Case) -> int:
+    """What is not over comes before what is, the critical before the rest; what is only told for information last."""
+    is_over, severity = case.state == "closed", SEVERITIES.index(case.severity)
+    return 5 if is_over and severity else (severity if not is_over and severity < 2 else 2 if is_over else 3)
+
+
+def _now(case: Case, words: Words) -> str:
+    now = words.now(case)
+    return f"It is over. If it comes again: {now[:1].lower()}{now[1:]}" if case.state == "closed" else now
+
+
+def _impact(case: Case) -> str:
+    return ", ".join(_impacts(case)) + "."
+
+
+def _impacts(case: Case) -> Iterator[str]:
+    where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
+    if case.records:
+        goes = "come again" if case.tree.root.rule in _AGAIN else "wait" if case.state != "closed" else "had to wait"
+        yield f"{count(case.records, 'record')} {goes}{where}"
+    elif where:
+        yield count(case.partitions, "partition")
+    elif case.times > 1:
+        yield f"{case.times} times"
+    if case.recurrences:
+        yield f"came {count(case.recurrences, 'time')} before"
+    if case.is_growing and case.state == "open":
+        yield "growing"
+    others = [name for name in case.groups if name != case.lead.group]
+    if others:
+        yield f"{named_groups(others)} {'suffers' if len(others) == 1 else 'suffer'}"
+    span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us > case.first_us else ""
+    match case.state:
+        case "open":
+            yield f"since {moment(case.first_us)} UTC{span}, not over at the end of the data"
+        case "unknown":
+            yield f"since {moment(case.first_us)} UTC{span}, not known whether it goes on"
+        case _:
+            yield f"from {moment(case.first_us)} to {moment(case.last_us)[11:]} UTC{span}, over"
+
+
+def _certainty(case: Case, words: Words, losses: Iterable[Known]) -> tuple[str, str]:
+    """How sure, and why."""
+    told = [words.sure]
+    level = CERTAIN if words.is_cause else OPEN
+    effects = [node for node in case.tree.nodes if node.edge is not None]
+    if effects:
+        rules = listed(dict.fromkeys(node.bundle.rule for node in effects))
+        reasons = "; ".join(dict.fromkeys(node.edge.because for node in effects if node.edge is not None))
+        loose = any(node.edge is not None and node.edge.shares in _LOOSE for node in effects)
+        told.append(f"{rules} {'may follow' if loose else 'follows' if len(effects) == 1 else 'follow'}: {reasons}.")
+        if loose and level == CERTAIN:
+            level = LIKELY
+    names = _clients(case.tree.findings)
+    if case.tree.root.rule != "capture_loss" and any(names & _clients([loss]) for loss in losses):
+        told.append("The capture lost some bytes of these clients: figures may be too small.")
+        level = LIKELY if level == CERTAIN else level
+    return level, " ".join(told)
+
+
+def _clients(findings: Iterable[Known]) -> set[tuple[str, ...]]:
+    return {(str(one.row["cluster"]), *entity) for one in findings for entity in one.entities if entity[0] == "client"}
+
+
+def _words(case: Case) -> Words:
+    words = WORDS.get(case.tree.root.rule)
+    if words is None or (case.lead.row["severity"] == "info" and not words.tells_info):
+        return _own_words(case)
+    return words
+
+
+def _own_words(case: Case) -> Words:
+    """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
+    summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
+    headline = _SENTENCE.split(summary)[0].rstrip(".")
+    others = len(case.bundle.findings) - 1
+    if others:
+        headline += f" (and {others} more)"
+    parted = _ADVICE.match(advice)
+    if parted is not None:
+        now, fix = parted["now"], parted["fix"]
+    else:
+        now, _, fix = advice.partition(". ")
+        now = now if now.endswith(".") else f"{now}."
+    return Words(lambda _case: headline, lambda _case: now, fix or now, f"{summary}", LOSES + 1)
+
+
+def _sql(case: Case) -> str:
+    """A query that shows it."""
+    row, lead = case.lead.row, case.lead
+    if row.get("topic") and (lead.group or row.get("partition") is not None):
+        wanted = [f"topic = {_text(row['topic'])}"]
+        if row.get("partition") is not None:
+            wanted.append(f"partition = {row['partition']}")
+        if lead.group:
+            wanted.append(f"group_id = {_text(lead.group)}")
+        return f"FROM gold.offset_timeline WHERE {' AND '.join(wanted)} ORDER BY ts, ordinal"
+    if lead.rule == "capture_loss":
+        return "FROM bronze.gaps ORDER BY ts"
+    evidence = list(row.get("evidence") or ())[:_EVIDENCE]
+    if evidence:
+        return f"FROM exchanges_with_bodies WHERE exchange_id IN ({', '.join(map(_text, evidence))})"
+    return f"FROM gold.findings WHERE finding_id = {_text(lead.finding_id)}"
+
+
+def _page(case: Case) -> str:
+    """Where the web page shows it: path and query."""
+    row, lead = case.lead.row, case.lead
+    if row.get("topic") and row.get("partition") is not None and lead.group:
+        where = {
+            "cluster": row["cluster"], "group": lead.group, "topic": row["topic"], "partition": row["partition"],
+        }  # fmt: skip
+        return f"/partitions?{urlencode({**where, 'range': 'all'})}"
+    return f"/exchanges?{urlencode({'finding': lead.finding_id, 'range': 'all'})}"
+
+
+def _text(value: object) -> str:
+    """A string literal of SQL."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def sql_command(lake: str, sql: str) -> str:
+    """The command that asks a lake."""
+    quoted = f'"{sql}"' if _PLAIN.fullmatch(sql) else arg(sql)
+    return f"wirelake sql --lake {arg(lake)} {quoted}"

@@ -1,0 +1,285 @@
+"""Words for incidents that begin with commits and transactions."""
+
+from __future__ import annotations
+
+from pipeline.analysis.incidents.case import Case, arg, count, listed
+from pipeline.analysis.incidents.entities import Caller
+from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups, named_groups
+
+_MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
+_REVOKED = (
+    "Finish or drop a partition's work when it is revoked (ConsumerRebalanceListener.onPartitionsRevoked in Java, "
+    "rebalance_cb in librdkafka), and commit only what is assigned"
+)
+
+
+def _committer(case: Case) -> Caller:
+    """Who commits the old offset, apart from who is held back by it."""
+    stated = case.details.get("committer")
+    if isinstance(stated, dict):
+        name = stated.get("client_id")
+        return next((one for one in case.callers if one.client_id == name), Caller(name, None))
+    return case.first_caller
+
+
+def _members(case: Case) -> str:
+    """Who it is among them is not on the wire, unless the finding says so."""
+    return case.who if case.callers else f"a member of group {case.group}"
+
+
+def _stuck(case: Case) -> str:
+    details = case.details
+    other = (details.get("other_committer") or {}).get("client_id")
+    over = f", over the newer commits of {other}" if other else ", although the group has read on"
+    return (
+        f"{_committer(case)} sets group {case.group} back to offset {details.get('old_offset')} of {case.places} "
+        f"again and again{over}"
+    )
+
+
+def _stuck_now(case: Case) -> str:
+    again = f": it would read {count(case.records, 'record')} again" if case.records else ""
+    return f"Restart {_committer(case)}. Do not restart the rest of group {case.group} before that{again}."
+
+
+def _rivals(case: Case) -> str:
+    return f"{listed(map(str, case.callers))} commit {case.places} of group {case.group} by turns, over each other"
+
+
+def _regressed(case: Case) -> str:
+    details = case.details
+    falls = sum(int(one.details.get("falls") or 1) for one in case.bundle.findings)
+    return (
+        f"{case.who} sets group {case.group} back on {case.places}, {count(falls, 'time')}, at most from "
+        f"{details.get('before')} to {details.get('after')}"
+    )
+
+
+def _rejected(case: Case) -> str:
+    return (
+        f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): what it processes "
+        "is not recorded, and is read again"
+    )
+
+
+def _dropped(case: Case) -> str:
+    waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
+    return f"Group {case.group} no longer commits {case.places}: {waits}, while the topic's other partitions get on"
+
+
+def _transaction(case: Case) -> str:
+    name = case.details.get("transactional_id")
+    if name:
+        return f"transaction {name}"
+    producer = case.details.get("producer_id")
+    return "a transaction" if producer is None else f"a transaction of producer {producer}"
+
+
+def _holder(case: Case) -> str:
+    """Who has the transaction open."""
+    name = case.details.get("client_id")
+    if name:
+        return str(next((one for one in case.callers if one.client_id == name), Caller(name, None)))
+    return f"The producer of {_transaction(case)}"
+
+
+def _stalled_lso(case: Case) -> str:
+    holds = f"{_holder(case)} keeps {_transaction(case)} open on {case.places}"
+    readers = sorted({one["group_id"] for one in case.details.get("starved_consumers", []) if one.get("group_id")})
+    if readers:
+        return f"{holds}: {named_groups(readers)} {'gets' if len(readers) == 1 else 'get'} nothing beyond it"
+    return f"{holds}: whoever reads only what is committed gets nothing beyond it"
+
+
+def _end_transaction(case: Case) -> str:
+    topic, partition, details = case.lead.row.get("topic"), case.lead.row.get("partition"), case.details
+    start = details.get("first_offset", details.get("last_stable_offset"))
+    return (
+        f"Restart {_holder(case)}: with the same transactional.id it aborts its open transaction as it starts. If it "
+        "is gone: `kafka-transactions.sh --bootstrap-server BROKER abort "
+        f"--topic {arg(topic)} --partition {partition} --start-offset {start}`."
+    )
+
+
+_END = (
+    "Commit or abort in every path of the producer's code, also after errors, and set transaction.timeout.ms (Java: "
+    "60000 by default) to what a transaction takes at most: the coordinator aborts it then"
+)
+
+
+def _starved(case: Case) -> str:
+    return (
+        f"{case.who} gets no records of {case.places}: it reads only what is committed, and a transaction is open there"
+    )
+
+
+def _stopped(case: Case) -> str:
+    waits = f"while {count(case.records, 'record')} came to wait" if case.records else "while records wait"
+    return f"Group {case.group} has stopped committing on {case.places}, {waits}"
+
+
+def _look_at_members(case: Case) -> str:
+    return (
+        f"See who is left: `{_MEMBERS} {arg(case.group)} --members`. Restart the members that are; if there is none, "
+        "start the application. If it was ended for good, delete the group."
+    )
+
+
+def _stalled(case: Case) -> str:
+    offset = case.details.get("offset")
+    at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
+    waits = f": {count(case.records, 'record')} wait" if case.records else ""
+    return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
+
+
+def _one_place(case: Case) -> str:
+    """Topic and partition as Kafka's tools take them."""
+    return f"{case.topic}:{case.lead.row.get('partition')}"
+
+
+def _stalled_now(case: Case) -> str:
+    return (
+        f"Look into the log of the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members "
+        "--verbose`): it retries a record for ever, or has paused the partition. Restart it; to get past one record "
+        "stop the group and move it on: `kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets "
+        f"--shift-by 1 --topic {arg(_one_place(case))} --group {arg(case.group)} --execute`."
+    )
+
+
+def _lag(case: Case) -> str:
+    before = sum(int(one.details.get("lag_before") or 0) for one in case.bundle.findings)
+    after = sum(int(one.details.get("lag_after") or 0) for one in case.bundle.findings)
+    grew = f": {count(after, 'record')} wait, {before:,} when it began" if after else ""
+    return f"Group {case.group} takes less than is written to {case.places}{grew}"
+
+
+def _rewound(case: Case) -> str:
+    by = case.details.get("client_id")
+    back = f"{count(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
+    return f"{by or 'Somebody'} set group {case.group} back: {back}"
+
+
+COMMITS: dict[str, Words] = {
+    "stuck_commit": Words(
+        _stuck,
+        _stuck_now,
+        f"{_REVOKED}. Worker threads must not commit by themselves: hand what they have done to the thread that polls.",
+        f"{SEEN}the broker accepted the old offset each time, and the newer ones between.",
+        STANDS,
+        culprit=lambda case: str(_committer(case)),
+        hurt=groups,
+    ),
+    "competing_committers": Words(
+        _rivals,
+        lambda case: (
+            f"Find out who owns the partition (`{_MEMBERS} {arg(case.group)} --members --verbose`) and stop the other."
+        ),
+        f"{_REVOKED}; give applications that are not one another's copies a group.id of their own, and do not mix "
+        "assign() with subscribe() in one group.",
+        f"{SEEN}both commit, and are accepted, without a rebalance between.",
+        LOSES,
+    ),
+    "commit_regressed": Words(
+        _regressed,
+        lambda case: (
+            f"If group {case.group} must be restarted, wait until it has committed beyond: else it reads records twice."
+        ),
+        "Commit offsets of a partition in order and from one place: do not repeat a failed commitAsync that a newer "
+        "one may have overtaken, nor commit what worker threads finish out of order.",
+        f"{SEEN}the broker accepted each of these commits.",
+        LOSES,
+    ),
+    "commit_rejected": Words(
+        _rejected,
+        lambda case: (
+            f"Restart {case.clients} if it does not rejoin by itself, and expect that what it has processed since its "
+            "last accepted commit comes again."
+        ),
+        f"{_REVOKED}. Work between two polls must end before max.poll.interval.ms (300000 by default): fewer records "
+        "at once (max.poll.records), or a longer interval. After such an error rejoin, do not repeat the commit.",
+        f"{SEEN}these are the coordinator's own answers.",
+        LOSES,
+    ),
+    "partition_dropped_from_commits": Words(
+        _dropped,
+        lambda case: (
+            f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose`): a "
+            "worker in it has died or hangs."
+        ),
+        "Let the whole process fail when one of its workers does, and store the offset of each record that was "
+        "processed (enable.auto.offset.store=false with offsets_store in librdkafka).",
+        f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}",
+        STANDS,
+        culprit=_members,
+        is_cause=False,
+    ),
+    "lso_stalled": Words(
+        _stalled_lso,
+        _end_transaction,
+        f"{_END}.",
+        f"{SEEN}the last stable offset stands at the first offset of this transaction, while the log grows.",
+        STANDS,
+        culprit=_holder,
+    ),
+    "hanging_transaction": Words(
+        lambda case: f"{_holder(case)} left {_transaction(case)} open on {case.places}: nobody will end it",
+        _end_transaction,
+        f"{_END}.",
+        f"{SEEN}the transaction began, and was not ended within its time.",
+        STANDS,
+        culprit=_holder,
+    ),
+    "read_committed_starved": Words(
+        _starved,
+        lambda case: (
+            "End the open transaction: `kafka-transactions.sh --bootstrap-server BROKER find-hanging --topic "
+            f"{arg(case.topic)}` names it, `abort` ends it."
+        ),
+        f"{_END}.",
+        f"{SEEN}it fetches again and again at the last stable offset.",
+        STANDS,
+        culprit=_transaction,
+    ),
+    "stopped": Words(
+        _stopped,
+        _look_at_members,
+        "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What one "
+        "record takes must fit into max.poll.interval.ms.",
+        f"{SEEN}no commit came, and records did. {WHY_IS_NOT}",
+        STANDS,
+        culprit=_members,
+        is_cause=False,
+    ),
+    "stalled": Words(
+        _stalled,
+        _stalled_now,
+        "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused.",
+        f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}",
+        STANDS,
+        culprit=_members,
+        is_cause=False,
+    ),
+    "lag_growing": Words(
+        _lag,
+        lambda case: (
+            f"Start more members of group {case.group}, up to the number of partitions; if only {case.places} lag, "
+            "look at the member that owns them."
+        ),
+        "Make the work per record cheaper (batch what goes to databases and remote calls), add partitions, spread "
+        "keys; fetch more at once (fetch.min.bytes, max.partition.fetch.bytes, max.poll.records).",
+        f"{SEEN}it commits and gets on, and more is written than it takes.",
+        LOSES + 5,
+        culprit=_members,
+        is_cause=False,
+    ),
+    "rewound": Words(
+        _rewound,
+        lambda case: (
+            f"If nobody set group {case.group} back on purpose (`kafka-consumer-groups.sh --reset-offsets`, seek), "
+            f"stop {case.clients}; tell those behind it that these records come twice."
+        ),
+        "Make what follows from a record idempotent; let only one tool or job reset offsets, of groups at rest.",
+        f"{SEEN}the commit that fell back, and the fetches from there.",
+        LOSES,
+    ),
+}

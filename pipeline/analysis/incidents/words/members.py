@@ -1,0 +1,313 @@
+"""Words for incidents that begin with members of groups, clients, producers and brokers of Kafka."""
+
+from __future__ import annotations
+
+from pipeline.analysis.incidents.case import Case, arg, count, listed
+from pipeline.analysis.incidents.words.model import (
+    LATER,
+    LOSES,
+    REFUSED,
+    SEEN,
+    SLOW,
+    WASTES,
+    WHY_IS_NOT,
+    Words,
+    not_why,
+    own_clients,
+    topics,
+)
+
+
+def _times(case: Case) -> str:
+    return count(case.times, "time") if case.times > 1 else "once"
+
+
+def _storm(case: Case) -> str:
+    generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
+    many = f"{generations} generations" if generations else "again and again"
+    return f"Group {case.group} rebalances all the time ({many}) and hardly reads: {case.clients} join again and again"
+
+
+def _refused(case: Case) -> list[str]:
+    """Clients whose requests a broker does not take."""
+    refused = [node.bundle for node in case.tree.nodes if node.bundle.rule == "unsupported_version"]
+    return sorted({entity[-1] for bundle in refused for entity in bundle.named.get("client", ())})
+
+
+def _old_clients(case: Case) -> str:
+    clients = _refused(case)
+    names = sorted({str(one.row["subject"]) for one in case.bundle.findings if one.rule == case.bundle.rule})
+    first = ""
+    if clients:
+        refused = [one for one in case.tree.findings if one.rule == "unsupported_version"]
+        kinds = sorted({str(one.row["subject"]).rpartition("/")[2] for one in refused})
+        first = f"A broker refuses {listed(clients)} ({listed(kinds)}); "
+        names = [name for name in names if name not in clients]
+        if not names:
+            return f"{first}the library is too old for it, and for Kafka 4"
+    many = "1 client is" if len(names) == 1 else f"{len(names)} clients are"
+    return f"{first}{many} too old for Kafka 4: {listed(names)}"
+
+
+def _old_clients_now(case: Case) -> str:
+    refused = _refused(case)
+    now = f"Update the library of {listed(refused)}: it cannot work with its broker. " if refused else ""
+    return f"{now}Do not take brokers to Kafka 4 before these clients are updated."
+
+
+def _old_format(case: Case) -> str:
+    writers = sorted({name for one in case.bundle.findings for name in one.details.get("writers", [])})
+    return f"{listed(writers) or 'Old clients'} write old message formats to {case.places}, which brokers must convert"
+
+
+def _written(case: Case) -> str:
+    """Topics that are written to."""
+    return case.kinds
+
+
+def _batches(case: Case) -> str:
+    if "oversized" in case.details.get("kinds", ()):
+        return f"{case.who} sends batches that {case.topic} does not take: they are larger than max.message.bytes"
+    names = sorted(entity[-1] for entity in case.bundle.named.get("client", ()))
+    return (
+        f"{listed(names) or 'A producer'} writes batches of about one record to {case.places}: brokers do little else"
+    )
+
+
+def _batches_now(case: Case) -> str:
+    if "oversized" in case.details.get("kinds", ()):
+        return (
+            "These records were not written. Raise the limit if they are to pass: `kafka-configs.sh "
+            f"--bootstrap-server BROKER --alter --topic {arg(case.topic)} --add-config max.message.bytes=N`, and "
+            "restart the producer."
+        )
+    return "Nothing has to be stopped."
+
+
+_SLOW_BROKER = (
+    "Watch the broker's request queue and disk (RequestHandlerAvgIdlePercent, log flush times) and its garbage "
+    "collection; move partitions away from a broker that has too many."
+)
+
+MEMBERS: dict[str, Words] = {
+    "rebalance_storm": Words(
+        _storm,
+        lambda case: (
+            f"Find the member that comes and goes ({case.clients}) and stop or mend that one: the others get on "
+            "without it."
+        ),
+        "Raise max.poll.interval.ms or lower max.poll.records if it is too slow, session.timeout.ms if it pauses; "
+        "group.instance.id, a cooperative assignor (partition.assignment.strategy) or group.protocol=consumer make "
+        "what remains cheap.",
+        f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
+        REFUSED,
+        is_cause=False,
+    ),
+    "zombie_member": Words(
+        lambda case: (
+            f"{case.who} works on for group {case.group} although the coordinator has put it out ({case.kinds}): "
+            "another has its partitions now"
+        ),
+        lambda case: (
+            f"Restart {case.clients}, and look whether its output was written twice since {case.group} went on."
+        ),
+        "Keep the work between two polls below max.poll.interval.ms (lower max.poll.records), give each instance a "
+        "group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION.",
+        f"{SEEN}it was told so with each answer.",
+        LOSES,
+    ),
+    "fenced_producer": Words(
+        lambda case: f"{case.who} was fenced off transactional id {case.lead.row['subject']}: another uses the same id",
+        lambda case: f"End {case.clients} if a newer instance does its work; if both are wanted, give one another id.",
+        "One transactional.id per running instance; in Streams and Connect it follows from application.id and task. "
+        "Wait for the old process to end before a deployment starts the new one.",
+        f"{SEEN}the broker's answer, and who took the id.",
+        LOSES,
+        hurt=own_clients,
+    ),
+    "sequence_gap": Words(
+        lambda case: f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing",
+        lambda case: f"Restart {case.clients}: it cannot go on with this producer id.",
+        "Look for earlier errors of this producer (delivery.timeout.ms passed, batches expired) and treat a failed "
+        "send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true.",
+        f"{SEEN}OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer.",
+        LOSES,
+        hurt=topics,
+    ),
+    "crc_mismatch": Words(
+        lambda case: f"Batches of {case.clients} to {case.places} are damaged: their checksums do not match",
+        lambda case: (
+            f"Stop {case.clients} or move it to another machine: what changes these bytes changes others, too."
+        ),
+        "Look at the memory of that host, the client library, and the network cards (checksum offloading); on a "
+        "broker's disk `kafka-dump-log.sh --deep-iteration` tells.",
+        f"{SEEN}the batch's own checksum was computed again.",
+        LOSES,
+        hurt=topics,
+    ),
+    "oversized_or_tiny_batches": Words(
+        _batches,
+        _batches_now,
+        "Large: compress (compression.type), lower max.request.size / message.max.bytes of the producer so that it "
+        "fails early, or put large values elsewhere. Small: linger.ms 5 to 100, batch.size, no flush per record.",
+        f"{SEEN}sizes and counts of the batches themselves.",
+        WASTES,
+        hurt=topics,
+        tells_info=True,
+    ),
+    "acks0_producer": Words(
+        lambda case: f"{case.who} writes without asking for an answer (acks=0): losses go unnoticed",
+        lambda _case: "Nothing has to be stopped.",
+        "acks=all (the default since Kafka 3.0), unless losing these records is fine.",
+        f"{SEEN}the requests say so.",
+        LATER,
+        hurt=_written,
+        tells_info=True,
+    ),
+    "old_message_format": Words(
+        _old_format,
+        lambda _case: "Nothing has to be stopped.",
+        "Update the clients that write them (kafka-clients 0.11 or later), and log.message.format.version of old "
+        "brokers. Kafka 4 takes only format v2.",
+        f"{SEEN}the batches' magic numbers.",
+        LATER,
+        hurt=topics,
+        tells_info=True,
+    ),
+    "topic_recreated": Words(
+        lambda case: (
+            f"Topic {case.places} was deleted and made anew: what groups have committed belongs to the old one"
+        ),
+        lambda case: (
+            "Stop the groups that read it, set them to the beginning (`kafka-consumer-groups.sh --bootstrap-server "
+            f"BROKER --reset-offsets --to-earliest --topic {arg(case.topic)} --group GROUP --execute`), start them "
+            "again."
+        ),
+        "Delete records (`kafka-delete-records.sh`) instead of the topic; delete a topic's groups with it.",
+        f"{SEEN}the topic's name has another id now.",
+        LOSES,
+        hurt=topics,
+    ),
+    "unknown_topic_loop": Words(
+        lambda case: f"{case.who} asks for topic {case.topic} again and again: the cluster has none of this name",
+        lambda case: (
+            f"Correct the name in the configuration of {case.clients}, or create it: `kafka-topics.sh "
+            f"--bootstrap-server BROKER --create --topic {arg(case.topic)}`."
+        ),
+        "Create topics before their clients start, and take topics that were deleted out of the configuration.",
+        f"{SEEN}UNKNOWN_TOPIC_OR_PARTITION is the broker's own answer.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+    "fenced_leader_epoch": Words(
+        lambda case: f"{case.who} asks for {case.places} by a leader of the past, and gets nothing",
+        lambda case: f"Restart {case.clients}: it does not ask for metadata again by itself.",
+        "Update its library; metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka) bound how old "
+        "metadata may become.",
+        f"{SEEN}FENCED_LEADER_EPOCH is the broker's own answer.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+    "stale_metadata": Words(
+        lambda case: f"{case.who} and broker {case.server} do not agree on the leader of {case.places} ({case.kinds})",
+        lambda case: (
+            f"Ask who leads: `kafka-topics.sh --bootstrap-server BROKER --describe --topic {arg(case.topic)}`. If the "
+            f"broker is right, restart {case.clients}; if not, restart broker {case.server}: it gets no metadata."
+        ),
+        "metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka); watch the controller's "
+        "connection to each broker.",
+        f"{SEEN}these are the broker's own answers.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+    "fetch_session_churn": Words(
+        lambda case: (
+            f"{case.who} begins a new fetch session with each fetch: all partitions are sent in full each time"
+        ),
+        lambda _case: "Nothing has to be stopped.",
+        "Keep one consumer instead of making one for each read; raise max.incremental.fetch.session.cache.slots (1000) "
+        "of the brokers if many consumers share them.",
+        f"{SEEN}session ids and epochs of the requests.",
+        WASTES,
+        hurt=own_clients,
+    ),
+    "unsupported_version": Words(
+        lambda case: (
+            f"A broker ({case.server}) does not take requests of {case.who}: "
+            f"{listed(sorted({str(one.row['subject']).rpartition('/')[2] for one in case.bundle.findings}))}"
+        ),
+        lambda case: f"Update the library of {case.clients}; until then it cannot work with this broker.",
+        "Kafka 4 dropped what KIP-896 lists: kafka-clients 2.1 or later, librdkafka 1.0 or later. A client newer than "
+        "its broker must ask first (api.version.request=true in librdkafka).",
+        f"{SEEN}the broker's answer, or that it closed the connection.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+    "kip896_incompatible_client": Words(
+        _old_clients,
+        _old_clients_now,
+        "kafka-clients 2.1 or later, librdkafka 1.0 or later, other libraries of 2019 or later.",
+        f"{SEEN}the versions of their requests.",
+        LATER,
+        hurt=own_clients,
+        culprit=lambda case: listed(sorted({str(one.row["subject"]) for one in case.bundle.findings})),
+    ),
+    "unanswered_requests": Words(
+        lambda case: (
+            f"Broker {case.server} left {count(case.times, 'request')} of {case.who} without an answer ({case.kinds})"
+        ),
+        lambda case: (
+            f"Look whether broker {case.server} hangs (`jcmd PID Thread.print`, its garbage collection and disk), and "
+            "restart it if it does. What was produced may or may not be written."
+        ),
+        f"{_SLOW_BROKER} request.timeout.ms of the clients must be longer than what it takes.",
+        f"{SEEN}the connections ended without these answers. {not_why('broker')}",
+        REFUSED,
+        culprit=lambda case: f"broker {case.server}",
+        hurt=own_clients,
+        is_cause=False,
+    ),
+    "latency_outlier": Words(
+        lambda case: (
+            f"Broker {case.server} answered up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s late "
+            f"({case.kinds}): {case.clients} waited"
+        ),
+        lambda case: (
+            f"Look at broker {case.server} now: garbage collection, disk, an election, replicas that lag (acks=all "
+            "waits for them). Restart it if it hangs."
+        ),
+        _SLOW_BROKER,
+        f"{SEEN}the time between request and answer. {not_why('broker')}",
+        SLOW,
+        culprit=lambda case: f"broker {case.server}",
+        hurt=own_clients,
+        is_cause=False,
+    ),
+    "throttled": Words(
+        lambda case: (
+            f"Brokers hold {case.who} back, {float(case.details.get('total') or 0) / 1000:.1f} s in all: it is above "
+            "its quota"
+        ),
+        lambda case: (
+            "If it may do more: `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients "
+            f"--entity-name {arg(case.first_caller.client_id or '')} --add-config "
+            "producer_byte_rate=N,consumer_byte_rate=N`."
+        ),
+        "Set quotas by what is agreed, or let the client do less (batches, compression.type, fewer instances).",
+        f"{SEEN}throttleTimeMs in the brokers' answers.",
+        SLOW,
+        hurt=own_clients,
+    ),
+    "auth_failed": Words(
+        lambda case: f"Broker {case.server} refuses {case.who} {_times(case)}: {case.kinds}",
+        lambda case: (
+            f"If you know {case.clients}: correct its credentials (sasl.jaas.config, sasl.username and sasl.password "
+            "in librdkafka) or its ACLs (`kafka-acls.sh --list`). If nobody does: somebody tries passwords, block the "
+            "address."
+        ),
+        "Rotate secrets so that old and new are valid together, and alarm on refused logins.",
+        f"{SEEN}the broker's own answer.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+}

@@ -1,0 +1,80 @@
+"""What are the words for a root's rule? A line that names culprit and hurt, what to do, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.incidents.case import Case, listed
+
+Say = Callable[[Case], str]
+
+STANDS, LOSES, REFUSED, SLOW, WASTES, LATER = 0, 10, 20, 30, 40, 50
+"""What a person must do first: somebody stands still or is set back; records are lost or read twice; somebody is
+refused; somebody is slow; something is wasted; something will break one day."""
+
+SEEN = "It is on the wire: "
+
+
+def not_why(whose: str) -> str:
+    """Of what is seen without its reason."""
+    return f"What is seen is certain; why it is so is not on the wire, but in the {whose}'s log."
+
+
+WHY_IS_NOT = not_why("client")
+
+
+def clients(case: Case) -> str:
+    """Who is to be looked at."""
+    return case.who if case.callers else ""
+
+
+def nobody(_case: Case) -> str:
+    """No client is named."""
+    return ""
+
+
+def groups(case: Case) -> str:
+    """Consumer groups, or what is written to."""
+    return named_groups(case.groups) if case.groups else topics(case)
+
+
+def named_groups(names: Sequence[str]) -> str:
+    """``group a``, ``groups a and b``."""
+    return f"{'group' if len(names) == 1 else 'groups'} {listed(names)}"
+
+
+def own_clients(case: Case) -> str:
+    """Those who cause it are those who suffer."""
+    return clients(case)
+
+
+def topics(case: Case) -> str:
+    """Topics and partitions."""
+    return "" if case.places == "?" else case.places
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How an incident is told.
+
+    Attributes:
+        headline: a line without its end mark; from it alone one knows whom to look at.
+        now: what stops the damage.
+        fix: what keeps it from coming again, with the properties' names.
+        sure: what the root rests on.
+        urgency: see STANDS; of equal severity the lesser first.
+        culprit, hurt: names.
+        is_cause: False: it is seen that something is wrong, not what made it so.
+        tells_info: whether they hold for findings that are for information; else those speak for themselves.
+    """
+
+    headline: Say
+    now: Say
+    fix: str
+    sure: str
+    urgency: int
+    culprit: Say = clients
+    hurt: Say = groups
+    is_cause: bool = True
+    tells_info: bool = False

@@ -1,0 +1,106 @@
+"""Words for incidents of MongoDB and of the capture itself."""
+
+from __future__ import annotations
+
+from pipeline.analysis.incidents.case import Case, count, listed
+from pipeline.analysis.incidents.words.model import (
+    LATER,
+    REFUSED,
+    SEEN,
+    SLOW,
+    WASTES,
+    Words,
+    nobody,
+    not_why,
+    own_clients,
+)
+
+
+def _command(case: Case) -> str:
+    commands = sorted({str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings})
+    return f"{listed(commands)} on {_namespace(case)}"
+
+
+def _namespace(case: Case) -> str:
+    return listed(sorted({str(one.row["subject"]).rpartition("/")[0] for one in case.bundle.findings}))
+
+
+def _cursors(case: Case) -> str:
+    left = sum(int(one.details.get("cursors") or 0) for one in case.bundle.findings)
+    names = sorted({name for one in case.bundle.findings for name in one.details.get("namespaces", [])})
+    return f"{_leaker(case)} leaves {count(left, 'cursor')} on {listed(names)} open at {case.lead.row['cluster']}"
+
+
+def _leaker(case: Case) -> str:
+    application, _, host = str(case.lead.row["subject"]).rpartition("/")
+    return f"{application} ({host})"
+
+
+def _lost(case: Case) -> str:
+    lost = sum(int(one.details.get("bytes_lost") or 0) for one in case.bundle.findings)
+    agents = sorted({str(one.row["subject"]).partition("/")[0] for one in case.bundle.findings})
+    names = sorted({entity[-1] for entity in case.bundle.named.get("client", ())})
+    of = f" of {listed(names)}" if names else ""
+    return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: what is said of them is incomplete"
+
+
+OTHERS: dict[str, Words] = {
+    "mongo_slow_command": Words(
+        lambda case: (
+            f"{case.details.get('server') or case.lead.row['cluster']} takes up to "
+            f"{float(case.details.get('peak') or 0) / 1_000_000:.1f} s for {_command(case)}: {case.clients} waits"
+        ),
+        lambda case: (
+            f"See what runs: `db.currentOp({{secs_running: {{$gte: 1}}}})`, and end what should not (`db.killOp(id)`); "
+            f"`explain()` the command on {_namespace(case)}: COLLSCAN is a missing index."
+        ),
+        "Create the index; let clients give up in time (maxTimeMS, timeoutMS), and bound what a query reads (limit).",
+        f"{SEEN}the time between command and reply. {not_why('server')}",
+        SLOW,
+        culprit=lambda case: f"{_command(case)}",
+        hurt=own_clients,
+        is_cause=False,
+    ),
+    "mongo_command_failed": Words(
+        lambda case: f"{_command(case)} of {case.who} fails each time: {case.kinds}",
+        lambda case: f"Look at the last release of {case.clients}: take it back if the command is new.",
+        "FailedToParse and unknown operators: a driver or query newer than the server; DocumentValidationFailure: the "
+        "collection's schema; Unauthorized: the user's role.",
+        f"{SEEN}the server's own answer, with code and message in silver.mongo_commands.",
+        REFUSED,
+        hurt=own_clients,
+    ),
+    "mongo_retry_storm": Words(
+        lambda case: f"{case.who} repeats {_command(case)} all the time ({case.kinds})",
+        lambda case: (
+            f"Look at the server: `rs.status()` for an election that does not end, its log for connections that are "
+            f"cut. If it is well, {case.clients} fights over one document: pause some of its workers."
+        ),
+        "Keep transactions short, do not let many of them write one document; retryWrites repeats once, the rest is "
+        "the application's own loop: give it a pause that grows.",
+        f"{SEEN}the same write with the same transaction number, or errors that ask for a repeat.",
+        SLOW,
+        hurt=own_clients,
+    ),
+    "mongo_cursor_leak": Words(
+        _cursors,
+        lambda case: (
+            f"Restart {_leaker(case)} if the server runs short of memory; else cursors end after ten idle minutes."
+        ),
+        "Close cursors where they are opened (`with collection.find(…) as cursor`, try-with-resources), also after "
+        "errors; ask for no more than is read (limit); cursorTimeoutMillis on the server.",
+        f"{SEEN}the cursors were opened, and neither read to their end nor killed.",
+        WASTES,
+        culprit=_leaker,
+        hurt=nobody,
+    ),
+    "capture_loss": Words(
+        _lost,
+        lambda _case: "Do not conclude from what is missing: counts, unanswered requests and offsets of that time.",
+        "Give the capture more room (`--buffer`, a ring of files, a filter for the broker's port alone).",
+        f"{SEEN}sequence numbers of TCP show the holes, `bronze.gaps` lists them.",
+        LATER,
+        culprit=nobody,
+        hurt=own_clients,
+    ),
+}

@@ -1,0 +1,95 @@
+"""Which incidents are told while traffic goes on? Each when it begins, when its root is another one, when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipeline.analysis.rules.model import SEVERITIES
+
+IncidentKind = Literal["new", "again", "worse", "root", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentChange:
+    """What is to be told of an incident.
+
+    Attributes:
+        kind: ``new``; ``again`` (it was over); ``worse`` (more severe than told); ``root`` (what was told is the
+            effect of something else); or ``over``.
+        row: of ``gold.incidents``; ``first_us`` and ``last_us`` are its times, µs since the epoch.
+        before: headlines that were told of it, if its root is another one now.
+    """
+
+    kind: IncidentKind
+    row: Mapping[str, Any]
+    before: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Told:
+    """An incident as it was told last, and all roots that it was told with."""
+
+    row: Mapping[str, Any]
+    roots: set[str]
+
+
+@dataclass(slots=True)
+class Told:
+    """What was told, so that nothing is told twice.
+
+    An incident of now is the one of before whose root is among its findings; or, if that root is found no more, the
+    one with which it shares another finding.
+    """
+
+    _last: list[_Told] = field(default_factory=list)
+
+    def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[IncidentChange]:
+        """What is new in all incidents of now, in their order. One of which nothing is found any more is over."""
+        now = list(rows)
+        earlier = self._earlier(now)
+        all_roots = {root for one in self._last for root in one.roots}
+        told = []
+        for index, row in enumerate(now):
+            before = earlier.get(index, [])
+            roots = {root for one in before for root in one.roots}
+            change = _change(row, before, roots)
+            was_part_of_another = not before and row["root_id"] in all_roots
+            if change is not None and not was_part_of_another:
+                yield change
+            told.append(_Told(row, roots | {row["root_id"]}))
+        known = {id(one) for some in earlier.values() for one in some}
+        for one in self._last:
+            if id(one) not in known:
+                if one.row["state"] != "closed":
+                    one.row = {**one.row, "state": "closed"}
+                    yield IncidentChange("over", one.row)
+                told.append(one)
+        self._last = told
+
+    def _earlier(self, now: list[Mapping[str, Any]]) -> dict[int, list[_Told]]:
+        """By index of an incident of now those that were told and are in it."""
+        where = {finding: index for index, row in enumerate(now) for finding in row["findings"]}
+        found: dict[int, list[_Told]] = {}
+        for one in self._last:
+            root, others = one.row["root_id"], one.row["findings"]
+            place = where.get(root, next((where[other] for other in others if other in where), None))
+            if place is not None:
+                found.setdefault(place, []).append(one)
+        return found
+
+
+def _change(row: Mapping[str, Any], before: list[_Told], roots: set[str]) -> IncidentChange | None:
+    if not before:
+        return IncidentChange("new", row)
+    was_over = all(one.row["state"] == "closed" for one in before)
+    if row["state"] == "closed":
+        return None if was_over else IncidentChange("over", row)
+    if was_over:
+        return IncidentChange("again", row)
+    others = [one for one in before if one.row["root_id"] != row["root_id"]]
+    if others and (row["root_id"] not in roots or len(others) < len(before)):
+        return IncidentChange("root", row, tuple(str(one.row["headline"]) for one in others))
+    worst = min(SEVERITIES.index(one.row["severity"]) for one in before)
+    return IncidentChange("worse", row) if SEVERITIES.index(row["severity"]) < worst else None
