@@ -7,7 +7,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +20,10 @@ from pipeline.errors import UserError
 from pipeline.terminal import Console, json_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline.capture.stats import CaptureStats
+    from pipeline.commands.incidents import Commands, Row
     from pipeline.embedded.diagnosis import Diagnosis
     from pipeline.embedded.inputs import Inputs
     from pipeline.settings import Settings
@@ -49,16 +54,19 @@ def diagnose(
         bool,
         typer.Option(
             "--follow",
-            help="Go on: report each finding when it becomes true, gets worse, and ends. Of standard input, a "
-            "directory into which files are rotated, or a landing zone that grows; until it ends, or SIGINT.",
+            help="Go on: report each incident when it begins, turns out to follow from another, and ends. Of standard "
+            "input, a directory into which files are rotated, or a landing zone that grows; until it ends, or SIGINT.",
         ),
+    ] = False,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")
     ] = False,
     conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
-    """Show what is wrong in a capture, the worst first, with evidence and what to do. Needs no Java.
+    """Show what is wrong in a capture and what to do, the first thing first, with evidence. Needs no Java.
 
     The exit code is 1 if a finding is critical, 2 if nothing could be read.
 
@@ -81,10 +89,12 @@ def diagnose(
     sys.meta_path.insert(0, _NoPandas)
     from pipeline.commands.findings import (  # noqa: PLC0415
         in_order,
+        lake_commands,
         show_findings,
         what_was_looked_at,
         what_was_read,
     )
+    from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
     from pipeline.settings import load_settings  # noqa: PLC0415
 
     settings = load_settings(conf)
@@ -95,9 +105,8 @@ def diagnose(
             )
         from pipeline.commands.diagnose_follow import follow_and_report  # noqa: PLC0415
 
-        follow_and_report(
-            files, settings, _agent_options(allow_truncated, tls_keylog, tls_embedded_keys), as_json=as_json
-        )
+        options = _agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
+        follow_and_report(files, settings, options, as_json=as_json, flat=flat)
         return
     if lake is not None:
         from pipeline.embedded.lake import refuse_lake  # noqa: PLC0415
@@ -115,13 +124,39 @@ def diagnose(
         sys.stdout.flush()
     else:
         console.print(Text(what_was_read(found, stats)), soft_wrap=True)
-        show_findings(rows, console)
+        if flat:
+            show_findings(rows, console)
+        else:
+            commands = partial(lake_commands, str(lake)) if lake is not None else _capture_commands(files, found)
+            show_incidents(found.incidents.to_pylist(), rows, commands, console)
         if not rows:
             console.print(Text(what_was_looked_at(found)), soft_wrap=True)
     if keeps_tables:
         _leave(found, lake, open_page=open_page)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
+
+
+def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
+    """Commands that show an incident of captures: of one that is still there the message itself."""
+    from pipeline.embedded.frame_numbers import frame_numbers  # noqa: PLC0415
+    from pipeline.tables import FRAMES  # noqa: PLC0415
+
+    evidence = {row["finding_id"]: row["evidence"] for row in found.findings.to_pylist()}
+    frames = found.derived.tables.get(FRAMES.full_name)
+    numbers: Mapping[str, int] = {}
+    names = " ".join(map(quote, files))
+    if frames is not None and len(files) == 1 and Path(files[0]).is_file():
+        numbers = frame_numbers(frames, {one for some in evidence.values() for one in some[:3]})
+
+    def commands(row: Row) -> list[str]:
+        number = next((numbers[one] for one in evidence.get(row["root_id"], ()) if one in numbers), None)
+        shown = [f"wirelake explain {names} --frame {number}"] if number is not None else []
+        if files != ["-"]:
+            shown.append(f"wirelake diagnose {names} --open")
+        return shown
+
+    return commands
 
 
 def _agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:

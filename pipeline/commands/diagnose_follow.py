@@ -1,4 +1,4 @@
-"""``wirelake diagnose --follow``: findings as they come and go."""
+"""``wirelake diagnose --follow``: incidents as they come and go, or findings one by one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pipeline.commands.findings import (
     what_was_looked_at,
     what_was_read,
 )
+from pipeline.commands.incidents import incident_text, over_line, show_incidents
 from pipeline.embedded.agent_process import AgentProcess, NewFiles
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.following import Change, Following
@@ -39,17 +40,20 @@ LOOK_EVERY_S = 0.2
 MOST_JUDGING_S = 1.0
 """What is kept is what can be judged in so long: a finding is to be there within three seconds."""
 
-_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "over": "OVER"}
+_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE", "over": "OVER"}
 
 
-def follow_and_report(files: Sequence[str], settings: Settings, options: Sequence[str], *, as_json: bool) -> None:
+def follow_and_report(
+    files: Sequence[str], settings: Settings, options: Sequence[str], *, as_json: bool, flat: bool = False
+) -> None:
     """Report what changes until there is nothing more, or somebody asks to stop; then all of it once more.
 
     Args:
         files: one of: ``-``, a directory of rotated files, a landing zone, a capture.
         settings: thresholds.
         options: of ``capture read``, for the agent.
-        as_json: an object a change instead of lines for a person.
+        as_json: an object a change of a finding instead of lines for a person.
+        flat: changes of findings instead of incidents.
 
     Raises:
         UserError: nothing can be read.
@@ -58,7 +62,7 @@ def follow_and_report(files: Sequence[str], settings: Settings, options: Sequenc
     if len(files) != 1:
         raise UserError("--follow takes one of: '-' for standard input, a directory, a landing zone")
     (source,) = files
-    show = _ShowJson() if as_json else _ShowText()
+    show: _Show = _ShowJson() if as_json else _ShowFindings() if flat else _ShowIncidents()
     following = Following(settings.stream)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
@@ -96,8 +100,7 @@ def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, st
         is_time = time.monotonic() - judged >= max(took_s, LOOK_EVERY_S)  # half of the time is for reading
         if is_unjudged and (is_time or (is_last and rows is None)):
             begin = time.monotonic()
-            for change in following.judge():
-                show.change(change)
+            show.changes(following.judge(), following)
             judged, is_unjudged = time.monotonic(), False
             took_s = judged - begin
             if took_s > MOST_JUDGING_S:
@@ -123,35 +126,65 @@ class _ShowText:
         self._console = Console()
         self._errors = Console(stderr=True)
 
-    def change(self, change: Change) -> None:
-        """A finding that is new, worse, or over."""
-        row = change.row
-        line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
-        if change.kind == "over":
-            subject = printable(f"{row['rule']} {row['subject']}")
-            self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))
-        else:
-            self._console.print(Padding(finding_text(_finding(change), line), (1, 0, 0, 0)))
-
     def note(self, text: str) -> None:
         """Something about the reading."""
         _warn(self._errors, text)
 
     def end(self, found: Diagnosis) -> None:
         """All of it."""
-        rows = in_order(found.findings.to_pylist())
         self._console.print(Text(f"\nThe end. {what_was_read(found, None)}", "bold"), soft_wrap=True)
-        show_findings(rows, self._console)
-        if not rows:
+        self._all(found)
+        if not found.findings.num_rows:
             self._console.print(Text(what_was_looked_at(found)), soft_wrap=True)
+
+    def _all(self, found: Diagnosis) -> None:
+        raise NotImplementedError
+
+
+class _ShowIncidents(_ShowText):
+    """An incident when it begins, when it turns out to follow from something else, when it ends."""
+
+    def changes(self, changes: Sequence[Change], following: Following) -> None:
+        """What is new."""
+        findings = {row["finding_id"]: row for row in following.findings}
+        for change in following.incident_changes():
+            row = change.row
+            line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+            if change.kind == "over":
+                shown = over_line(row, line)
+            else:
+                shown = incident_text(row, findings, [f"told before as: {one}" for one in change.before], line)
+            self._console.print(Padding(shown, (1, 0, 0, 0)))
+
+    def _all(self, found: Diagnosis) -> None:
+        show_incidents(found.incidents.to_pylist(), found.findings.to_pylist(), lambda _row: (), self._console)
+
+
+class _ShowFindings(_ShowText):
+    """Findings one by one."""
+
+    def changes(self, changes: Sequence[Change], _following: Following) -> None:
+        """A finding that is new, worse, or over."""
+        for change in changes:
+            row = change.row
+            line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+            if change.kind == "over":
+                subject = printable(f"{row['rule']} {row['subject']}")
+                self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))
+            else:
+                self._console.print(Padding(finding_text(_finding(change), line), (1, 0, 0, 0)))
+
+    def _all(self, found: Diagnosis) -> None:
+        show_findings(in_order(found.findings.to_pylist()), self._console)
 
 
 class _ShowJson:
     """For a program."""
 
-    def change(self, change: Change) -> None:
-        """See _ShowText."""
-        self._line({"change": change.kind, **_finding(change)})
+    def changes(self, changes: Sequence[Change], _following: Following) -> None:
+        """See _ShowFindings."""
+        for change in changes:
+            self._line({"change": change.kind, **_finding(change)})
 
     def note(self, text: str) -> None:
         """See _ShowText."""
@@ -171,7 +204,7 @@ def _warn(console: Console, text: str) -> None:
     console.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
 
 
-_Show = _ShowText | _ShowJson
+_Show = _ShowIncidents | _ShowFindings | _ShowJson
 
 
 def _finding(change: Change) -> dict[str, Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,26 +16,38 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeline.commands.incidents import SEVERITIES, STYLES, Row, chosen, show_incidents
 from pipeline.errors import UserError
 from pipeline.open_tables import open_dataset
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Diagnosis
 
-_SEVERITIES = ("critical", "warning", "info")
-_STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
 _EVIDENCE_SHOWN = 3
+_PAGE = "http://127.0.0.1:8501"
+"""Where `wirelake dashboard` is by default."""
+
+Flat = Annotated[bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")]
 
 
 def findings(
     lake: Annotated[Path, typer.Option(help="The lake's folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
     only_open: Annotated[bool, typer.Option("--open", help="Only what still held at the end of the data.")] = False,
+    flat: Flat = False,
+    rule: Annotated[
+        list[str] | None, typer.Option(help="Only incidents with a finding of it; several may be named.")
+    ] = None,
+    severity: Annotated[list[str] | None, typer.Option(help="Only what is critical, warning or info; several.")] = None,
 ) -> None:
-    """Show what is wrong: each finding with its evidence and what to do. Exit code 1 if one of them is critical.
+    """Show what is wrong and what to do, the first thing first: incidents, with the findings that they follow from.
+
+    The exit code is 1 if one of them is critical.
 
     Examples:
 
@@ -41,16 +56,62 @@ def findings(
       wirelake findings --lake demo-lake --json | jq 'select(.rule == "stuck_commit")'
 
       wirelake findings --lake demo-lake --open || alert    # what is over does not count
+
+      wirelake findings --lake demo-lake --flat --rule lag_growing --severity warning
     """
-    rows = [row for row in read_findings(lake) if not (only_open and _is_over(row))]
+    _demand_known(rule or (), severity or ())
+    incidents, findings = read_incidents(lake)
+    kept, rows = chosen(incidents, findings, rule or (), severity or (), only_open=only_open)
     if as_json:
         for row in rows:
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
-    else:
+    elif flat:
         show_findings(rows, Console())
-    if any(row["severity"] == "critical" for row in rows):
+    else:
+        hidden = len(incidents) - len(kept)
+        show_incidents(kept, findings, partial(lake_commands, str(lake)), Console(), hidden=hidden)
+    if any(row["severity"] == "critical" for row in (rows if as_json or flat else kept)):
         raise typer.Exit(1)
+
+
+def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:
+    """Refuse names that nothing has.
+
+    Raises:
+        UserError: there is no such rule or severity.
+    """
+    from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415 - loads DuckDB and Arrow
+
+    names = [rule.name for rule in all_rules()] if rules else []
+    for given, known, what in ((rules, names, "rule"), (severities, SEVERITIES, "severity")):
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f", but {near[0]}" if near else f": {', '.join(known)}"
+                raise UserError(f"there is no {what} {name!r}{hint}")
+
+
+def lake_commands(lake: str, row: Row) -> list[str]:
+    """The commands that show an incident of a lake."""
+    from pipeline.analysis.incidents.telling import sql_command  # noqa: PLC0415
+
+    return [sql_command(lake, row["sql"]), f"{_PAGE}{row['page']}  (wirelake dashboard --lake {quote(lake)})"]
+
+
+def read_incidents(lake: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """All incidents of a lake, what must be done first first, and its findings as :func:`read_findings` gives them.
+
+    They follow from the findings alone, so that a lake of an older release has them, too.
+
+    Raises:
+        UserError: see read_findings.
+    """
+    from pipeline.analysis.incidents.incidents import grouped, incidents_table  # noqa: PLC0415 - loads Arrow
+    from pipeline.analysis.rules.run import finding_rows, findings_table  # noqa: PLC0415 - loads DuckDB
+
+    told = grouped(finding_rows(_findings_of(lake)))
+    return incidents_table(told.incidents).to_pylist(), in_order(findings_table(told.findings).to_pylist())
 
 
 def read_findings(lake: Path) -> list[dict[str, Any]]:
@@ -59,27 +120,31 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     Raises:
         UserError: there is no such table, or it leads out of its folder.
     """
+    return in_order(_findings_of(lake).to_pylist())
+
+
+def _findings_of(lake: Path) -> pa.Table:
     table = open_dataset(str(lake), FINDINGS)
     if table is None:
         raise UserError(
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
             "or run `wirelake stream --landing DIR --lake DIR --once` first"
         )
-    return in_order(table.to_table().to_pylist())
+    from pipeline.analysis.fit import fit  # noqa: PLC0415
+
+    return fit(table.to_table(), FINDINGS)
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of ``gold.findings``, the most severe first, and of these what still holds."""
-    return sorted(
-        rows, key=lambda row: (_SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"])
-    )
+    return sorted(rows, key=lambda row: (SEVERITIES.index(row["severity"]), _is_over(row), row["rule"], row["subject"]))
 
 
 def _is_over(row: Mapping[str, Any]) -> bool:
     return row.get("state") == "closed"
 
 
-def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
+def show_findings(rows: Sequence[Row], console: Console) -> None:
     """Print findings for a person."""
     if not rows:
         console.print(Text("Nothing found that looks wrong.", "bold green"))
@@ -88,7 +153,7 @@ def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
     if rows:
         counts = ", ".join(
             f"{sum(row['severity'] == severity for row in rows)} {severity}"
-            for severity in _SEVERITIES
+            for severity in SEVERITIES
             if any(row["severity"] == severity for row in rows)
         )
         console.print(f"\n{len(rows)} findings: {counts}")
@@ -97,7 +162,7 @@ def show_findings(rows: list[dict[str, Any]], console: Console) -> None:
 def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
     """A row of ``gold.findings`` for a person, after ``before``."""
     head = Text(before, "bold")
-    head.append(f"{row['severity'].upper()} ", _STYLES[row["severity"]])
+    head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
     head.append(f"{row['rule']}  ", "bold")
     head.append(printable(row["subject"]), "bold magenta")
     if _is_over(row):

@@ -6,7 +6,7 @@ the findings in the end are those of ``diagnose`` of all of it, however it was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -118,6 +118,11 @@ class Following:
     def since_us(self) -> int | None:
         """What came before this (µs since the epoch) was dropped, for there was too much; None: nothing was."""
         return self._gathering.since_us
+
+    @property
+    def findings(self) -> Sequence[Mapping[str, Any]]:
+        """Rows of ``gold.findings`` as they were judged last; ``first_us`` and ``last_us`` are times."""
+        return self._rows
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take landed rows, each once."""

@@ -1,0 +1,153 @@
+"""How are incidents printed? What a person reads who was just called; findings are their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.terminal import Console, printable
+
+Row = Mapping[str, Any]
+Commands = Callable[[Row], Sequence[str]]
+"""Of an incident the commands that show it."""
+
+SEVERITIES = ("critical", "warning", "info")
+STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
+_STATES = {"closed": "over", "unknown": "may go on"}
+_EVIDENCE_SHOWN = 6
+
+
+def show_incidents(
+    incidents: Sequence[Row], findings: Iterable[Row], commands: Commands, console: Console, *, hidden: int = 0
+) -> None:
+    """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
+
+    Args:
+        incidents: rows of ``gold.incidents``.
+        findings: rows of ``gold.findings``, of all of them.
+        commands: see Commands.
+        console: where to.
+        hidden: how many more there are that were not asked for.
+    """
+    known = {row["finding_id"]: row for row in findings}
+    if not incidents:
+        console.print(Text("Nothing found that looks wrong." if not hidden else "Nothing of that kind.", "bold green"))
+        return
+    for index, row in enumerate(incidents):
+        is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
+        console.print(
+            Padding(incident_text(row, known, () if is_short else commands(row), is_short=is_short), (1, 0, 0, 0))
+        )
+    counts = ", ".join(
+        f"{number} {severity}"
+        for severity in SEVERITIES
+        if (number := sum(row["severity"] == severity for row in incidents))
+    )
+    of = len({finding for row in incidents for finding in row["findings"]})
+    console.print(
+        f"\n{_many(len(incidents), 'incident')} ({counts}), told by {_many(of, 'finding')}: --flat shows each."
+    )
+
+
+def incident_text(
+    row: Row, findings: Mapping[str, Row], commands: Sequence[str], before: str = "", *, is_short: bool = False
+) -> RenderableType:
+    """An incident for a person, after ``before``.
+
+    Args:
+        row: of ``gold.incidents``.
+        findings: rows of ``gold.findings`` by id.
+        commands: those that show it.
+        before: what stands before its headline.
+        is_short: whether what it rests on is left out.
+    """
+    head = Text(before, "bold")
+    head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
+    head.append(printable(row["headline"]), "bold")
+    if row["state"] in _STATES:
+        head.append(f"  {_STATES[row['state']]}", "dim")
+    lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
+    if not is_short or row["state"] != "closed":
+        lines.append(("now", _text(row["do_now"])))
+    lines.append(("fix", _text(row["fix"])))
+    if not is_short:
+        lines.append(("sure?", _text(f"{row['certainty'].capitalize()}. {row['why']}")))
+    lines.append(("evidence", _evidence(row, findings)))
+    if commands:
+        lines.append(("show", Group(*(Text(printable(one), overflow="fold") for one in commands))))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in lines:
+        grid.add_row(label, text)
+    return Group(head, Padding(grid, (0, 0, 0, 2)))
+
+
+def over_line(row: Row, before: str) -> RenderableType:
+    """That an incident is over, in a line."""
+    return Text(f"{before}{row['severity']} {printable(row['headline'])}", "dim")
+
+
+def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
+    """Its findings, effects indented below their causes."""
+    causes = {link["finding"]: link["cause"] for link in orjson.loads(row["links"])}
+    shown = [one for one in row["findings"] if one in findings]
+    lines = []
+    for finding_id in shown[:_EVIDENCE_SHOWN]:
+        found = findings[finding_id]
+        text = Text("  " * _depth(finding_id, causes))
+        text.append(printable(f"{found['rule']} {found['subject']}"))
+        if found.get("state") in _STATES and row["state"] != found["state"]:
+            text.append(f"  {_STATES[found['state']]}", "dim")
+        lines.append(text)
+    if len(shown) > _EVIDENCE_SHOWN:
+        lines.append(Text(f"and {len(shown) - _EVIDENCE_SHOWN} more", "dim"))
+    return Group(*lines)
+
+
+def _depth(finding_id: str, causes: Mapping[str, str]) -> int:
+    depth = 0
+    while finding_id in causes and depth < len(causes):
+        finding_id, depth = causes[finding_id], depth + 1
+    return depth
+
+
+def chosen(
+    incidents: Iterable[Row],
+    findings: Iterable[Row],
+    rules: Collection[str],
+    severities: Collection[str],
+    *,
+    only_open: bool,
+) -> tuple[list[Row], list[Row]]:
+    """Incidents and findings of some rules and severities (empty: of all), or only those that are not over.
+
+    An incident is of all rules of its findings.
+    """
+    kept = [
+        row for row in incidents
+        if (not rules or set(rules) & set(row["rules"]))
+        and (not severities or row["severity"] in severities)
+        and not (only_open and row["state"] == "closed")
+    ]  # fmt: skip
+    shown = [
+        row for row in findings
+        if (not rules or row["rule"] in rules)
+        and (not severities or row["severity"] in severities)
+        and not (only_open and row["state"] == "closed")
+    ]  # fmt: skip
+    return kept, shown
+
+
+def _text(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number:,} {one}{'' if number == 1 else 's'}"

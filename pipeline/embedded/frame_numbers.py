@@ -1,0 +1,42 @@
+"""Under which number does ``wirelake explain`` show the request of an exchange? By a capture's landed frames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from pipeline.analysis.tables import Tables
+
+_NUMBERS = """
+WITH shown AS (
+    SELECT exchange_id, direction, greatest(epoch_us(ts), CASE WHEN direction = 'response' AND exchange_id IS NOT NULL
+        THEN coalesce(max(epoch_us(ts)) FILTER (direction = 'request') OVER (PARTITION BY exchange_id), 0) ELSE 0 END
+    ) AS place
+    FROM frames
+), numbered AS (
+    SELECT exchange_id, direction, rank() OVER (ORDER BY place) AS number, count(*) OVER (PARTITION BY place) AS alike
+    FROM shown
+)
+SELECT exchange_id, min(number) AS number FROM numbered
+WHERE direction = 'request' AND alike = 1 AND list_contains($wanted, exchange_id) GROUP BY exchange_id
+"""
+
+
+def frame_numbers(frames: pa.Table, exchange_ids: Collection[str]) -> Mapping[str, int]:
+    """By exchange the number of its request among all messages of one capture, in the order of time.
+
+    Of messages with the same time the order is not told: their exchanges are left out.
+
+    Args:
+        frames: rows of ``bronze.frames`` of one capture, whole.
+        exchange_ids: those that are asked for.
+    """
+    wanted = sorted(exchange_ids)
+    if not wanted:
+        return {}
+    tables = Tables({"frames": frames.select(["exchange_id", "direction", "ts"])})
+    try:
+        return {row.exchange_id: row.number for row in tables.rows(_NUMBERS, wanted=wanted)}
+    finally:
+        tables.close()
