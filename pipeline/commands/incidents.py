@@ -96,7 +96,7 @@ def over_line(row: Row, before: str) -> RenderableType:
 
 def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
     """Its findings, effects indented below their causes."""
-    causes = {link["finding"]: link["cause"] for link in orjson.loads(row["links"])}
+    causes = {link["finding"]: (link["cause"], link["is_effect"]) for link in orjson.loads(row["links"])}
     shown = [one for one in row["findings"] if one in findings]
     lines = []
     for finding_id in shown[:_EVIDENCE_SHOWN]:
@@ -111,10 +111,14 @@ def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
     return Group(*lines)
 
 
-def _depth(finding_id: str, causes: Mapping[str, str]) -> int:
+def _depth(finding_id: str, causes: Mapping[str, tuple[str, bool]]) -> int:
+    """How many causes an effect has behind it; findings of one trouble stand side by side."""
     depth = 0
-    while finding_id in causes and depth < len(causes):
-        finding_id, depth = causes[finding_id], depth + 1
+    for _ in range(len(causes)):
+        if finding_id not in causes:
+            break
+        finding_id, is_effect = causes[finding_id]
+        depth += is_effect
     return depth
 
 

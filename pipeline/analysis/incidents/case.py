@@ -134,7 +134,7 @@ class Case:
     @cached_property
     def state(self) -> str:
         """``open`` while one of its findings is, else ``unknown`` if one is, else ``closed``."""
-        states = {one.row.get("state") for one in self.tree.findings}
+        states = {one.row.get("state") or "open" for one in self.tree.findings}
         return next((state for state in ("open", "unknown") if state in states), "closed")
 
     @cached_property
@@ -167,7 +167,7 @@ class Case:
     def is_growing(self) -> bool | None:
         """Whether more records come to wait; None: nothing tells."""
         told = [one for one in self.tree.findings if one.rule in _GROWS_WHILE_OPEN]
-        if any(one.row.get("state") == "open" and _grew(one) for one in told):
+        if any((one.row.get("state") or "open") == "open" and _grew(one) for one in told):
             return True
         return False if self.state == "closed" else None
 

@@ -35,6 +35,8 @@ from pipeline.analysis.rules.model import SEVERITIES
 
 LEAST_LINGER_US = 60_000_000
 """An effect may begin so long after its cause was seen last, or as long after it as the cause lasted."""
+SAME = "it is the same trouble"
+"""Why findings of one rule belong together."""
 SAME_MOMENT_US = 1_000_000
 """What begins within so long began at once."""
 
@@ -150,7 +152,7 @@ class Tree:
             first, *others = node.bundle.findings
             if node.parent is not None and node.edge is not None:
                 found.append((first.finding_id, node.parent.findings[0].finding_id, node.edge.because))
-            found += [(one.finding_id, first.finding_id, "it is the same trouble") for one in others]
+            found += [(one.finding_id, first.finding_id, SAME) for one in others]
         return found
 
 

@@ -12,9 +12,9 @@ import orjson
 
 from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
-from pipeline.analysis.incidents.grouping import Tree
+from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import WORDS
-from pipeline.analysis.incidents.words.model import LOSES, Words, named_groups
+from pipeline.analysis.incidents.words.model import LOSES, WASTES, Words, named_groups
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
 CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
@@ -49,7 +49,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "state": case.state,
         "urgency": rank * _URGENCIES + words.urgency,
         "headline": words.headline(case),
-        "impact": _impact(case),
+        "impact": _impact(case, words),
         "do_now": _now(case, words),
         "fix": words.fix,
         "certainty": certainty,
@@ -61,7 +61,10 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
         "findings": [one.finding_id for one in tree.findings],
         "links": orjson.dumps(
-            [{"finding": effect, "cause": cause, "because": why} for effect, cause, why in tree.links()]
+            [
+                {"finding": effect, "cause": cause, "because": reason, "is_effect": reason != SAME}
+                for effect, cause, reason in tree.links()
+            ]
         ).decode(),
         "cluster": str(lead.row["cluster"]),
         "topic": lead.row.get("topic"),
@@ -93,16 +96,16 @@ def _now(case: Case, words: Words) -> str:
     return f"It is over. If it comes again: {now[:1].lower()}{now[1:]}" if case.state == "closed" else now
 
 
-def _impact(case: Case) -> str:
-    return ", ".join(_impacts(case)) + "."
+def _impact(case: Case, words: Words) -> str:
+    return ", ".join(_impacts(case, words)) + "."
 
 
-def _impacts(case: Case) -> Iterator[str]:
+def _impacts(case: Case, words: Words) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
         goes = "come again" if case.tree.root.rule in _AGAIN else "wait" if case.state != "closed" else "had to wait"
         yield f"{count(case.records, 'record')} {goes}{where}"
-    elif where:
+    elif where and words.urgency < WASTES:
         yield count(case.partitions, "partition")
     elif case.times > 1:
         yield f"{case.times} times"
@@ -112,7 +115,7 @@ def _impacts(case: Case) -> Iterator[str]:
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]
     if others:
-        yield f"{named_groups(others)} {'suffers' if len(others) == 1 else 'suffer'}"
+        yield f"hurts {named_groups(others)}"
     span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us > case.first_us else ""
     match case.state:
         case "open":

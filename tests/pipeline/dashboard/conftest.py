@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from pipeline.analysis.fit import table_of
+from pipeline.analysis.incidents.incidents import grouped, incidents_table
+from pipeline.analysis.rules.run import finding_rows
 from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
+    INCIDENTS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
     OPEN_EXCHANGES,
@@ -185,6 +189,16 @@ def _findings() -> list[dict[str, Any]]:
     ]
 
 
+def _incidents() -> list[dict[str, Any]]:
+    told = grouped(finding_rows(table_of(map(_in_us, _findings()), FINDINGS))).incidents
+    rows: list[dict[str, Any]] = incidents_table(told).to_pylist()
+    return rows
+
+
+def _in_us(found: dict[str, Any]) -> dict[str, Any]:
+    return {**found, **{name: found[name].timestamp() * 1_000_000 for name in ("first_ts", "last_ts")}}
+
+
 def _transactions() -> list[dict[str, Any]]:
     def transaction(name: str, producer: int, state: str, began: float, ended: float | None) -> dict[str, Any]:
         return row(
@@ -224,6 +238,7 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         OFFSET_EVENTS.full_name: _offset_events(),
         RECORD_BATCHES.full_name: _batches(),
         FINDINGS.full_name: _findings(),
+        INCIDENTS.full_name: _incidents(),
         TRANSACTIONS.full_name: _transactions(),
         CLIENTS.full_name: _clients(),
         OPEN_EXCHANGES.full_name: [

@@ -1,4 +1,4 @@
-"""What is wrong? Each finding in plain words, what to do, and the way to its evidence."""
+"""What is wrong? Incidents and what to do; below them each finding in plain words, and the way to its evidence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.findings import MOST, counts, findings
+from pipeline.dashboard.queries.incidents import incidents
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.incidents import COLOURS, ICONS, draw_incidents
 from pipeline.dashboard.web.rules import rule_page
 from pipeline.dashboard.web.words import clock, code, many, prose, seen
 
-_COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
-_ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
 _OPENED = 3
 """Findings that stand open when the page is drawn: the first, if they are critical."""
 
@@ -30,6 +30,9 @@ def draw(here: Here) -> None:
         return
     numbers = counts(here.connection, here.scope)
     _metrics(numbers)
+    if told := incidents(here.connection, here.scope):
+        draw_incidents(told)
+        st.subheader("Findings, one by one", anchor=False)
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     holds = [row for row in found if row["state"] == "open"]
@@ -55,7 +58,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
     """All findings of one rule: the name of the rule once, a line each that opens."""
     with st.container(border=True):
         head = st.container(horizontal=True, vertical_alignment="center")
-        head.badge(severity, color=_COLOURS.get(severity, "gray"), icon=_ICONS.get(severity))  # type: ignore[arg-type]
+        head.badge(severity, color=COLOURS.get(severity, "gray"), icon=ICONS.get(severity))  # type: ignore[arg-type]
         head.markdown(f"**{rule}**", width="content")
         if len(rows) > 1:
             head.caption(many(len(rows), "finding"), width="content")
