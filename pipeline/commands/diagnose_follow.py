@@ -25,7 +25,7 @@ from pipeline.commands.findings import (
     what_was_looked_at,
     what_was_read,
 )
-from pipeline.commands.incidents import incident_text, over_line, show_incidents
+from pipeline.commands.incidents import print_incident, show_incidents
 from pipeline.embedded.agent_process import AgentProcess, NewFiles
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.following import Change, Following
@@ -150,11 +150,11 @@ class _ShowIncidents(_ShowText):
         for change in following.incident_changes():
             row = change.row
             line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+            self._console.print()
             if change.kind == "over":
-                shown = over_line(row, line)
+                self._console.print(Text(f"{line}{row['severity']} {printable(row['headline'])}", "dim"))
             else:
-                shown = incident_text(row, findings, [f"told before as: {one}" for one in change.before], line)
-            self._console.print(Padding(shown, (1, 0, 0, 0)))
+                print_incident(row, findings, (), self._console, line, was=change.before)
 
     def _all(self, found: Diagnosis) -> None:
         show_incidents(found.incidents.to_pylist(), found.findings.to_pylist(), lambda _row: (), self._console)

@@ -21,6 +21,8 @@ SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
 _STATES = {"closed": "over", "unknown": "may go on"}
 _EVIDENCE_SHOWN = 6
+_LABEL = 8
+"""Width of what stands before a text."""
 
 
 def show_incidents(
@@ -41,9 +43,8 @@ def show_incidents(
         return
     for index, row in enumerate(incidents):
         is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
-        console.print(
-            Padding(incident_text(row, known, () if is_short else commands(row), is_short=is_short), (1, 0, 0, 0))
-        )
+        console.print()
+        print_incident(row, known, () if is_short else commands(row), console, is_short=is_short)
     counts = ", ".join(
         f"{number} {severity}"
         for severity in SEVERITIES
@@ -55,17 +56,26 @@ def show_incidents(
     )
 
 
-def incident_text(
-    row: Row, findings: Mapping[str, Row], commands: Sequence[str], before: str = "", *, is_short: bool = False
-) -> RenderableType:
-    """An incident for a person, after ``before``.
+def print_incident(
+    row: Row,
+    findings: Mapping[str, Row],
+    commands: Sequence[str],
+    console: Console,
+    before: str = "",
+    *,
+    is_short: bool = False,
+    was: Sequence[str] = (),
+) -> None:
+    """Print an incident for a person, after ``before``.
 
     Args:
         row: of ``gold.incidents``.
         findings: rows of ``gold.findings`` by id.
-        commands: those that show it.
+        commands: those that show it, which are not wrapped, so that they can be copied.
+        console: where to.
         before: what stands before its headline.
         is_short: whether what it rests on is left out.
+        was: headlines that were told of it before.
     """
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
@@ -76,22 +86,19 @@ def incident_text(
     if not is_short or row["state"] != "closed":
         lines.append(("now", _text(row["do_now"])))
     lines.append(("fix", _text(row["fix"])))
+    lines += [("was told", _text(one)) for one in was]
     if not is_short:
         lines.append(("sure?", _text(f"{row['certainty'].capitalize()}. {row['why']}")))
     lines.append(("evidence", _evidence(row, findings)))
-    if commands:
-        lines.append(("show", Group(*(Text(printable(one), overflow="fold") for one in commands))))
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(style="dim", no_wrap=True, min_width=_LABEL)
     grid.add_column(overflow="fold")
     for label, text in lines:
         grid.add_row(label, text)
-    return Group(head, Padding(grid, (0, 0, 0, 2)))
-
-
-def over_line(row: Row, before: str) -> RenderableType:
-    """That an incident is over, in a line."""
-    return Text(f"{before}{row['severity']} {printable(row['headline'])}", "dim")
+    console.print(Group(head, Padding(grid, (0, 0, 0, 2))))
+    for index, command in enumerate(commands):
+        line = Text(f"  {'show' if index == 0 else '':{_LABEL}}  ", "dim")
+        console.print(line.append(printable(command), "not dim"), soft_wrap=True)
 
 
 def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:

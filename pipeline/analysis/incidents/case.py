@@ -9,13 +9,13 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
-from pipeline.analysis.incidents.entities import Caller, Known
+from pipeline.analysis.incidents.entities import PARTITION, Caller, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
 from pipeline.analysis.rules.model import SEVERITIES
 
 _SHOWN = 3
 _RECORDS = (
-    "records_behind", "lag_after", "records_lost", "records_skipped", "records_again", "records_waiting", "lag",
+    "records_behind", "lag_after", "records_lost", "lost", "skipped", "read_again", "lag",
 )  # fmt: skip
 _GROWS_WHILE_OPEN = ("lso_stalled", "stopped", "stalled", "partition_dropped_from_commits", "lag_growing")
 """Rules whose findings say that more records come to wait as long as they hold."""
@@ -85,7 +85,9 @@ class Case:
     @property
     def places(self) -> str:
         """Partitions that the root is about."""
-        found = list(dict.fromkeys(one.place for one in self.bundle.findings if one.place))
+        of_rows = {(one.row["topic"], one.row.get("partition")) for one in self.bundle.findings if one.row.get("topic")}
+        in_order = sorted(of_rows, key=lambda place: (place[0], -1 if place[1] is None else place[1]))
+        found = [topic if partition is None else f"{topic}-{partition}" for topic, partition in in_order]
         topics = {one.row.get("topic") for one in self.bundle.findings if one.row.get("topic")}
         if len(found) <= _SHOWN:
             return listed(found) or "?"
@@ -157,9 +159,10 @@ class Case:
             if isinstance(one.details.get("partitions"), int)
         )
         named = {
-            (one.row["cluster"], one.row["topic"], one.row["partition"])
+            (one.row["cluster"], *entity)
             for one in self.tree.findings
-            if one.row.get("partition") is not None
+            for entity in one.entities
+            if entity[0] == PARTITION
         }
         return max(stated, len(named))
 
@@ -185,9 +188,9 @@ class Case:
 def records_of(one: Known) -> int | None:
     """Records that wait, are skipped or are read again, as a finding states it."""
     details = one.details
-    for name in _RECORDS:
-        if isinstance(details.get(name), int):
-            return int(details[name])
+    counts = [details[name] for name in _RECORDS if isinstance(details.get(name), int)]
+    if counts:
+        return next((int(count) for count in counts if count), 0)
     high, stable = details.get("high_watermark"), details.get("last_stable_offset")
     if isinstance(high, int) and isinstance(stable, int):
         return max(high - stable, 0)

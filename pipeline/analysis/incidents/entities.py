@@ -21,12 +21,13 @@ MEMBER, TRANSACTION, SERVER, NAMESPACE, CONNECTION = "member", "transaction", "s
 KINDS = (CLIENT, HOST, GROUP, TOPIC, PARTITION, MEMBER, TRANSACTION, SERVER, NAMESPACE, CONNECTION)
 
 _NAMES = {
-    "client_id": CLIENT, "client_ids": CLIENT, "writers": CLIENT, "readers": CLIENT, "reader": CLIENT,
+    "client": CLIENT, "application": CLIENT, "client_id": CLIENT, "client_ids": CLIENT,
+    "writers": CLIENT, "readers": CLIENT, "reader": CLIENT,
     "host": HOST, "hosts": HOST, "client_ip": HOST,
     "group_id": GROUP, "group_ids": GROUP, "groups": GROUP,
     "member_id": MEMBER, "members": MEMBER, "group_instance_id": MEMBER,
     "transactional_id": TRANSACTION, "transactional_ids": TRANSACTION,
-    "server": SERVER, "servers": SERVER, "broker": SERVER, "brokers": SERVER,
+    "server": SERVER, "servers": SERVER, "broker": SERVER, "brokers": SERVER, "silent_brokers": SERVER,
     "namespace": NAMESPACE, "namespaces": NAMESPACE,
     "topic": TOPIC, "topics": TOPIC,
     "connection_id": CONNECTION, "connections": CONNECTION,
@@ -34,6 +35,8 @@ _NAMES = {
 """Fields of ``details``, at any depth, whose texts name something."""
 _CALLERS = ("clients", "committers", "committer", "callers")
 """Those that hold ``client_id at address``."""
+_CLIENT_NAMES, _CLIENT_HOSTS = ("client_id", "client", "application"), ("host", "client_ip", "address", "hosts")
+"""Fields of an object that names one client."""
 _SUBJECTS = {
     "fenced_producer": TRANSACTION, "hanging_transaction": TRANSACTION, "kip896_incompatible_client": CLIENT,
     "acks0_producer": CLIENT, "throttled": CLIENT, "fetch_session_churn": CLIENT, "latency_outlier": SERVER,
@@ -110,12 +113,6 @@ class Known:
         """Its consumer group."""
         return self.row.get("group_id") or None
 
-    @property
-    def place(self) -> str | None:
-        """Topic and partition as people write them; the topic if it is about no one partition."""
-        topic, partition = self.row.get("topic"), self.row.get("partition")
-        return topic if partition is None or topic is None else f"{topic}-{partition}"
-
     @cached_property
     def entities(self) -> frozenset[Entity]:
         """All that it names."""
@@ -145,6 +142,9 @@ class Known:
             yield TOPIC, (row["topic"],)
             if row.get("partition") is not None:
                 yield PARTITION, (row["topic"], str(row["partition"]))
+        for topic, partition in _places_in(self.details, row.get("topic")):
+            yield PARTITION, (topic, partition)
+            yield TOPIC, (topic,)
         for kind, name in self._of_subject():
             yield kind, (name,)
         yield from ((kind, (name,)) for kind, name in _names_in(self.details))
@@ -157,8 +157,9 @@ class Known:
     def _of_subject(self) -> Iterator[tuple[str, str]]:
         subject, rule = str(self.row["subject"]), self.rule
         if rule in _SUBJECTS:
-            yield _SUBJECTS[rule], subject
-        elif rule in _PARTS:
+            kind = _SUBJECTS[rule]
+            yield kind, subject.partition("/")[0] if kind == SERVER else subject
+        elif rule in _PARTS and "/" in subject:
             before, _, behind = subject.rpartition("/")
             yield from ((kind, name) for kind, name in zip(_PARTS[rule], (before, behind), strict=True) if kind)
 
@@ -176,6 +177,18 @@ def _names_in(value: object) -> Iterator[tuple[str, str]]:
             yield from _names_in(inner)
 
 
+def _places_in(details: Mapping[str, Any], topic: str | None) -> Iterator[tuple[str, str]]:
+    """Topics and partitions in ``partitions``, ``places`` and ``in_hand``: numbers, objects, or ``topic-number``."""
+    for key in ("partitions", "places", "in_hand"):
+        found = details.get(key)
+        for one in found if isinstance(found, list) else ():
+            of, number = (one.get("topic", topic), one.get("partition")) if isinstance(one, dict) else (topic, one)
+            if isinstance(one, str):
+                of, _, number = one.rpartition("-")
+            if isinstance(of, str) and of and str(number).isdigit():
+                yield of, str(number)
+
+
 def _texts(value: object) -> Iterator[str]:
     for one in value if isinstance(value, list) else (value,):
         if isinstance(one, str):
@@ -185,9 +198,10 @@ def _texts(value: object) -> Iterator[str]:
 def _callers_in(value: object, key: str = "") -> Iterator[Caller]:
     """Who stands in ``details``: ``client_id at address``, or an object with ``client_id`` and an address."""
     if isinstance(value, dict):
-        name, host = value.get("client_id"), value.get("host") or value.get("client_ip") or value.get("address")
-        if isinstance(name, str) or (name is None and "client_id" in value and isinstance(host, str)):
-            yield Caller(name, _host(host) if isinstance(host, str) else None)
+        name = next((value[key] for key in _CLIENT_NAMES if isinstance(value.get(key), str)), None)
+        host = next((one for key in _CLIENT_HOSTS for one in _texts(value.get(key))), None)
+        if name is not None or ("client_id" in value and host is not None):
+            yield Caller(name, None if host is None else _host(host))
         for inner_key, inner in value.items():
             yield from _callers_in(inner, inner_key)
     elif isinstance(value, list):

@@ -13,8 +13,8 @@ import orjson
 from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
-from pipeline.analysis.incidents.words import WORDS
-from pipeline.analysis.incidents.words.model import LOSES, WASTES, Words, named_groups
+from pipeline.analysis.incidents.words import OF_BROKERS, URGENCIES, WORDS
+from pipeline.analysis.incidents.words.model import SLOW, WASTES, Words, brokers, named_groups, sufferers
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
 CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
@@ -169,7 +169,10 @@ def _own_words(case: Case) -> Words:
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
-    return Words(lambda _case: headline, lambda _case: now, fix or now, f"{summary}", LOSES + 1)
+    urgency = URGENCIES.get(case.tree.root.rule, SLOW)
+    if case.tree.root.rule in OF_BROKERS:
+        return Words(lambda _: headline, lambda _: now, fix or now, summary, urgency, culprit=brokers, hurt=sufferers)
+    return Words(lambda _: headline, lambda _: now, fix or now, summary, urgency)
 
 
 def _sql(case: Case) -> str:
@@ -198,7 +201,7 @@ def _page(case: Case) -> str:
             "cluster": row["cluster"], "group": lead.group, "topic": row["topic"], "partition": row["partition"],
         }  # fmt: skip
         return f"/partitions?{urlencode({**where, 'range': 'all'})}"
-    return f"/exchanges?{urlencode({'finding': lead.finding_id, 'range': 'all'})}"
+    return f"/exchanges?{urlencode({'finding': lead.finding_id, 'range': 'all'})}" if row.get("evidence") else "/"
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.pipeline.rows import row, write
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     findings = [
-        row(FINDINGS, finding_id="1", rule="stopped", subject="g/t", severity="critical", state="closed"),
+        row(FINDINGS, finding_id="1", rule="stopped", subject="g/t", severity="critical", state="closed", group_id="g"),
         row(FINDINGS, finding_id="2", rule="throttled", subject="app", severity="warning", state="open", evidence=[]),
     ]
     write(tmp_path, FINDINGS, findings)
@@ -34,7 +35,50 @@ def test_what_is_over_counts_unless_only_what_is_open_is_asked_for(
     assert done.exit_code == exit_code
 
 
+@pytest.mark.parametrize(
+    ("options", "rules", "exit_code"),
+    [
+        (["--rule", "throttled"], ["throttled"], 0),
+        (["--severity", "critical"], ["stopped"], 1),
+        (["--rule", "throttled", "--rule", "stopped", "--severity", "warning"], ["throttled"], 0),
+        (["--severity", "info"], [], 0),
+    ],
+)
+def test_rules_and_severities_are_chosen(lake: Path, options: list[str], rules: list[str], exit_code: int) -> None:
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--json", *options])
+    assert [json.loads(line)["rule"] for line in done.stdout.splitlines()] == rules
+    assert done.exit_code == exit_code
+    text = CliRunner().invoke(app, ["findings", "--lake", str(lake), *options])
+    assert text.exit_code == exit_code
+    assert ("Nothing of that kind." in text.stdout) == (not rules)
+
+
+@pytest.mark.parametrize(("option", "near"), [("--rule", "but throttled"), ("--severity", "critical, warning, info")])
+def test_names_that_nothing_has_are_refused(lake: Path, option: str, near: str) -> None:
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), option, "throtled"])
+    assert near in str(done.exception)
+
+
+def test_incidents_come_first_and_findings_one_by_one_when_asked_for(lake: Path) -> None:
+    told = CliRunner().invoke(app, ["findings", "--lake", str(lake)])
+    assert told.stdout.index("WARNING Brokers hold app back") < told.stdout.index("CRITICAL Group g has stopped")
+    assert "2 incidents (1 critical, 1 warning), told by 2 findings" in told.stdout
+    assert f"wirelake sql --lake {lake} " in told.stdout
+    flat = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat"])
+    assert flat.stdout.index("CRITICAL stopped  g/t  over") < flat.stdout.index("WARNING throttled  app")
+    assert "2 findings: 1 critical, 1 warning" in flat.stdout
+
+
+def test_findings_of_an_older_release_have_incidents(tmp_path: Path) -> None:
+    older = replace(FINDINGS, columns=FINDINGS.columns[:-1])
+    write(tmp_path, older, [row(older, finding_id="1", rule="stopped", subject="g/t", severity="critical", state=None)])
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path), "--json"])
+    (found,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found["incident_id"]
+    assert list(found)[-1] == "incident_id"
+
+
 def test_a_finding_without_evidence_names_no_exchanges(lake: Path) -> None:
-    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--open"])
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--open", "--flat"])
     assert "throttled" in done.stdout
     assert "exchanges" not in done.stdout

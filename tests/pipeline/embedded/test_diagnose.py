@@ -57,7 +57,22 @@ def test_it_shows_what_is_wrong_and_what_was_read() -> None:
     first, *_ = done.stdout.splitlines()
     assert first.startswith("Read 5,463 packets, 16 connections, 1,330 exchanges (1 still without an answer), 2026-")
     assert first.endswith("UTC (33 s), nothing lost.")
-    assert done.stdout.index("CRITICAL stuck_commit") < done.stdout.index("WARNING")
+    assert done.stdout.index("CRITICAL billing-1 (127.0.0.1) sets group billing back") < done.stdout.index("evidence")
+    assert "  commit_regressed billing/payments-2" in done.stdout
+    assert f"  show      wirelake explain {STUCK} --frame 1233\n" in done.stdout
+    assert "WARNING" not in done.stdout
+
+
+def test_flat_shows_findings_one_by_one() -> None:
+    done = run(STUCK, "--flat")
+    assert done.exit_code == 1
+    assert done.stdout.index("CRITICAL stuck_commit") < done.stdout.index("WARNING commit_regressed")
+    assert "3 findings: 1 critical, 2 warning" in done.stdout
+
+
+def test_each_finding_names_its_incident() -> None:
+    (incident,) = {row["incident_id"] for row in as_json(run(STUCK, "--json"))}
+    assert incident
 
 
 @pytest.mark.slow

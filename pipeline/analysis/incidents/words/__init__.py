@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pipeline.analysis.incidents.words.commits import COMMITS
 from pipeline.analysis.incidents.words.members import MEMBERS
-from pipeline.analysis.incidents.words.model import Words
+from pipeline.analysis.incidents.words.model import LOSES, REFUSED, SLOW, STANDS, WASTES, Words
 from pipeline.analysis.incidents.words.others import OTHERS
 
 WORDS: dict[str, Words] = {**COMMITS, **MEMBERS, **OTHERS}
 """By rule."""
+
+URGENCIES: dict[str, int] = {
+    **dict.fromkeys(("poison_record", "partition_unavailable", "coordinator_unavailable"), STANDS),
+    **dict.fromkeys(("offset_reset", "produce_refused", "duplicate_write", "change_stream_lost"), LOSES),
+    **dict.fromkeys(("poll_interval_exceeded", "join_refused"), REFUSED),
+    "slow_rebalance": SLOW,
+    "connection_churn": WASTES,
+}
+"""Of rules whose findings have ``Now:`` and ``Fix:`` in their own advice."""
+OF_BROKERS = frozenset({"partition_unavailable", "coordinator_unavailable"})
+"""Those of which the clients that they name are not the cause."""

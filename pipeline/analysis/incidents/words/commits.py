@@ -139,10 +139,10 @@ def _one_place(case: Case) -> str:
 
 def _stalled_now(case: Case) -> str:
     return (
-        f"Look into the log of the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members "
-        "--verbose`): it retries a record for ever, or has paused the partition. Restart it; to get past one record "
-        "stop the group and move it on: `kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets "
-        f"--shift-by 1 --topic {arg(_one_place(case))} --group {arg(case.group)} --execute`."
+        f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
+        "it retries a record for ever, or has paused the partition. If it stands still again stop the group, get it "
+        "past that record by `kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --shift-by 1 "
+        f"--topic {arg(_one_place(case))} --group {arg(case.group)} --execute`, and start it."
     )
 
 

@@ -106,7 +106,7 @@ MEMBERS: dict[str, Words] = {
     "zombie_member": Words(
         lambda case: (
             f"{case.who} works on for group {case.group} although the coordinator has put it out ({case.kinds}): "
-            "another has its partitions now"
+            "what it does may be done twice"
         ),
         lambda case: (
             f"Restart {case.clients}, and look whether its output was written twice since {case.group} went on."

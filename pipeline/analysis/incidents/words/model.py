@@ -54,6 +54,17 @@ def topics(case: Case) -> str:
     return "" if case.places == "?" else case.places
 
 
+def brokers(case: Case) -> str:
+    """Brokers that do not do their part."""
+    names = sorted(entity[-1] for entity in case.bundle.named.get("server", ()))
+    return f"{'broker' if len(names) == 1 else 'brokers'} {listed(names)}" if names else ""
+
+
+def sufferers(case: Case) -> str:
+    """Groups and clients that wait for it."""
+    return " and ".join(one for one in (named_groups(case.groups) if case.groups else "", clients(case)) if one)
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """How an incident is told.

@@ -1,0 +1,1 @@
+"""Tests of pipeline.analysis.incidents: from findings to what a person reads."""

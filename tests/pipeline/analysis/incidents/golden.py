@@ -1,0 +1,47 @@
+"""What is told of each recording, as a person reads it, kept in files. Write them anew, then read what has changed:
+
+python -m tests.pipeline.analysis.incidents.golden
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from pipeline.commands.incidents import show_incidents
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
+from pipeline.terminal import Console
+from tests.paths import CAPTURES
+
+FOLDER = Path(__file__).parent / "golden"
+_WIDTH = 100
+
+
+def captures() -> list[Path]:
+    """All recordings of short incidents, and of health."""
+    return sorted(CAPTURES.rglob("*.pcap"))
+
+
+def told_of(capture: Path) -> str:
+    """What `wirelake diagnose` prints of it, with the query that shows each incident instead of commands."""
+    found = diagnose(read_inputs([str(capture)]), StreamSettings())
+    console = Console(file=(out := StringIO()), width=_WIDTH)
+    show_incidents(
+        found.incidents.to_pylist(), found.findings.to_pylist(), lambda row: [row["sql"], row["page"]], console
+    )
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def main() -> None:
+    """Write all files anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.iterdir():
+        old.unlink()
+    for capture in captures():
+        (FOLDER / f"{capture.stem}.txt").write_text(told_of(capture), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Which findings are one incident, and which of them is the root?"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.analysis.incidents.edges import CAUSES, EFFECTS
+from pipeline.analysis.incidents.grouping import Tree, trees_of
+from pipeline.analysis.incidents.incidents import grouped, incidents_table
+from tests.pipeline.analysis.incidents.made import found
+
+PLACE: dict[str, Any] = {"group": "g", "topic": "t", "partition": 0}
+
+
+def shape(tree: Tree) -> list[tuple[str, str | None]]:
+    """Each rule with that of its cause."""
+    return [(node.bundle.rule, node.parent.rule if node.parent else None) for node in tree.nodes]
+
+
+def shapes(*rows: dict[str, Any]) -> list[list[tuple[str, str | None]]]:
+    return [shape(tree) for tree in trees_of(rows)]
+
+
+def test_a_transaction_is_the_root_of_all_that_waits_for_it() -> None:
+    reader: dict[str, Any] = {"starved_consumers": [{"group_id": "g", "client_id": "r", "host": "h"}]}
+    rows = [
+        found("lag_growing", "g/t-0", 40, **PLACE),
+        found("read_committed_starved", "g/t-0", 2, **PLACE),
+        found("hanging_transaction", "tx", 0, transactional_id="tx"),
+        found("lso_stalled", "t-0", 1, topic="t", partition=0, transactional_id="tx", **reader),
+    ]
+    assert shapes(*rows) == [
+        [
+            ("hanging_transaction", None),
+            ("lso_stalled", "hanging_transaction"),
+            ("read_committed_starved", "lso_stalled"),
+            ("lag_growing", "read_committed_starved"),
+        ]
+    ]
+
+
+def test_lag_of_a_group_that_does_not_wait_for_the_transaction_is_another_incident() -> None:
+    rows = [
+        found("lso_stalled", "t-0", 0, topic="t", partition=0, transactional_id="tx"),
+        found("lag_growing", "g/t-0", 2, **PLACE),
+    ]
+    assert len(shapes(*rows)) == 2
+
+
+def test_whoever_is_put_out_explains_storm_refusals_and_lag() -> None:
+    who: dict[str, Any] = {"clients": ["app at h"]}
+    rows = [
+        found("poll_interval_exceeded", "g/app", 0, 100, group="g", client_id="app", host="h"),
+        found("rebalance_storm", "g", 5, 100, group="g", **who),
+        found("commit_rejected", "g/app", 6, 90, group="g", topic="t", **who),
+        found("zombie_member", "g/app", 6, 90, group="g", **who),
+        found("lag_growing", "g/t-0", 20, **PLACE),
+        found("lag_growing", "other/t-0", 20, group="other", topic="t", partition=0),
+    ]
+    one, other = trees_of(rows)
+    assert (one.root.rule, len(one.findings)) == ("poll_interval_exceeded", 5)
+    assert [node.parent.rule for node in one.nodes if node.parent and node.bundle.rule == "commit_rejected"] == [
+        "zombie_member"
+    ]
+    assert shape(other) == [("lag_growing", None)]
+
+
+def test_of_two_possible_roots_the_one_that_explains_more_is_taken() -> None:
+    rows = [
+        found("throttled", "app", 0, clients=["app at h"]),
+        found("partition_unavailable", "k", 0, clients=["app at h"], servers=["b:1"], places=["t-0", "t-1"]),
+        found("unanswered_requests", "b:1/app", 1, server="b:1", clients=["app at h"]),
+        found("stale_metadata", "t-0/app", 1, topic="t", partition=0, clients=["app at h"]),
+    ]
+    assert sorted(shape(tree)[0][0] for tree in trees_of(rows)) == ["partition_unavailable", "throttled"]
+    (most,) = [tree for tree in trees_of(rows) if tree.root.rule == "partition_unavailable"]
+    assert len(most.findings) == 3
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect", "together"),
+    [
+        ({"begin": 0, "end": 10}, {"begin": 5}, True),
+        ({"begin": 0, "end": 10}, {"begin": 65}, True),
+        ({"begin": 0, "end": 10}, {"begin": 75}, False),  # long over
+        ({"begin": 0, "end": 100}, {"begin": 190}, True),  # it lasted so long itself
+        ({"begin": 30, "end": 40}, {"begin": 0, "end": 60}, False),  # later than the effect
+        ({"begin": 0.5, "end": 40}, {"begin": 0, "end": 60}, True),  # at the same moment
+        # The last commit of a group with a rhythm of a minute: it stopped between that and the next.
+        ({"begin": 30, "end": 400}, {"begin": 0, "end": 400, "enough": 300}, True),
+        ({"begin": 200, "end": 400}, {"begin": 0, "end": 400, "enough": 300}, False),
+    ],
+)
+def test_a_cause_begins_no_later_and_is_not_long_over(
+    cause: dict[str, Any], effect: dict[str, Any], together: bool
+) -> None:
+    rows = [found("rebalance_storm", "g", group="g", **cause), found("stopped", "g/t", group="g", topic="t", **effect)]
+    assert len(trees_of(rows)) == (1 if together else 2)
+
+
+def test_clusters_have_nothing_to_do_with_each_other() -> None:
+    rows = [
+        found("rebalance_storm", "g", 0, group="g", cluster="a"),
+        found("stopped", "g/t", 1, group="g", topic="t", cluster="b"),
+    ]
+    assert len(trees_of(rows)) == 2
+
+
+def test_partitions_of_one_group_are_told_at_once_until_a_pause() -> None:
+    alike = [found("stalled", f"g/t-{n}", n, n + 10, group="g", topic="t", partition=n) for n in range(3)]
+    later = found("stalled", "g/t-9", 3600, group="g", topic="t", partition=9)
+    assert [len(tree.findings) for tree in trees_of([*alike, later])] == [3, 1]
+
+
+def test_old_clients_of_all_clusters_are_one_piece_of_work() -> None:
+    rows = [
+        found("kip896_incompatible_client", f"app-{n}", n * 9000, cluster=f"c{n}", hosts=["h"]) for n in range(4)
+    ] + [found("unsupported_version", "app-1/Produce v0", 9000, cluster="c1", clients=["app-1 at h"])]
+    (tree,) = trees_of(rows)
+    assert tree.root.rule == "kip896_incompatible_client"
+
+
+RULES = sorted(CAUSES | EFFECTS)
+
+
+@st.composite
+def some_finding(draw: st.DrawFn) -> dict[str, Any]:
+    begin, length = draw(st.integers(0, 300)), draw(st.integers(0, 200))
+    return found(
+        draw(st.sampled_from(RULES)),
+        f"{draw(st.integers(0, 3))}",
+        begin,
+        begin + length,
+        group=draw(st.sampled_from(["g", "h", None])),
+        topic="t",
+        partition=draw(st.sampled_from([0, 1, None])),
+        clients=[f"{draw(st.sampled_from(['a', 'b']))} at h"],
+        server="b:1",
+        transactional_id="tx",
+    )
+
+
+FINDINGS = st.lists(some_finding(), max_size=25, unique_by=lambda row: row["finding_id"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=FINDINGS, seed=st.integers())
+def test_each_finding_is_in_one_incident_whatever_the_order(rows: list[dict[str, Any]], seed: int) -> None:
+    told = grouped(rows)
+    shuffled = list(rows)
+    random.Random(seed).shuffle(shuffled)
+    again = grouped(shuffled)
+    assert told.incidents == again.incidents
+    assert incidents_table(told.incidents).num_rows == len(told.incidents)
+    ids = [one for row in told.incidents for one in row["findings"]]
+    assert sorted(ids) == sorted(row["finding_id"] for row in rows)
+    assert len({row["incident_id"] for row in told.incidents}) == len(told.incidents)
+    assert {row["finding_id"]: row["incident_id"] for row in told.findings} == {
+        one: row["incident_id"] for row in told.incidents for one in row["findings"]
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=FINDINGS)
+def test_each_effect_has_one_cause_that_comes_before_it_and_leads_to_the_root(rows: list[dict[str, Any]]) -> None:
+    for tree in trees_of(rows):
+        links = tree.links()
+        assert len(links) == len(tree.findings) - 1 == len({effect for effect, _, _ in links})
+        known = {tree.root.findings[0].finding_id}
+        for effect, cause, _ in links:
+            assert cause in known
+            known.add(effect)
+        for node in tree.nodes[1:]:
+            assert node.parent is not None
+            assert node.edge is not None
+            assert (node.edge.cause, node.edge.effect) == (node.parent.rule, node.bundle.rule)
+            assert node.parent.first_us <= node.bundle.begun_us
+
+
+def test_many_findings_cost_little() -> None:
+    """A wave over thousands of partitions: as many edges as findings, not their square."""
+    rows = [
+        found("stale_metadata", f"t-{n}/c{n % 7}", n / 1000, topic="t", partition=n, clients=[f"c{n % 7} at h"])
+        for n in range(3000)
+    ]
+    rows += [found("partition_unavailable", "k", 0, clients=["c1 at h"], places=[f"t-{n}" for n in range(3000)])]
+    rows += [found("latency_outlier", f"b:{n}", n, server=f"b:{n}") for n in range(3000)]
+    assert [len(tree.findings) for tree in trees_of(rows)].count(3001) == 1
