@@ -14,9 +14,14 @@ from pipeline.analysis.incidents.grouping import Bundle, Tree
 from pipeline.analysis.rules.model import SEVERITIES
 
 _SHOWN = 3
-_RECORDS = (
-    "records_behind", "lag_after", "records_lost", "lost", "skipped", "read_again", "lag",
-)  # fmt: skip
+_WAIT, _AGAIN = "waiting", "to be read again"
+_FATES = {
+    "records_behind": _WAIT, "lag_after": _WAIT, "lag": _WAIT, "records_lost": "not written", "lost": "lost",
+    "skipped": "skipped", "read_again": _AGAIN,
+}  # fmt: skip
+"""What becomes of records that are counted under these names in ``details``; the first that is not 0 is told."""
+_COME_AGAIN = ("stuck_commit", "commit_regressed", "rewound", "competing_committers", "commit_rejected")
+"""Rules whose records do not wait, but come again."""
 _GROWS_WHILE_OPEN = ("lso_stalled", "stopped", "stalled", "partition_dropped_from_commits", "lag_growing")
 """Rules whose findings say that more records come to wait as long as they hold."""
 
@@ -37,7 +42,7 @@ class Case:
         """The root's worst finding: the most severe one, of these the one with most records, then the first."""
         return min(
             self.bundle.findings,
-            key=lambda one: (SEVERITIES.index(one.row["severity"]), -(records_of(one) or 0), one.first_us,
+            key=lambda one: (SEVERITIES.index(one.row["severity"]), -(records_of(one)[0] or 0), one.first_us,
                              one.finding_id),
         )  # fmt: skip
 
@@ -144,11 +149,21 @@ class Case:
         """The most severe of all findings'."""
         return min((str(one.row["severity"]) for one in self.tree.findings), key=SEVERITIES.index)
 
-    @cached_property
+    @property
     def records(self) -> int | None:
-        """Records that wait or are read again: of the root, or else of the effect that tells most."""
+        """Records that wait, are lost or come again: of the root, or else of the effect that tells most."""
+        return self._records[0]
+
+    @property
+    def fate(self) -> str:
+        """What becomes of them."""
+        return _AGAIN if self.tree.root.rule in _COME_AGAIN else self._records[1]
+
+    @cached_property
+    def _records(self) -> tuple[int | None, str]:
         counts = [_sum(node.bundle.findings) for node in self.tree.nodes]
-        return counts[0] if counts[0] is not None else max((n for n in counts if n is not None), default=None)
+        told = [one for one in counts if one[0] is not None]
+        return counts[0] if counts[0][0] is not None else max(told, key=lambda one: one[0] or 0, default=(None, _WAIT))
 
     @cached_property
     def partitions(self) -> int:
@@ -185,27 +200,29 @@ class Case:
         return tuple(found)
 
 
-def records_of(one: Known) -> int | None:
-    """Records that wait, are skipped or are read again, as a finding states it."""
+def records_of(one: Known) -> tuple[int | None, str]:
+    """Records that wait, are lost, are skipped or are read again, as a finding states it, and which of these it is."""
     details = one.details
-    counts = [details[name] for name in _RECORDS if isinstance(details.get(name), int)]
-    if counts:
-        return next((int(count) for count in counts if count), 0)
+    stated = [(details[name], fate) for name, fate in _FATES.items() if isinstance(details.get(name), int)]
+    if stated:
+        return next((both for both in stated if both[0]), stated[0])
     high, stable = details.get("high_watermark"), details.get("last_stable_offset")
     if isinstance(high, int) and isinstance(stable, int):
-        return max(high - stable, 0)
+        return max(high - stable, 0), _WAIT
     before, after = details.get("before"), details.get("after")
-    return max(before - after, 0) if isinstance(before, int) and isinstance(after, int) else None
+    if isinstance(before, int) and isinstance(after, int):
+        return max(before - after, 0), _AGAIN
+    return None, _WAIT
 
 
-def _sum(findings: Iterable[Known]) -> int | None:
-    counts = [count for one in findings if (count := records_of(one)) is not None]
-    return sum(counts) if counts else None
+def _sum(findings: Iterable[Known]) -> tuple[int | None, str]:
+    counts = [(count, fate) for count, fate in map(records_of, findings) if count is not None]
+    return (sum(count for count, _ in counts), max(counts)[1]) if counts else (None, _WAIT)
 
 
 def _grew(one: Known) -> bool:
     grown = one.details.get("high_watermark_growth")
-    return grown > 0 if isinstance(grown, int) else (records_of(one) or 0) > 0
+    return grown > 0 if isinstance(grown, int) else (records_of(one)[0] or 0) > 0
 
 
 def listed(names: Iterable[str | None]) -> str:

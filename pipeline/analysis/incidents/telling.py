@@ -14,14 +14,12 @@ from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import OF_BROKERS, URGENCIES, WORDS
-from pipeline.analysis.incidents.words.model import SLOW, WASTES, Words, brokers, named_groups, sufferers
+from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
 CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
 _LOOSE = {("server",), ("client",), ("topic",)}
 """What an effect may share with its cause by chance."""
-_AGAIN = ("stuck_commit", "commit_regressed", "rewound", "competing_committers", "offset_reset", "commit_rejected")
-"""Rules whose records do not wait, but come again."""
 _EVIDENCE = 5
 _URGENCIES = 100
 """One more than the greatest urgency of :class:`Words`."""
@@ -103,8 +101,7 @@ def _impact(case: Case, words: Words) -> str:
 def _impacts(case: Case, words: Words) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
-        goes = "come again" if case.tree.root.rule in _AGAIN else "wait" if case.state != "closed" else "had to wait"
-        yield f"{count(case.records, 'record')} {goes}{where}"
+        yield f"{count(case.records, 'record')} {case.fate}{where}"
     elif where and words.urgency < WASTES:
         yield count(case.partitions, "partition")
     elif case.times > 1:
@@ -159,20 +156,21 @@ def _words(case: Case) -> Words:
 def _own_words(case: Case) -> Words:
     """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
-    headline = _SENTENCE.split(summary)[0].rstrip(".")
+    headline, *others_said = _SENTENCE.split(summary)
+    headline, sure = headline.rstrip("."), f"{SEEN}{' '.join(others_said) or 'the evidence shows each time.'}"
     others = len(case.bundle.findings) - 1
     if others:
         headline += f" (and {others} more)"
     parted = _ADVICE.match(advice)
     if parted is not None:
-        now, fix = parted["now"], parted["fix"]
+        now, fix = (f"{text[:1].upper()}{text[1:]}" for text in (parted["now"], parted["fix"]))
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
     urgency = URGENCIES.get(case.tree.root.rule, SLOW)
     if case.tree.root.rule in OF_BROKERS:
-        return Words(lambda _: headline, lambda _: now, fix or now, summary, urgency, culprit=brokers, hurt=sufferers)
-    return Words(lambda _: headline, lambda _: now, fix or now, summary, urgency)
+        return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, culprit=brokers, hurt=sufferers)
+    return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
 
 
 def _sql(case: Case) -> str:

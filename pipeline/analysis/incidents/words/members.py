@@ -57,7 +57,8 @@ def _old_clients_now(case: Case) -> str:
 
 def _old_format(case: Case) -> str:
     writers = sorted({name for one in case.bundle.findings for name in one.details.get("writers", [])})
-    return f"{listed(writers) or 'Old clients'} write old message formats to {case.places}, which brokers must convert"
+    by = listed(writers) or "old clients"
+    return f"Old message formats are written to {case.places} by {by}: brokers must convert them"
 
 
 def _written(case: Case) -> str:
