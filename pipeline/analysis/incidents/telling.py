@@ -102,7 +102,7 @@ def _impacts(case: Case, words: Words) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
         yield f"{count(case.records, 'record')} {case.fate}{where}"
-    elif where and words.urgency < WASTES:
+    elif where and case.bundle.named.get("partition") and words.urgency < WASTES:
         yield count(case.partitions, "partition")
     elif case.times > 1:
         yield f"{case.times} times"
@@ -148,7 +148,9 @@ def _clients(findings: Iterable[Known]) -> set[tuple[str, ...]]:
 
 def _words(case: Case) -> Words:
     words = WORDS.get(case.tree.root.rule)
-    if words is None or (case.lead.row["severity"] == "info" and not words.tells_info):
+    is_for_information = case.lead.row["severity"] == "info"
+    is_share_group = "group_type" in case.details  # which commits nothing
+    if words is None or is_share_group or (is_for_information and not words.tells_info):
         return _own_words(case)
     return words
 
@@ -157,7 +159,7 @@ def _own_words(case: Case) -> Words:
     """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
     headline, *others_said = _SENTENCE.split(summary)
-    headline, sure = headline.rstrip("."), f"{SEEN}{' '.join(others_said) or 'the evidence shows each time.'}"
+    headline, sure = headline.rstrip("."), " ".join(others_said) or f"{SEEN}each exchange is in the evidence."
     others = len(case.bundle.findings) - 1
     if others:
         headline += f" (and {others} more)"

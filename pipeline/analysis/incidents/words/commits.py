@@ -92,12 +92,17 @@ def _stalled_lso(case: Case) -> str:
 
 
 def _end_transaction(case: Case) -> str:
-    topic, partition, details = case.lead.row.get("topic"), case.lead.row.get("partition"), case.details
+    partition, details = case.lead.row.get("partition"), case.details
     start = details.get("first_offset", details.get("last_stable_offset"))
+    tool = "kafka-transactions.sh --bootstrap-server BROKER"
+    if partition is not None and start is not None:
+        end = f"`{tool} abort --topic {arg(case.topic)} --partition {partition} --start-offset {start}`"
+    else:
+        where = f"`{tool} find-hanging --topic {arg(case.topic)}`" if case.lead.row.get("topic") else "`find-hanging`"
+        end = f"{where} says where it began, `{tool} abort` ends it"
     return (
         f"Restart {_holder(case)}: with the same transactional.id it aborts its open transaction as it starts. If it "
-        "is gone: `kafka-transactions.sh --bootstrap-server BROKER abort "
-        f"--topic {arg(topic)} --partition {partition} --start-offset {start}`."
+        f"is gone: {end}."
     )
 
 
