@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,8 @@ from rich.text import Text
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.diagnose import WIRELAKE
-from pipeline.commands.findings import read_findings, show_findings
+from pipeline.commands.findings import lake_commands, read_incidents
+from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
@@ -73,9 +75,9 @@ def demo(
     console.print(Rule("3. stream: frames to tables, and quality checks", align="left"))
     with spark_session("wirelake demo", settings) as spark, steps() as report:
         failed = _stream_and_check(spark, str(landing), str(lake), settings, report, console)
-    rows = read_findings(lake)
-    console.print(Rule("4. findings: what is wrong", align="left"))
-    show_findings(rows, console)
+    incidents, rows = read_incidents(lake)
+    console.print(Rule("4. findings: what is wrong, and what to do first", align="left"))
+    show_incidents(incidents, rows, partial(lake_commands, str(lake)), console)
     stuck = next((row for row in rows if row["rule"] == "stuck_commit"), None)
     if stuck is not None:
         console.print(Rule(f"5. the offset timeline of {stuck['subject']}", align="left"))
@@ -172,7 +174,8 @@ def _show_next_steps(lake: Path, console: Console) -> None:
         f'wirelake sql "FROM consumer_lag" --lake {lake}',
         f'wirelake sql "FROM open_transactions" --lake {lake}',
         f'wirelake sql "FROM silver.mongo_commands WHERE latency_us > 1000000" --lake {lake}',
-        f"wirelake findings --lake {lake} --json",
+        f"wirelake findings --lake {lake} --flat",
+        f'wirelake sql "SELECT headline, do_now FROM gold.incidents ORDER BY urgency" --lake {lake}',
         "wirelake decode tests/captures/stuck_commit.pcap --api OffsetCommit",
         "wirelake explain tests/captures/stuck_commit.pcap --frame 1",
         f"WIRELAKE_LAKE={lake} jupyter lab notebooks/tour.ipynb",

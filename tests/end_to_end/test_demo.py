@@ -9,6 +9,7 @@ import pytest
 
 from tests.captures.mongodb.record import TROUBLED
 from tests.end_to_end.conftest import SAMPLES, Demo, rows, truth
+from tests.pipeline.analysis.incidents.standing import contradictions
 from tests.pipeline.analysis.rules.incidents import recordings
 
 pytestmark = pytest.mark.spark
@@ -21,14 +22,14 @@ def test_the_demo_ends_well(demo: Demo) -> None:
 def test_the_demo_begins_with_what_a_user_types_first(demo: Demo) -> None:
     first, _, rest = demo.output.partition("2. capture: packets to frames")
     assert "Read 5,463 packets, 16 connections, 1,330 exchanges" in first
-    assert "CRITICAL stuck_commit  billing/payments-2" in first
+    assert "CRITICAL billing-1 (127.0.0.1) sets group billing back to offset 24 of payments-2" in first
     assert "4. findings: what is wrong" in rest
 
 
 def test_the_demo_names_the_stuck_partition_and_both_committers(demo: Demo) -> None:
     log = truth("stuck_commit")
     partition = f"{log['outcome']['group']}/{log['outcome']['topic']}-{log['outcome']['stuck_partition']}"
-    assert f"stuck_commit  {partition}" in demo.output
+    assert f"stuck_commit {partition}" in demo.output
     assert "billing-1" in demo.output
     assert "billing-2" in demo.output
     assert f"the offset timeline of {partition}" in demo.output
@@ -36,14 +37,39 @@ def test_the_demo_names_the_stuck_partition_and_both_committers(demo: Demo) -> N
 
 def test_the_demo_names_the_producer_that_holds_the_last_stable_offset(demo: Demo) -> None:
     log = truth("stalled_lso")
-    assert f"lso_stalled  {log['outcome']['topic']}-{log['outcome']['stalled_partition']}" in demo.output
-    assert f"transactional id {log['outcome']['transactional_id']}" in demo.output
+    stalled = f"{log['outcome']['topic']}-{log['outcome']['stalled_partition']}"
+    assert f"lso_stalled {stalled}" in demo.output
+    assert f"keeps transaction {log['outcome']['transactional_id']} open on {stalled}" in demo.output
 
 
 def test_the_demo_shows_which_application_leaves_cursors_open_and_whose_commands_fail(demo: Demo) -> None:
-    assert "mongo_cursor_leak  reports/127.0.0.1" in demo.output
+    assert "mongo_cursor_leak reports/127.0.0.1" in demo.output
     lines = [line.split() for line in demo.output.splitlines()]
     assert [line[3:5] for line in lines if line[:3] == ["importer", "update", "shop.orders"]] == [["4", "4"]]
+
+
+STAGED = 7
+"""A stale worker, an open transaction, clients and brokers of different ages, and four troubles of MongoDB."""
+
+
+def test_the_demo_tells_no_more_incidents_than_were_staged_and_first_what_stands_still(demo: Demo) -> None:
+    _, _, told = demo.output.partition("4. findings: what is wrong, and what to do first")
+    headlines = [line for line in told.splitlines() if line.startswith(("CRITICAL ", "WARNING ", "INFO "))]
+    assert 1 <= len(headlines) <= STAGED
+    assert any(name in headlines[0] for name in ("billing-1", "orders-tx-1"))
+    assert all(any(name in line for line in headlines) for name in ("billing-1", "orders-tx-1", "reports", "importer"))
+
+
+def test_the_table_of_incidents_holds_what_the_demo_tells(demo_lake: Path) -> None:
+    told = rows(demo_lake, "FROM gold.incidents ORDER BY urgency, records DESC NULLS LAST")
+    assert told[0]["rule"] in ("stuck_commit", "lso_stalled")
+    assert len(told) <= STAGED
+    of = {f["finding_id"]: f["incident_id"] for f in rows(demo_lake, "FROM gold.findings")}
+    assert {one: row["incident_id"] for row in told for one in row["findings"]} == of
+
+
+def test_no_state_contradicts_the_timeline(demo_lake: Path) -> None:
+    assert contradictions(rows(demo_lake, "FROM gold.findings"), rows(demo_lake, "FROM gold.offset_timeline")) == []
 
 
 def test_each_finding_belongs_to_the_sample_that_shows_it(demo_lake: Path) -> None:

@@ -1,0 +1,64 @@
+"""Do the states of findings agree with where partitions stand at the end of the timeline?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline.tables import OFFSET_STATE
+
+_WAITS = ("stopped", "stalled", "partition_dropped_from_commits", "lag_growing", "stuck_commit")
+_TRANSACTION = ("lso_stalled", "read_committed_starved")
+
+Row = Mapping[str, Any]
+
+
+def contradictions(findings: Iterable[Row], timeline: Iterable[Row]) -> list[str]:
+    """Findings that are open although nothing waits any more, or over although what they tell still stands.
+
+    Args:
+        findings: rows of ``gold.findings``.
+        timeline: rows of ``gold.offset_timeline``.
+    """
+    last = _last(timeline)
+    return [
+        f"{row['rule']} {row['subject']} is {row['state']}: {fault}"
+        for row in findings
+        for place, at in last.items()
+        if place[:2] == (row["cluster"], row["topic"]) and row["partition"] in (None, place[2])
+        if (fault := _fault(row, place, at)) is not None
+    ]
+
+
+def _last(timeline: Iterable[Row]) -> dict[tuple[str, str, int, str], dict[str, Any]]:
+    """By place and group the last known values; of a partition's log also those that other groups have seen."""
+    found: dict[tuple[str, str, int, str], dict[str, Any]] = {}
+    logs: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for row in sorted(timeline, key=lambda row: (row["ts"], row["ordinal"])):
+        place = row["cluster"], row["topic"], row["partition"]
+        values = {name: row[name] for name in OFFSET_STATE if row[name] is not None}
+        mine = {name: values[name] for name in ("committed_offset", "fetch_position") if name in values}
+        logs.setdefault(place, {}).update(values)
+        found.setdefault((*place, row["group_id"]), {}).update(mine)
+    return {place: {**logs[place[:3]], "committed_offset": None, **at} for place, at in found.items()}
+
+
+def _fault(row: Row, place: tuple[str, str, int, str], at: Mapping[str, Any]) -> str | None:
+    details = json.loads(row["details"])
+    if row["rule"] in _TRANSACTION:
+        stable, high = at.get("last_stable_offset"), at.get("high_watermark")
+        stands = stable == details.get("last_stable_offset") and stable != high
+        if row["state"] == "open" and not stands:
+            return f"the last stable offset is {stable} of {high}"
+        return f"the last stable offset still is {stable}" if row["state"] == "closed" and stands else None
+    if row["rule"] not in _WAITS or place[3] != row["group_id"]:
+        return None
+    committed, high = at["committed_offset"], at.get("high_watermark")
+    stood = details.get("old_offset", details.get("offset", details.get("committed")))
+    if committed is None or high is None:
+        return None
+    if row["state"] == "open" and row["partition"] is not None and committed >= high:
+        return f"{committed} of {high} is committed"
+    is_back = stood is not None and committed <= stood < high
+    return f"{committed} is committed, as then, of {high}" if row["state"] == "closed" and is_back else None
