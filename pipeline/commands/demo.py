@@ -52,6 +52,8 @@ WHERE application IS NOT NULL AND namespace NOT LIKE 'admin%'
 GROUP BY ALL ORDER BY application, command
 """
 
+_FIRST_THINGS = "SELECT headline, do_now FROM gold.incidents ORDER BY urgency"
+
 
 def demo(
     lake: Annotated[Path, typer.Option(help="Where the tables go.")] = Path("demo-lake"),
@@ -175,7 +177,7 @@ def _show_next_steps(lake: Path, console: Console) -> None:
         f'wirelake sql "FROM open_transactions" --lake {lake}',
         f'wirelake sql "FROM silver.mongo_commands WHERE latency_us > 1000000" --lake {lake}',
         f"wirelake findings --lake {lake} --flat",
-        f'wirelake sql "SELECT headline, do_now FROM gold.incidents ORDER BY urgency" --lake {lake}',
+        f'wirelake sql "{_FIRST_THINGS}" --lake {lake}',
         "wirelake decode tests/captures/stuck_commit.pcap --api OffsetCommit",
         "wirelake explain tests/captures/stuck_commit.pcap --frame 1",
         f"WIRELAKE_LAKE={lake} jupyter lab notebooks/tour.ipynb",

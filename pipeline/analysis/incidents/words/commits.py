@@ -106,6 +106,12 @@ def _end_transaction(case: Case) -> str:
     )
 
 
+def _hanging(case: Case) -> str:
+    where = "" if case.places == "?" else f" on {case.places}"
+    waits = f": {named_groups(case.groups)} {'gets' if len(case.groups) == 1 else 'get'} nothing beyond it"
+    return f"{_holder(case)} keeps {_transaction(case)} open{where} beyond its time{waits if case.groups else ''}"
+
+
 _END = (
     "Commit or abort in every path of the producer's code, also after errors, and set transaction.timeout.ms (Java: "
     "60000 by default) to what a transaction takes at most: the coordinator aborts it then"
@@ -227,7 +233,7 @@ COMMITS: dict[str, Words] = {
         culprit=_holder,
     ),
     "hanging_transaction": Words(
-        lambda case: f"{_holder(case)} left {_transaction(case)} open on {case.places}: nobody will end it",
+        _hanging,
         _end_transaction,
         f"{_END}.",
         f"{SEEN}the transaction began, and was not ended within its time.",
