@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from pipeline.analysis.incidents.edges import (
@@ -241,15 +242,19 @@ class _Forest:
         caused = {other for effects in self.effects.values() for other in effects}
         alone = [index for index in self._left if index not in caused and not self.effects.get(index)]
         found = [self._tree(index, {index}) for index in alone]
-        roots = [index for index in self._left if index not in caused and self.effects.get(index)]
-        reach = {root: self._reach(root) for root in roots}
-        while roots:
-            best = min(roots, key=lambda root: (-self._size(reach[root]), self.bundles[root].order))
-            roots.remove(best)
-            found.append(self._tree(best, reach[best]))
-            self._left -= reach[best]
-            for root in roots:
-                reach[root] &= self._left
+        reach = {index: self._reach(index) for index in self._left if index not in caused and self.effects.get(index)}
+        # What is left of a reach only shrinks: whose size still is the same when its turn comes has the greatest.
+        turns = [(-self._size(some), self.bundles[root].order, root) for root, some in reach.items()]
+        heapify(turns)
+        while turns:
+            size, order, root = heappop(turns)
+            reach[root] &= self._left
+            now = -self._size(reach[root])
+            if now != size:
+                heappush(turns, (now, order, root))
+                continue
+            found.append(self._tree(root, reach[root]))
+            self._left -= reach[root]
         return sorted(found, key=lambda tree: tree.root.order)
 
     def _size(self, some: set[int]) -> int:
