@@ -71,6 +71,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("zombie_member", _BY_MEMBER, "who was put out of the group commits on", "competing_committers"),
     *_edges("zombie_member", _BY_MEMBER, "who was put out of the group commits on", "stuck_commit", "commit_regressed"),
     *_edges("commit_rejected", _IN_GROUP, "what was refused is read again", "rewound", "offset_reset"),
+    *_edges("commit_rejected", _ON_TOPIC, "what is not recorded counts as waiting", *_STANDSTILL),
     *_edges("rewound", _AT_PLACE, "it is the same step back", "commit_regressed"),
     *_edges("rewound", _AT_PLACE, "what is read again waits", *_BEHIND),
     *_edges("offset_reset", _AT_PLACE, "the reader begins elsewhere", "rewound", "commit_regressed", *_BEHIND),

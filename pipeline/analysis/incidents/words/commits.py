@@ -31,10 +31,9 @@ def _stuck(case: Case) -> str:
     details = case.details
     other = (details.get("other_committer") or {}).get("client_id")
     over = f", over the newer commits of {other}" if other else ", although the group has read on"
-    return (
-        f"{_committer(case)} sets group {case.group} back to offset {details.get('old_offset')} of {case.places} "
-        f"again and again{over}"
-    )
+    old = details.get("old_offset")
+    back = "an old offset" if old is None or len(case.bundle.findings) > 1 else f"offset {old}"
+    return f"{_committer(case)} sets group {case.group} back to {back} of {case.places} again and again{over}"
 
 
 def _stuck_now(case: Case) -> str:
@@ -47,12 +46,10 @@ def _rivals(case: Case) -> str:
 
 
 def _regressed(case: Case) -> str:
-    details = case.details
+    before, after = case.details.get("before"), case.details.get("after")
     falls = sum(int(one.details.get("falls") or 1) for one in case.bundle.findings)
-    return (
-        f"{case.who} sets group {case.group} back on {case.places}, {count(falls, 'time')}, at most from "
-        f"{details.get('before')} to {details.get('after')}"
-    )
+    how_far = "" if before is None or after is None else f", at most from {before} to {after}"
+    return f"{case.who} sets group {case.group} back on {case.places}, {count(falls, 'time')}{how_far}"
 
 
 def _rejected(case: Case) -> str:

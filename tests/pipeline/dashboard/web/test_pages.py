@@ -91,6 +91,18 @@ def test_findings_show_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Pa
     assert "Over" in text
 
 
+def test_incidents_stand_above_the_findings_and_say_what_to_do(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "findings")
+    text = text_of(app)
+    headline = (
+        r"a client sets group g back to offset None of orders\-0 again and again\, although the group has read on"
+    )
+    assert text.index(headline) < text.index("Findings, one by one") < text.index("summary of stuck_commit")
+    assert "**Now.** Restart" in text
+    assert "**Fix.** " in text
+    assert "not over at the end of the data." in text
+
+
 def test_names_of_the_wire_are_shown_as_text(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "findings")
     read = [element.value for kind in ("markdown", "caption") for element in app.get(kind)]
