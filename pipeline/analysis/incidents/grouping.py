@@ -146,6 +146,20 @@ class Tree:
         """All findings, the root first."""
         return tuple(one for node in self.nodes for one in node.bundle.findings)
 
+    def worst(self) -> Tree:
+        """What is told: all of it, unless the root is for information only; then the worst of what follows from it."""
+        first, *others = self.nodes
+        if not others or first.bundle.severity != "info":
+            return self
+        worst = min(others, key=lambda node: (SEVERITIES.index(node.bundle.severity), node.bundle.order))
+        if worst.bundle.severity == "info":
+            return self
+        found = [Node(worst.bundle)]
+        for node in others:
+            if any(node.parent is one.bundle for one in found):
+                found.append(node)
+        return Tree(tuple(found))
+
     def links(self) -> list[tuple[str, str, str]]:
         """Of each finding but the root: its id, its cause's, and why."""
         found = []

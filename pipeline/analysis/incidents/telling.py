@@ -36,24 +36,27 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         tree: one trouble.
         losses: findings about what the capture lost.
     """
-    case = Case(tree)
-    words = _words(case)
-    lead = case.lead
+    case, told_by = Case(tree), Case(tree.worst())
+    words = _words(told_by)
+    lead = told_by.lead
     certainty, why = _certainty(case, words, losses)
+    if told_by.bundle is not case.bundle:
+        begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
+        why = f"{why} It may have begun with this: {begun}"
     rank = _rank(case)
     return {
         "incident_id": incident_id(tree.root.findings[0].finding_id),
         "severity": case.severity,
         "state": case.state,
         "urgency": rank * _URGENCIES + words.urgency,
-        "headline": words.headline(case),
+        "headline": words.headline(told_by),
         "impact": _impact(case, words),
-        "do_now": _now(case, words),
+        "do_now": _now(told_by, words, case.state),
         "fix": words.fix,
         "certainty": certainty,
         "why": why,
-        "culprit": words.culprit(case) or None,
-        "hurt": words.hurt(case) or None,
+        "culprit": words.culprit(told_by) or None,
+        "hurt": words.hurt(told_by) or None,
         "rule": tree.root.rule,
         "root_id": tree.root.findings[0].finding_id,
         "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
@@ -73,8 +76,8 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "growing": case.is_growing,
         "first_us": case.first_us,
         "last_us": case.last_us,
-        "sql": _sql(case),
-        "page": _page(case),
+        "sql": _sql(told_by),
+        "page": _page(told_by),
     }
 
 
@@ -89,9 +92,9 @@ def _rank(case: Case) -> int:
     return 5 if is_over and severity else (severity if not is_over and severity < 2 else 2 if is_over else 3)
 
 
-def _now(case: Case, words: Words) -> str:
+def _now(case: Case, words: Words, state: str) -> str:
     now = words.now(case)
-    return f"It is over. If it comes again: {now[:1].lower()}{now[1:]}" if case.state == "closed" else now
+    return f"It is over. If it comes again: {now[:1].lower()}{now[1:]}" if state == "closed" else now
 
 
 def _impact(case: Case, words: Words) -> str:

@@ -125,6 +125,21 @@ def test_old_clients_of_all_clusters_are_one_piece_of_work() -> None:
     assert tree.root.rule == "kip896_incompatible_client"
 
 
+def test_what_is_for_information_may_be_the_root_but_is_not_what_is_told() -> None:
+    rows = [
+        found("rebalance_storm", "g", 0, group="g", severity="info", summary="Group g was deployed. It is well."),
+        found("stopped", "g/t", 5, group="g", topic="t", severity="critical", partitions=2, records_behind=7),
+        found("lag_growing", "g/t-0", 20, **PLACE, lag_before=1, lag_after=9),
+        found("zombie_member", "g/app", 5, group="g", clients=["app at h"]),
+    ]
+    (row,) = grouped(rows).incidents
+    assert (row["rule"], row["severity"]) == ("rebalance_storm", "critical")
+    assert row["headline"] == "Group g has stopped committing on t, while 7 records came to wait"
+    assert row["why"].endswith("It may have begun with this: Group g was deployed.")
+    (alone,) = grouped(rows[:1]).incidents
+    assert alone["headline"] == "Group g was deployed"
+
+
 RULES = sorted(CAUSES | EFFECTS)
 
 
