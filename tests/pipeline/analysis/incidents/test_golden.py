@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.analysis.incidents.golden import FOLDER, captures, told_of
 
-_FAULTS = re.compile(r"\bNone\b|\bnan\b|\?\?|a client\b(?! without)|\{|\}| \(\)")
+_FAULTS = re.compile(r"\bNone\b|\bnan\b|\?\?|^[A-Z]+ .*\ba client\b(?! without)|\{|\}| \(\)", re.MULTILINE)
 """What a text has where a name is missing; braces are allowed in commands of MongoDB's shell."""
 _SHELL = re.compile(r"`[^`]*`")
 
