@@ -1,0 +1,102 @@
+"""What an incident says: how bad, what to do, how sure; also of names that a stranger has chosen."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.incidents.incidents import grouped
+from pipeline.analysis.incidents.telling import CERTAIN, LIKELY, OPEN, sql_command
+from tests.pipeline.analysis.incidents.made import found
+
+
+def told(*rows: dict[str, Any]) -> dict[str, Any]:
+    (row,) = grouped(rows).incidents
+    return row
+
+
+def stopped(**values: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"group": "g", "topic": "t", "severity": "critical", "partitions": 2, "records_behind": 7}
+    return found("stopped", "g/t", **(given | values))
+
+
+@pytest.mark.parametrize(
+    ("state", "impact", "now"),
+    [
+        ("open", "7 records waiting in 2 partitions, growing, since 2026-11-", "See who is left"),
+        ("unknown", "not known whether it goes on.", "See who is left"),
+        ("closed", "UTC (10 s), over.", "It is over. If it comes again: see who is left"),
+    ],
+)
+def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, now: str) -> None:
+    row = told(stopped(state=state))
+    assert row["state"] == state
+    assert impact in row["impact"]
+    assert row["do_now"].startswith(now)
+    assert (row["records"], row["partitions"]) == (7, 2)
+    assert row["growing"] == {"open": True, "unknown": None, "closed": False}[state]
+
+
+def test_it_is_open_while_one_of_its_findings_is() -> None:
+    lag = found("lag_growing", "g/t-0", 20, group="g", topic="t", partition=0, state="open")
+    assert told(stopped(state="closed"), lag)["state"] == "open"
+    assert told(stopped(state="closed"), lag | {"state": "unknown"})["state"] == "unknown"
+    assert told(stopped(state=None))["state"] == "open"  # of a release that did not know
+
+
+def test_what_is_not_over_and_stands_still_comes_first() -> None:
+    rows = [
+        found("acks0_producer", "a", severity="info"),
+        found("throttled", "b", severity="warning", clients=["b at h"]),
+        found("stuck_commit", "c/t-0", group="c", topic="t", partition=0, severity="critical", state="closed"),
+        found("commit_rejected", "d/app", group="d", topic="t", severity="critical", clients=["app at h"]),
+        stopped(),
+        found("throttled", "e", severity="warning", state="closed", clients=["e at h"]),
+    ]
+    assert [row["rule"] for row in grouped(rows).incidents] == [
+        "stopped", "commit_rejected", "throttled", "stuck_commit", "acks0_producer", "throttled",
+    ]  # fmt: skip
+
+
+def test_how_sure_it_is() -> None:
+    stuck = found("stuck_commit", "g/t-0", group="g", topic="t", partition=0, committer={"client_id": "app"})
+    assert told(stuck)["certainty"] == CERTAIN
+    assert told(stopped())["certainty"] == OPEN
+    loose = found("unsupported_version", "app/Produce v0", clients=["app at h"])
+    assert told(found("kip896_incompatible_client", "app"), loose)["certainty"] == LIKELY
+    loss = found("capture_loss", "agent/b:1", client_ids=["app"])
+    (row,) = [one for one in grouped([stuck, loss]).incidents if one["rule"] == "stuck_commit"]
+    assert row["certainty"] == LIKELY
+    assert "The capture lost some bytes of these clients" in row["why"]
+
+
+@pytest.mark.parametrize(
+    ("advice", "now", "fix"),
+    [
+        ("Now: stop it. Fix: mend it.", "Stop it.", "Mend it."),
+        ("*Now:* stop it.\n*Fix:* mend it.", "Stop it.", "Mend it."),
+        ("Look at the log. Then mend it.", "Look at the log.", "Then mend it."),
+    ],
+)
+def test_a_rule_without_words_here_speaks_for_itself(advice: str, now: str, fix: str) -> None:
+    row = told(found("some_rule", summary="It is so for app. There is more.", advice=advice, client_id="app", host="h"))
+    assert (row["headline"], row["do_now"], row["fix"]) == ("It is so for app", now, fix)
+    assert (row["why"], row["culprit"]) == ("There is more.", "app (h)")
+
+
+def test_what_came_before_is_counted() -> None:
+    row = told(found("commit_rejected", "g/app", group="g", topic="t", clients=["app at h"], times=4, recurrences=2))
+    assert "4 times, came 2 times before" in row["impact"]
+
+
+@pytest.mark.parametrize("name", ["'; rm -rf ~; '", "$(reboot)", "`reboot`", 'a"b', "a\nb", "ünï", "--help"])
+def test_commands_hold_foreign_names_as_what_they_are(name: str) -> None:
+    row = told(stopped(group=name, topic=name, partition=0))
+    (command,) = [part for part in row["do_now"].split("`") if "kafka-consumer-groups.sh" in part] or [row["do_now"]]
+    if "`" not in name:
+        assert name in shlex.split(command)
+    parts = shlex.split(sql_command(name, row["sql"]))
+    assert parts == ["wirelake", "sql", "--lake", name, row["sql"]]
+    assert row["sql"].count(name.replace("'", "''")) == 2
