@@ -20,7 +20,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint samples schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,12 @@ lint: style ## The same, and whether all tests load
 
 samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)
 	@$(PYTHON_IN) -m tests.captures.record
+
+rhythms: setup ## Record traffic at real rhythms anew, a quarter of an hour (needs Maven, tcpdump, zstd and root)
+	@$(PYTHON_IN) -m tests.captures.rhythms
+
+matrix: setup ## Judge all recordings, and write which rule fires on which into docs/findings.md
+	@$(PYTHON_IN) -m tests.captures.matrix --write
 
 schemas: setup ## Build the Kafka schema table anew from the published message definitions
 	@$(PYTHON_IN) -m decoder.kafka.schema.build

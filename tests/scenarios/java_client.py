@@ -47,6 +47,7 @@ class JavaClient:
         arguments = [f"{name}={str(v).lower() if isinstance(v, bool) else v}" for name, v in values.items()]
         java = ["java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path(version), main]
         self._command = [*java, command, *arguments]
+        self._killed = False
         truth.client(client_id, "kafka-clients", "Java", version)
 
     def __enter__(self) -> JavaClient:
@@ -64,6 +65,11 @@ class JavaClient:
         self._process.stdin.write(word + "\n")
         self._process.stdin.flush()
 
+    def kill(self) -> None:
+        """End it at once, without a word to anyone; leaving it then is no failure."""
+        self._killed = True
+        self._process.kill()
+
     def wait(self, timeout_s: float = 60.0) -> None:
         """Wait until the client ended by itself.
 
@@ -73,13 +79,13 @@ class JavaClient:
         """
         code = self._process.wait(timeout_s)
         self._reader.join(5)
-        if code != 0:
+        if code != 0 and not self._killed:
             self._errors.seek(0)
             raise RuntimeError(f"Java client {self.client_id} ended with {code}:\n{self._errors.read()[-4000:]}")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            if self._process.poll() is None:
+            if self._process.poll() is None and not self._killed:
                 self.tell("stop")
             self.wait(30)
         finally:

@@ -1,10 +1,10 @@
 // What does a Java client do in a scenario? One producer or consumer, told by arguments, logging events as NDJSON.
 //
 //   Client produce  key=value...   count, topic, partitions, compression, interval_ms, idempotent
-//   Client transact key=value...   transactional_id, transactions, records, interval_ms, leave_open
-//   Client consume  key=value...   group, topic, isolation, commit_ms
+//   Client transact key=value...   transactional_id, transactions, records, interval_ms, hold_ms, leave_open
+//   Client consume  key=value...   group, topic, isolation, commit_ms (0: the library commits), work_ms
 //
-// Common: bootstrap, client_id. A line "stop" (or the end) on standard input ends the client in good order,
+// Common: bootstrap, client_id, and what begins with "kafka." goes to the library as it is. A line "stop" (or the end) on standard input ends the client in good order,
 // "pause" makes a consumer go on without polling or committing, as if its application were busy.
 
 import java.io.BufferedReader;
@@ -90,7 +90,7 @@ public final class Client {
   private void transact() throws Exception {
     Properties config = producerConfig();
     config.put("transactional.id", options.get("transactional_id"));
-    config.put("transaction.timeout.ms", "600000");
+    config.putIfAbsent("transaction.timeout.ms", "600000");
     boolean leaveOpen = Boolean.parseBoolean(options.get("leave_open"));
     int transactions = number("transactions", Integer.MAX_VALUE);
     int records = number("records", 5);
@@ -111,6 +111,9 @@ public final class Client {
           producer.abortTransaction();
           event("txn_abort", "transactional_id", options.get("transactional_id"));
         } else {
+          for (int held = 0; held < number("hold_ms", 0) && !stopped; held += 10) {
+            Thread.sleep(10);
+          }
           producer.commitTransaction();
           event("txn_commit", "transactional_id", options.get("transactional_id"));
           Thread.sleep(number("interval_ms", 0));
@@ -141,6 +144,15 @@ public final class Client {
     config.put("linger.ms", "30");
     config.put("key.serializer", StringSerializer.class.getName());
     config.put("value.serializer", StringSerializer.class.getName());
+    return withOwn(config);
+  }
+
+  private Properties withOwn(Properties config) {
+    options.forEach((name, value) -> {
+      if (name.startsWith("kafka.")) {
+        config.put(name.substring("kafka.".length()), value);
+      }
+    });
     return config;
   }
 
@@ -159,7 +171,7 @@ public final class Client {
     config.put("key.deserializer", StringDeserializer.class.getName());
     config.put("value.deserializer", StringDeserializer.class.getName());
     int commitMs = number("commit_ms", 250);
-    try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(config)) {
+    try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(withOwn(config))) {
       // What is committed as far as this member knows; a partition is absent until its first position is known.
       Map<TopicPartition, Long> committed = new HashMap<>();
       consumer.subscribe(List.of(options.get("topic")), listener(consumer, committed));
@@ -169,13 +181,15 @@ public final class Client {
           Thread.sleep(50);
           continue;
         }
-        seen(consumer.poll(Duration.ofMillis(200)));
-        if (!paused && System.currentTimeMillis() - last >= commitMs) {
+        ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
+        seen(records);
+        Thread.sleep(records.isEmpty() ? 0 : number("work_ms", 0));
+        if (commitMs > 0 && !paused && System.currentTimeMillis() - last >= commitMs) {
           commit(consumer, committed);
           last = System.currentTimeMillis();
         }
       }
-      if (!paused) {
+      if (commitMs > 0 && !paused) {
         commit(consumer, committed);
       }
     }

@@ -1,0 +1,56 @@
+"""What does a recording look like to who came late, or lost some of it? Variants of pcap files, made by cutting."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import zstandard
+
+from tests.captures.record import lose
+
+_HEADER = 24
+LOSE_EVERY = 60
+
+
+def pcap_of(path: Path) -> bytes:
+    """A recording as tcpdump wrote it."""
+    data = path.read_bytes()
+    if path.suffix != ".zst":
+        return data
+    with zstandard.ZstdDecompressor().stream_reader(data) as stream:
+        return stream.read()
+
+
+def joined_after(pcap: bytes, share: float) -> bytes:
+    """What of a recording is left for who comes after this share (0 to 1) of its time."""
+    begin = _seconds(pcap, _HEADER)
+    since = begin + share * (_last_seconds(pcap) - begin)
+    at = _HEADER
+    while at < len(pcap) and _seconds(pcap, at) < since:
+        at = _next(pcap, at)
+    return pcap[:_HEADER] + pcap[at:]
+
+
+def _seconds(pcap: bytes, at: int) -> float:
+    seconds, micros = struct.unpack_from("<II", pcap, at)
+    return float(seconds + micros / 1e6)
+
+
+def _next(pcap: bytes, at: int) -> int:
+    return at + 16 + int(struct.unpack_from("<I", pcap, at + 8)[0])
+
+
+def _last_seconds(pcap: bytes) -> float:
+    at = last = _HEADER
+    while at < len(pcap):
+        last, at = at, _next(pcap, at)
+    return _seconds(pcap, last)
+
+
+VARIANTS: dict[str, Callable[[bytes], bytes]] = {
+    "joined midway": lambda pcap: joined_after(pcap, 1 / 8),
+    "with loss": lambda pcap: lose(pcap, LOSE_EVERY),
+}
+"""Incidents in recordings at real rhythms begin after an eighth of their time."""
