@@ -5,7 +5,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import capture, decode, follow, live, mongodb, once, pipeline, records, spark, variant
+from benchmarks import (
+    capture,
+    decode,
+    follow,
+    live,
+    mongodb,
+    once,
+    pipeline,
+    records,
+    skewed,
+    spark,
+    through_lake,
+    variant,
+)
 
 PARTS = {
     "capture": capture.main,
@@ -16,7 +29,9 @@ PARTS = {
     "once": once.main,
     "pipeline": pipeline.main,
     "records": records.main,
+    "skewed": skewed.main,
     "spark": spark.main,
+    "through_lake": through_lake.main,
     "variant": variant.main,
 }
 

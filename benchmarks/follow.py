@@ -70,7 +70,7 @@ def main() -> None:
     CONSOLE.print(f"\n{SECONDS} s of {FRAMES_PER_S:,} frames a second into `wirelake diagnose --follow -` …")
     sent = 0
     with pipe:
-        for data in _packets(SECONDS, FRAMES_PER_S):
+        for data in packets(SECONDS, FRAMES_PER_S):
             pipe.write(data)
             sent += 1
     process.wait()
@@ -84,8 +84,8 @@ def main() -> None:
     CONSOLE.print(f"{sent:,} packets; both processes kept {peak[0] >> 20:,} MiB at most")
 
 
-def _packets(seconds: int, frames_per_s: int) -> Iterator[bytes]:
-    """A capture as tcpdump would write it, each packet when it is time."""
+def packets(seconds: int, frames_per_s: int, *, is_live: bool = True) -> Iterator[bytes]:
+    """A capture as tcpdump would write it, each packet when it is time; not ``is_live``: at once."""
     recorded = list(read_packets(str(RECORDING)))
     link = recorded[0].linktype
     yield _HEADER.pack(0xA1B2C3D4, 2, 4, 0, 0, 262144, link)
@@ -101,9 +101,9 @@ def _packets(seconds: int, frames_per_s: int) -> Iterator[bytes]:
     for after, _, _, data in heapq.merge(*(copy(number) for number in range(copies))):
         if after > seconds:
             return
-        if (ahead := begin + after - time.time()) > 0:
+        if is_live and (ahead := begin + after - time.time()) > 0:
             time.sleep(ahead)
-        now = time.time()
+        now = time.time() if is_live else begin + after
         yield _RECORD.pack(int(now), int(now % 1 * 1e6), len(data), len(data)) + data
 
 

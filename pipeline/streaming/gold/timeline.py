@@ -1,23 +1,26 @@
 """Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline``.
 
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
-``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. What the rows hold
-is :mod:`pipeline.analysis.timeline.rows`' to say.
+``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Workers compute many
+events window by window, each from what was known when it begins. What the rows hold is
+:mod:`pipeline.analysis.timeline.rows`' to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, first_hour, span_us
+from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, first_hour, hour_of, span_us
 from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
 from pipeline.streaming.storage.lake import read_table
 from pipeline.streaming.storage.rows import Rows, Wanted
@@ -36,8 +39,14 @@ _PLACE = ("cluster", "topic", "topic_id", "partition")
 _PARTITION = ("cluster", "coalesce(topic, topic_id)", "partition")
 _LOOKED_UP = ("produced", "txn_committed")
 """What is asked of events before the hours that are computed."""
-ROWS_AT_ONCE = 2_000_000
-"""Events of one partition that a worker may have to hold, should all be of the same: less than a gigabyte."""
+_ENDS = ("txn_end", "txn_init")
+"""States that end a transaction."""
+_NAMING = tuple(sorted(GROUP_KINDS))
+"""States that name a client's group."""
+_CONTROL = {"is_control": (True, True)}
+"""Of record batches only markers count."""
+ROWS_AT_ONCE = 300_000
+"""Events of one partition in a window: a worker has to hold them all, which takes it about a gigabyte."""
 
 
 def refresh_timeline(
@@ -50,35 +59,36 @@ def refresh_timeline(
         facts: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
-        rows_at_once: events of the hours that workers take together.
+        rows_at_once: events of one partition that a worker takes together.
     """
     first = first_hour(since_us)
     back = first - span_us(lookback)
     inputs = {
         "events": Wanted.since(OFFSET_EVENTS, first, once=True),
         "earlier": Wanted.since(OFFSET_EVENTS, back, before_us=first, kinds=_LOOKED_UP, once=True),
-        "batches": Wanted.since(RECORD_BATCHES, back, once=True),
-        "states": Wanted.since(STATE_EVENTS, min(back, first - GROUP_KNOWN_US), once=True),
+        "batches": Wanted.since(RECORD_BATCHES, back, between=_CONTROL, once=True),
+        "ends": Wanted.since(STATE_EVENTS, back, kinds=_ENDS, once=True),
+        "naming": Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, kinds=_NAMING, once=True),
     }
     here = rows.read_few(inputs)
     if here is not None:
         _note_known(rows, first)
         events = pa.concat_tables([here["events"], here["earlier"]])
-        made = timeline(
-            events, here["states"], here["batches"], facts, lookback, since_us=first, known=rows.read(_of_hour(first)),
-        )  # fmt: skip
+        states = pa.concat_tables([here["ends"], here["naming"]])
+        known = rows.read(_of_hour(first))
+        made = timeline(events, states, here["batches"], facts, lookback, since_us=first, known=known)
         rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
         return
-    for begin, end in windows(_events_by_hour(rows, first), first, rows_at_once):
+    for begin, end in windows(_events_by_slot(rows, first), first, rows_at_once):
         _note_known(rows, begin)
         rows.replace_since(_in_groups(rows, facts, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
 
 
-def windows(by_hour: Iterable[tuple[int, int]], first: int, most: int) -> list[tuple[int, int | None]]:
-    """Whole hours from ``first`` on, so many together that they have up to ``most`` events, an hour at least.
+def windows(by_slot: Iterable[tuple[int, int]], first: int, most: int) -> list[tuple[int, int | None]]:
+    """Whole slots from ``first`` on, so many together that they have up to ``most`` events, a slot at least.
 
     Args:
-        by_hour: hours (µs since the epoch), ascending, and how many events each has.
+        by_slot: slots (µs since the epoch), ascending, and how many events each has.
         first: where the first window begins.
         most: events of a window.
 
@@ -86,51 +96,65 @@ def windows(by_hour: Iterable[tuple[int, int]], first: int, most: int) -> list[t
         Begin and end (exclusive; None: open) of each window, µs since the epoch.
     """
     begins, count = [first], 0
-    for hour, events in by_hour:
+    for slot, events in by_slot:
         if count and count + events > most:
-            begins.append(hour)
+            begins.append(slot)
             count = 0
         count += events
     return list(zip(begins, [*begins[1:], None], strict=True))
 
 
-def _events_by_hour(rows: Rows, first: int) -> list[tuple[int, int]]:
+def _events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:
+    """Of slots of five minutes the events of the partition that has most."""
     us = F.unix_micros("ts")
-    hour = (us - F.pmod(us, F.lit(HOUR_US))).alias("hour")
-    counted = rows.frame(Wanted.since(OFFSET_EVENTS, first)).groupBy(hour).agg(F.count("*").alias("events"))
-    return sorted((row.hour, row.events) for row in counted.collect())
+    slot = (us - F.pmod(us, F.lit(LATE_US))).alias("slot")
+    by_partition = rows.frame(Wanted.since(OFFSET_EVENTS, first)).groupBy(slot, *map(F.expr, _PARTITION)).count()
+    counted = by_partition.groupBy("slot").agg(F.max("count").alias("events"))
+    return sorted((row.slot, row.events) for row in counted.collect())
 
 
 def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
-    """The hours from ``begin`` to ``end`` by workers, partition by partition.
+    """The window from ``begin`` to ``end`` by workers, partition by partition.
 
-    What ends with a transaction comes first, by those; who names groups is known to all. A group is in memory as a
-    whole: what it was before stands in ``gold.offsets_before``.
+    What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the
+    window are in memory as a whole: what was before stands in ``gold.offsets_before``. A window may end amid an hour;
+    what an hour knows is looked up until it ends.
     """
     back, until = begin - span_us(lookback), 2**62 if end is None else end
-    before = None if end is None else end + LATE_US
+    before = None if end is None else hour_of(end - 1) + HOUR_US + LATE_US
 
-    def wanted(table: Table, since_us: int, *kinds: str) -> DataFrame:
-        return rows.frame(Wanted.since(table, since_us, before_us=before, kinds=kinds, once=True))
+    def wanted(table: Table, since_us: int, *kinds: str, until_us: int | None = before, **more: Any) -> DataFrame:
+        return rows.frame(Wanted.since(table, since_us, before_us=until_us, kinds=kinds, once=True, **more))
 
     of_transactions = rows.derive_apart(
         lambda tables: ended(tables["events"], tables["states"], facts, begin, until),
         {
             "events": wanted(OFFSET_EVENTS, back, "txn_committed"),
-            "states": wanted(STATE_EVENTS, back, "txn_end", "txn_init"),
+            "states": wanted(STATE_EVENTS, back, *_ENDS),
         },
         ("cluster", "transactional_id"),
         ENDED,
     )
-    naming = wanted(STATE_EVENTS, begin - GROUP_KNOWN_US, *sorted(GROUP_KINDS)).where("group_id <> ''")
+    naming = wanted(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, *_NAMING).where("group_id <> ''")
     five_minutes = F.timestamp_micros(F.unix_micros("ts") - F.pmod(F.unix_micros("ts"), F.lit(LATE_US)))
     names = naming.select(
         "server", "client", "client_id", "group_id", F.lit(min(GROUP_KINDS)).alias("kind"), five_minutes.alias("ts")
     )
     no_id = F.lit(None).cast("string")
     known = rows.frame(_of_hour(begin)).withColumn("topic_id", no_id)
-    commits = wanted(OFFSET_EVENTS, begin, "committed", "fetched_commit", "txn_committed")
-    committed = commits.select(*_PLACE, "offset").union(known.select(*_PLACE, "committed_offset"))
+    ended_here = of_transactions.withColumn("topic_id", no_id)
+    here = wanted(OFFSET_EVENTS, begin, until_us=end)
+    stood = [
+        here.where(F.col("kind").isin("committed", "fetched_commit", "txn_committed")).select(
+            *_PLACE, *_both("offset")
+        ),
+        here.select(*_PLACE, no_id.cast("bigint"), "log_start_offset"),
+        ended_here.select(*_PLACE, *_both("committed_offset")),
+        known.select(*_PLACE, "committed_offset", F.greatest("committed_offset", "log_start_offset")),
+    ]
+    produced = wanted(OFFSET_EVENTS, back, "produced", until_us=begin)
+    if end is not None:
+        produced = produced.unionByName(wanted(OFFSET_EVENTS, end, "produced"))
 
     def whole(tables: Mapping[str, pa.Table]) -> pa.Table:
         return timeline(
@@ -141,11 +165,9 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
     return rows.derive_apart(
         whole,
         {
-            "events": wanted(OFFSET_EVENTS, begin).unionByName(
-                _above(committed, wanted(OFFSET_EVENTS, back, "produced"), begin)
-            ),
-            "batches": wanted(RECORD_BATCHES, back),
-            "ended": of_transactions.withColumn("topic_id", no_id),
+            "events": here.unionByName(_around(reduce(DataFrame.union, stood), produced)),
+            "batches": wanted(RECORD_BATCHES, back, between=_CONTROL),
+            "ended": ended_here,
             "known": known,
         },
         _PARTITION,
@@ -154,19 +176,23 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
     )
 
 
-def _above(commits: DataFrame, produced: DataFrame, before_us: int) -> DataFrame:
-    """What was produced before a time beyond the lowest offset that any group has committed in its partition.
+def _both(offset: str) -> tuple[Column, Column]:
+    return F.col(offset).alias("lowest"), F.col(offset).alias("highest")
+
+
+def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
+    """What was produced where any group stood in its partition: of other records lag asks nothing.
 
     Args:
-        commits: ``_PLACE`` and ``offset``.
+        stood: ``_PLACE``, and offsets: ``lowest``, of commits, and ``highest``, of these or of the log's begin.
         produced: such events.
-        before_us: the time, µs since the epoch.
     """
     names = [f"_{number}" for number in range(len(_PARTITION))]
     places = [F.expr(place).alias(name) for place, name in zip(_PARTITION, names, strict=True)]
-    lowest = commits.groupBy(*places).agg(F.min("offset").alias("_lowest"))
-    earlier = produced.where(F.col("ts") < F.timestamp_micros(F.lit(before_us))).select("*", *places)
-    return earlier.join(F.broadcast(lowest), names).where("next_offset > _lowest").select(*produced.columns)
+    bounds = stood.groupBy(*places).agg(F.min("lowest").alias("_lowest"), F.max("highest").alias("_highest"))
+    # A marker may lie between a committed offset and the next record.
+    is_asked = "next_offset > _lowest AND offset <= _highest + 1"
+    return produced.select("*", *places).join(F.broadcast(bounds), names).where(is_asked).select(*produced.columns)
 
 
 def _of_hour(hour_us: int) -> Wanted:
@@ -193,7 +219,7 @@ def _note_known(rows: Rows, first: int) -> None:
     )
     if not hours and isinstance(made, pa.Table) and not made.num_rows:
         return
-    kept = [us for us in earlier if us >= first - DAY_US] or earlier[-1:]
+    kept = [us for us in earlier if us >= first - DAY_US and us == hour_of(us)] or earlier[-1:]
     if isinstance(made, pa.Table):
         held = rows.read(Wanted(OFFSETS_BEFORE)) if kept else made.slice(0, 0)
         is_kept = pc.is_in(held.column("hour").cast(pa.int64()), pa.array(kept, pa.int64()))

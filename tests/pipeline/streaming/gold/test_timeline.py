@@ -31,7 +31,7 @@ WHERE = [FEW_ROWS, pytest.param(-1, marks=pytest.mark.proof)]
 """Rows that are derived in this process; the others by Spark's workers."""
 
 
-def test_windows_are_whole_hours() -> None:
+def test_windows_are_whole_slots() -> None:
     assert windows([], 0, 10) == [(0, None)]
     assert windows([(0, 4), (1, 4), (2, 4), (3, 99), (4, 1)], 0, 8) == [(0, 2), (2, 3), (3, 4), (4, None)]
     assert windows([(5, 100), (6, 1)], 3, 8) == [(3, 6), (6, None)]
@@ -360,6 +360,28 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
     refresh_timeline(Rows(spark, lake, few), Facts(), us(third), WEEK)
     of_third = [r for r in content(spark, whole) if r.ts >= hours[2].replace(tzinfo=None)]
     assert content(spark, lake) == of_third, "earlier hours were read again"
+
+
+@pytest.mark.proof
+def test_windows_amid_an_hour_give_the_same_as_all_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    whole, cut = new_lake(spark, tmp_path / "whole"), new_lake(spark, tmp_path / "windows")
+    minutes = range(0, 84, 6)  # of two hours
+    events = [e for n, minute in enumerate(minutes) for e in (
+        produced(minute * 60 + 1, 10 * n, 10 * n + 9),
+        fetched(minute * 60 + 2, 10 * n, 10 * n + 9, 10 * n + 9),
+        committed(minute * 60 + 3, 10 * n - 15) if n > 1 else committed(minute * 60 + 3, 0),
+    )]  # fmt: skip
+    markers = [marker(minute * 60 + 1.5, 10 * n + 9) for n, minute in enumerate(minutes)]
+    states = [beat(40 * 60.0)]
+    for lake in (whole, cut):
+        put(spark, lake, OFFSET_EVENTS, events)
+        put(spark, lake, RECORD_BATCHES, markers)
+        put(spark, lake, STATE_EVENTS, states)
+    refresh_timeline(Rows(spark, whole), Facts(), us(0), WEEK)
+    refresh_timeline(Rows(spark, cut, -1), Facts(), us(0), WEEK, rows_at_once=16)
+    assert content(spark, cut) == content(spark, whole)
+    assert {r.group_id for r in content(spark, cut) if r.kind == "fetched"} == {"g"}, "also before the beat"
+    assert any(r.lag_seconds and r.lag and r.lag < 24 for r in content(spark, whole))
 
 
 def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
