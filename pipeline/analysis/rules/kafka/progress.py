@@ -116,7 +116,7 @@ def _stopped(
         seen_us = end_us if lasts else last_us
         if seen_us - first_us < _us(settings.stopped_seconds):
             continue
-        waits = [wait for track in tracks for wait in track.waits(first_us)]
+        waits = [wait for track in tracks for wait in track.waits(first_us, life.ended)]
         if len(waits) < KNOWN_RHYTHM:
             continue
         patience = patience_us(settings.stopped_seconds, settings.patience_periods, usual_us(waits))
@@ -135,8 +135,8 @@ def _stopped(
         if silent:
             enough = silent[0][0] + patience
         elif lasts and left_us is not None:
-            schedule = patience_us(0, settings.patience_periods, patience, *away)
-            enough = max(since_us, left_us) + (schedule if away else patience)
+            schedule = patience_us(settings.stopped_seconds, settings.patience_periods, *away)
+            enough = max(since_us, left_us) + max(patience, schedule)
             severity = severity if away else "info"
         else:
             continue
@@ -189,7 +189,7 @@ def _dropped(
         committed = first.committed or 0
         if last_us - first_us < _us(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
             continue
-        waits = track.waits(first_us)
+        waits = track.waits(first_us, life.ended)
         if len(waits) < KNOWN_RHYTHM or track.waits_in_vain(committed, first_us, last_us, worth):
             continue
         for begin, end in life.calm(first_us, last_us):

@@ -159,11 +159,24 @@ class Track:
         ]
         return [us for us, _ in found], [wait for _, wait in found]
 
-    def waits(self, until_us: int) -> Sequence[int]:
-        """How long records waited for the commits up to then, µs: the partition's rhythm where there is work."""
+    def waits(self, until_us: int, away: Sequence[tuple[int, int | None]] = ()) -> Sequence[int]:
+        """How long records waited for the commits up to then, µs: the partition's rhythm where there is work.
+
+        Args:
+            until_us: µs since the epoch.
+            away: from when to when the group had no members; what waited for it to come back tells nothing.
+        """
         times, waits = self._waits
         at = bisect_right(times, until_us)
-        return waits[max(at - _REMEMBERED, 0) : at]
+        begin = max(at - _REMEMBERED, 0)
+        if not away:
+            return waits[begin:at]
+        back = [us for _, us in away if us is not None]
+        return [
+            wait
+            for us, wait in zip(times[begin:at], waits[begin:at], strict=True)
+            if bisect_right(back, us) == bisect_right(back, us - wait)
+        ]
 
     def usual_take(self, until_us: int) -> float:
         """Records that a commit usually moves on by; 0 if that is not known."""
