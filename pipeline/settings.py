@@ -67,7 +67,7 @@ class FindingSettings(BaseModel):
         description="Records that must wait for stopped, stalled, rewound and partition_dropped_from_commits",
     )
     lag_growing_records: Count = Field(
-        default=200, description="Growth of the least lag from the first to the last third of a while"
+        default=50, description="Growth of the least lag from the first to the last third of a while"
     )
     lag_growing_work_seconds: Seconds = Field(
         default=2.0, description="The growth is also at least what the group processes in so many seconds"

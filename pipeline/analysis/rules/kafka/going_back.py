@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.analysis.rules.kafka.track import COMMIT_REGRESSED, REWOUND, SPAN_US, Fall, Track, Trouble
+from pipeline.analysis.rules.kafka.track import COMMIT_REGRESSED, REWOUND, SPAN_US, Fall, Track, Trouble, latest
 from pipeline.settings import FindingSettings
 
 RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
@@ -60,7 +60,7 @@ def rewound(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Tr
         hits.append(
             Trouble(REWOUND, track.partition, fall.ts_us, last_us, again[0].ts_us, is_open, evidence, figures, severity)
         )
-    yield from hits[-1:]
+    yield from latest(hits)
 
 
 def _how(track: Track, fall: Fall) -> str:

@@ -10,7 +10,7 @@ from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, usual_us
 from pipeline.analysis.rules.kafka.track import LAG_GROWING, Track, Trouble
 from pipeline.settings import FindingSettings
 
-_ENOUGH_SAMPLES = 3
+_ENOUGH_SAMPLES = 2
 """Commits in a span of time that it takes to know the least lag there."""
 
 
@@ -45,12 +45,15 @@ def growing(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
         third_us *= 4
     if not hits:
         return
-    first_us, last_us, enough_us = _last_run(hits)
+    runs = _runs(hits)
+    first_us, last_us, enough_us = runs[-1]
     run = [s for s in samples if first_us <= s.ts_us <= last_us]
     before, after = run[0].lag, run[-1].lag
     if _times_worked_off([s.lag for s in samples if s.ts_us < first_us], max(s.lag for s in run)) >= KNOWN_RHYTHM:
         return
     figures = {"lag_before": before, "lag_after": after} | track.lost(last_us, run[-1].committed)
+    if len(runs) > 1:
+        figures |= {"recurrences": len(runs) - 1, "first_of_all_us": runs[0][0], "last_of_all_us": last_us}
     evidence = tuple(s.exchange_id for s in run[-settings.max_evidence :] if s.exchange_id)
     healed = any(s.lag <= (before + after) // 2 for s in samples if s.ts_us > last_us)
     yield Trouble(LAG_GROWING, track.partition, first_us, last_us, enough_us, not healed, evidence, figures)
@@ -84,8 +87,8 @@ def _growths(samples: Sequence[_Sample], third_us: int, settings: FindingSetting
             yield begin.ts_us, end.ts_us
 
 
-def _last_run(spans: Iterable[tuple[int, int]]) -> tuple[int, int, int]:
-    """Of spans that may overlap, the last that no pause divides: from, to, and the end of its first part."""
+def _runs(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Of spans that may overlap, those that no pause divides: from, to, and the end of the first part."""
     runs: list[tuple[int, int, int]] = []
     for first_us, last_us in sorted(spans):
         if runs and first_us <= runs[-1][1]:
@@ -93,4 +96,4 @@ def _last_run(spans: Iterable[tuple[int, int]]) -> tuple[int, int, int]:
             runs[-1] = (begin, max(end, last_us), min(enough, last_us))
         else:
             runs.append((first_us, last_us, last_us))
-    return runs[-1]
+    return runs

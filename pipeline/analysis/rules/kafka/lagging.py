@@ -160,7 +160,8 @@ def _beside_burrow(partitions: Mapping[int, list[Point]], trouble: Trouble) -> d
     since_us = min(points[0].ts_us for points in partitions.values() if points)
     wanted = partitions if trouble.partition is None else {trouble.partition: partitions[trouble.partition]}
     known = [burrow_partition(points, since_us) for points in wanted.values() if points]
-    states = [one.state(trouble.last_us) for one in known]
+    at_us = trouble.last_us if trouble.is_open else trouble.last_us - 1  # before what healed it
+    states = [one.state(at_us) for one in known]
     state = burrow.evaluate_group(states) if trouble.partition is None else states[0]
     return {
         "burrow_state": state.name,

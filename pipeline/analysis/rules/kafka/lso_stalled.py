@@ -77,10 +77,12 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     usual = _usual_us(sources.tables, candidates) if candidates else {}
     least = settings.lso_stalled_ratio
     found: list[Finding] = []
-    for stall in _last_of_each(s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least):
+    lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
+    for stall in _last_of_each(lasting):
         producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall)
         end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
-        found.append(_finding(stall, producer, starved, end, settings))
+        before = [s for s in lasting if _place(s) == _place(stall) and s.span != stall.span]
+        found.append(_finding(stall, producer, starved, end, before, settings))
         found += [
             _starving(stall, reader, producer, end) for reader in starved if reader.fetches >= settings.starved_fetches
         ]
@@ -291,7 +293,12 @@ def _starved(tables: Tables, stall: Row) -> list[Row]:
 
 
 def _finding(
-    stall: Row, producer: Producer | None, starved: Sequence[Row], end: _End, settings: FindingSettings
+    stall: Row,
+    producer: Producer | None,
+    starved: Sequence[Row],
+    end: _End,
+    before: Sequence[Row],
+    settings: FindingSettings,
 ) -> Finding:
     place = f"{stall.topic}-{stall.partition}"
     grown = stall.hw_last - stall.hw_first
@@ -325,6 +332,8 @@ def _finding(
             ],
             "resolved": end.state == "closed",
             "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
+            "recurrences": len(before), "first_of_all_us": min(s.first_us for s in (*before, stall)),
+            "last_of_all_us": stall.last_us,
         },
     )  # fmt: skip
 

@@ -15,9 +15,11 @@ from pipeline.analysis.rules.kafka.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.growing import growing
 from pipeline.analysis.rules.kafka.life import Life
 from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
-from pipeline.analysis.rules.kafka.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble
+from pipeline.analysis.rules.kafka.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
 from pipeline.settings import FindingSettings
 
+_REMEMBERED = 200
+"""Stays at an offset that a rhythm is known by."""
 _FEW_TAKES = 3
 """Records that the group takes in so many commits are few to wait for it."""
 
@@ -116,7 +118,8 @@ def _stopped(
         seen_us = end_us if lasts else last_us
         if seen_us - first_us < _us(settings.stopped_seconds):
             continue
-        waits = [wait for track in tracks for wait in track.waits(first_us, life.ended)]
+        unlike = [*life.ended, *_not_its_rhythm(hits)]
+        waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
         if len(waits) < KNOWN_RHYTHM:
             continue
         patience = patience_us(settings.stopped_seconds, settings.patience_periods, usual_us(waits))
@@ -152,7 +155,12 @@ def _stopped(
             **({"left_us": left_us} if lasts and left_us is not None else {}),
         }  # fmt: skip
         hits.append(Trouble(STOPPED, None, first_us, until_us, enough, lasts, evidence, figures, severity))
-    yield from hits[-1:]
+    yield from latest(hits)
+
+
+def _not_its_rhythm(hits: Sequence[Trouble]) -> list[tuple[int, int | None]]:
+    """From when to when it was ill before. What came often, and took much of its time, is its rhythm after all."""
+    return [(hit.first_us, hit.last_us) for hit in hits] if len(hits) < KNOWN_RHYTHM else []
 
 
 def _waiting(
@@ -189,7 +197,7 @@ def _dropped(
         committed = first.committed or 0
         if last_us - first_us < _us(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
             continue
-        waits = track.waits(first_us, life.ended)
+        waits = track.waits(first_us, [*life.ended, *_not_its_rhythm(hits)])
         if len(waits) < KNOWN_RHYTHM or track.waits_in_vain(committed, first_us, last_us, worth):
             continue
         for begin, end in life.calm(first_us, last_us):
@@ -212,7 +220,7 @@ def _dropped(
             }  # fmt: skip
             hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
             break
-    yield from hits[-1:]
+    yield from latest(hits)
 
 
 def _silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
@@ -250,8 +258,10 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
     do so while one poll is being processed: if all its partitions stand, it has the time that it may take for a poll.
     """
     hits: list[Trouble] = []
-    stays: list[int] = []
+    stays: list[tuple[int, int]] = []
     runs = [list(some) for _, some in groupby(track.commits, key=lambda p: p.committed)]
+    if not any(run[-1].ts_us - run[0].ts_us >= _us(settings.stalled_seconds) for run in runs):
+        return
     for number, run in enumerate(runs):
         is_last = number + 1 == len(runs)
         first_us, last_us, offset = run[0].ts_us, run[-1].ts_us, run[0].committed or 0
@@ -259,9 +269,9 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
         since_us = track.waiting_since(offset, first_us, until_us, 1)
         if since_us is None:
             continue
-        usual = usual_us(stays) if len(stays) >= KNOWN_RHYTHM else None
+        known = len(stays)
         if not is_last:
-            stays.append(until_us - since_us)
+            stays.append((first_us, until_us - since_us))
         times = sum(p.commits for p in run)
         if times < settings.stalled_commits or last_us - first_us < _us(settings.stalled_seconds):
             continue
@@ -273,6 +283,9 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
         grown = (track.end_at(last_us) or 0) - (track.end_at(first_us) or 0)
         if min(grown, lag) < settings.behind_records:
             continue
+        unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
+        ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
+        usual = usual_us(ordinary) if len(ordinary) >= KNOWN_RHYTHM else None
         alone = any(_gets_on(other, run[-1].owner, middle, last_us) for other in tracks if other is not track)
         patience = patience_us(settings.stalled_seconds, settings.patience_periods, usual or 0)
         if usual is None or (life.commits_unasked and not alone):
@@ -286,7 +299,7 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
         }  # fmt: skip
         enough = since_us + patience
         hits.append(Trouble(STALLED, track.partition, first_us, last_us, enough, is_last, evidence, figures))
-    yield from hits[-1:]
+    yield from latest(hits)
 
 
 def _gets_on(track: Track, owner: str, first_us: int, last_us: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -107,6 +107,14 @@ class Trouble:
     severity: str | None = None
 
 
+def latest(hits: Sequence[Trouble]) -> list[Trouble]:
+    """The last of the same trouble, in order of time, with how often it was before, and from when to when."""
+    if len(hits) < 2:
+        return list(hits)
+    before = {"recurrences": len(hits) - 1, "first_of_all_us": hits[0].first_us, "last_of_all_us": hits[-1].last_us}
+    return [replace(hits[-1], figures={**hits[-1].figures, **before})]
+
+
 @dataclass(frozen=True)
 class Track:
     """One partition's points, and the same by what they state; a day may have 86,400 of each.
@@ -164,14 +172,14 @@ class Track:
 
         Args:
             until_us: µs since the epoch.
-            away: from when to when the group had no members; what waited for it to come back tells nothing.
+            away: from when to when the group had no members, or was ill: what waited meanwhile tells nothing.
         """
         times, waits = self._waits
         at = bisect_right(times, until_us)
         begin = max(at - _REMEMBERED, 0)
         if not away:
             return waits[begin:at]
-        back = [us for _, us in away if us is not None]
+        back = sorted(us for _, us in away if us is not None)
         return [
             wait
             for us, wait in zip(times[begin:at], waits[begin:at], strict=True)
