@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from pipeline.analysis.rules.kafka.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.growing import growing
 from pipeline.analysis.rules.kafka.life import Life
-from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
+from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, patience_of, patience_us, usual_us
 from pipeline.analysis.rules.kafka.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
 from pipeline.settings import FindingSettings
 
@@ -111,18 +111,18 @@ def _stopped(
     before may have ended with its producers: it is judged as long as somebody speaks of the topic (``now_us``).
     """
     times = sorted({time for track in tracks for time in track.commit_times})
-    if len(times) < KNOWN_RHYTHM:
+    if not times:
         return
     hits: list[Trouble] = []
-    for first_us, last_us, lasts in _silences(times, now_us):
+    for number, (first_us, last_us, lasts) in enumerate(_silences(times, now_us)):
         seen_us = end_us if lasts else last_us
         if seen_us - first_us < _us(settings.stopped_seconds):
             continue
         unlike = [*life.ended, *_not_its_rhythm(hits)]
         waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
-        if len(waits) < KNOWN_RHYTHM:
+        patience = patience_of(waits, number, settings.stopped_seconds, settings.patience_periods)
+        if patience is None:
             continue
-        patience = patience_us(settings.stopped_seconds, settings.patience_periods, usual_us(waits))
         behind = [
             waiting
             for track in tracks
@@ -198,7 +198,7 @@ def _dropped(
         if last_us - first_us < _us(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
             continue
         waits = track.waits(first_us, [*life.ended, *_not_its_rhythm(hits)])
-        if len(waits) < KNOWN_RHYTHM or track.waits_in_vain(committed, first_us, last_us, worth):
+        if track.waits_in_vain(committed, first_us, last_us, worth):
             continue
         for begin, end in life.calm(first_us, last_us):
             owner = _owner(first, track, begin, life, topic)
@@ -207,8 +207,9 @@ def _dropped(
                 continue
             others = _commits_of(owner, tracks, track, since_us, end if lasts else end - 1)
             usual = usual_us(gaps_us(_commits_of(owner, tracks, None, 0, since_us)))
-            patience = patience_us(settings.dropped_seconds, settings.patience_periods, usual, usual_us(waits))
-            if len(others) < settings.dropped_commits or others[-1] - since_us < patience:
+            periods = settings.patience_periods
+            patience = patience_of(waits, len(waits), settings.dropped_seconds, periods, usual)
+            if patience is None or len(others) < settings.dropped_commits or others[-1] - since_us < patience:
                 continue
             if first.member_id == "" and not _reads_on(track, committed, first_us, last_us, worth):
                 continue  # without an assignment it may just have been given up
@@ -285,10 +286,9 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
             continue
         unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
         ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
-        usual = usual_us(ordinary) if len(ordinary) >= KNOWN_RHYTHM else None
         alone = any(_gets_on(other, run[-1].owner, middle, last_us) for other in tracks if other is not track)
-        patience = patience_us(settings.stalled_seconds, settings.patience_periods, usual or 0)
-        if usual is None or (life.commits_unasked and not alone):
+        patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
+        if not patience or (life.commits_unasked and not alone):
             patience = max(patience, _us(settings.poll_seconds))
         if last_us - life.settled(since_us, last_us) < patience:
             continue

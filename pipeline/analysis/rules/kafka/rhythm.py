@@ -35,3 +35,18 @@ def gaps_us(times_us: Sequence[int]) -> list[int]:
 def patience_us(floor_seconds: float, periods: float, *spans_us: int) -> int:
     """How long to wait before it is trouble: so many periods of the longest of these spans, a floor at least; µs."""
     return max(int(floor_seconds * 1_000_000), int(periods * max(spans_us, default=0)))
+
+
+def patience_of(
+    known_us: Sequence[int], times: int, floor_seconds: float, periods: float, other_us: int = 0
+) -> int | None:
+    """The same, of spans by which a rhythm is known, seen so many times; None if there are none.
+
+    What is hardly known, by fewer than ``KNOWN_RHYTHM``, gets twice the patience, and the floor counts as a period.
+    """
+    if not known_us or not times:
+        return None
+    usual = max(usual_us(known_us), other_us)
+    if times >= KNOWN_RHYTHM:
+        return patience_us(floor_seconds, periods, usual)
+    return int(2 * periods * max(usual, floor_seconds * 1_000_000))

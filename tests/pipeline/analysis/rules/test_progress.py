@@ -315,10 +315,12 @@ def test_few_records_that_wait_are_less_severe() -> None:
     assert stopped.severity == "warning"
 
 
-def test_a_silence_of_a_group_that_was_hardly_seen_is_not_judged() -> None:
+def test_a_silence_of_a_group_that_was_hardly_seen_takes_longer() -> None:
     track = [*log(120), commit(1, 10), commit(2, 20), commit(3, 30)]
-    assert judged(track) == []
-    assert [t.rule for t in judged([*track, commit(4, 40)])] == ["stopped"]
+    assert judged(at(track, 60)) == []
+    assert [t.rule for t in judged(track)] == ["stopped"]
+    assert [t.rule for t in judged(at([*track, commit(4, 40)], 60))] == ["stopped"]
+    assert judged([*log(120), commit(1, 10)]) == []
 
 
 def long_polls(poll: int, until: int) -> list[Point]:
