@@ -54,6 +54,11 @@ class FindingSettings(BaseModel):
     lso_stalled_ratio: Annotated[float, Field(ge=1)] = Field(
         default=3.0, description="Times as long as transactions on that partition usually are open, where that is known"
     )
+    transaction_seconds: Seconds = Field(
+        default=60.0,
+        description="How long a transaction may be open where too few were seen to know how long they usually are "
+        "(transaction.timeout.ms)",
+    )
     starved_fetches: Count = Field(
         default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
     )
@@ -62,7 +67,7 @@ class FindingSettings(BaseModel):
         description="Records that must wait for stopped, stalled, rewound and partition_dropped_from_commits",
     )
     lag_growing_records: Count = Field(
-        default=200, description="Growth of the least lag from the first to the last third of a while"
+        default=50, description="Growth of the least lag from the first to the last third of a while"
     )
     lag_growing_work_seconds: Seconds = Field(
         default=2.0, description="The growth is also at least what the group processes in so many seconds"
@@ -70,12 +75,22 @@ class FindingSettings(BaseModel):
     lag_growing_seconds: Seconds = Field(
         default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"
     )
-    stopped_seconds: Seconds = Field(
-        default=10.0, description="Silence of a group; at least five times as long as it usually is silent"
+    patience_periods: Annotated[float, Field(ge=1)] = Field(
+        default=3.0,
+        description="Times as long as the group, partition or member itself usually takes; each span in seconds is the "
+        "least of it",
     )
+    stopped_seconds: Seconds = Field(default=10.0, description="Silence of a group while records wait")
     stalled_commits: Annotated[int, Field(ge=2)] = Field(default=5, description="Commits of one and the same offset")
     stalled_seconds: Seconds = Field(default=8.0, description="For how long")
-    dropped_commits: Count = Field(default=5, description="Commits of other partitions of the topic without this one")
+    poll_seconds: Seconds = Field(
+        default=300.0,
+        description="How long a client may process what one poll gave (max.poll.interval.ms), where it is not known "
+        "how long it usually takes",
+    )
+    dropped_commits: Count = Field(
+        default=5, description="Commits of other partitions of the topic by the same member without this one"
+    )
     dropped_seconds: Seconds = Field(default=6.0, description="For how long")
     episode_pause_seconds: Seconds = Field(
         default=300.0, description="What comes again after a longer pause is counted anew"

@@ -167,6 +167,8 @@ def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
     head.append(printable(row["subject"]), "bold magenta")
     if _is_over(row):
         head.append("  over", "dim")
+    elif row.get("state") == "unknown":
+        head.append("  not seen to its end", "dim")
     when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
     shown = row["evidence"][:_EVIDENCE_SHOWN]
     more = len(row["evidence"]) - len(shown)

@@ -66,7 +66,7 @@ class Reported:
         if row["state"] == "closed":
             return None if last["state"] == "closed" else "over"
         if last["state"] == "closed":
-            return "again"
+            return "again" if row["state"] == "open" else None
         return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(last["severity"]) else None
 
 

@@ -38,8 +38,13 @@ OFFSET_TIMELINE = Table(
         optional("produced_offset", "bigint", "Last known end of acknowledged produce (exclusive)"),
         optional("fetch_position", "bigint", "Last known offset that this client fetched up to (exclusive)"),
         optional("committed_offset", "bigint", "Last accepted commit of the group"),
-        optional("lag", "bigint", "high_watermark - committed_offset, never below 0; null while either is unknown"),
-        optional("lag_read_committed", "bigint", "last_stable_offset - committed_offset, never below 0"),
+        optional(
+            "lag",
+            "bigint",
+            "Records from committed_offset, or log_start_offset if that is later, to high_watermark, known transaction "
+            "markers left out; never below 0; null while unknown",
+        ),
+        optional("lag_read_committed", "bigint", "The same to last_stable_offset"),
         optional(
             "lag_seconds", "double", "Age of the oldest uncommitted record, from produced events; null if not known"
         ),
@@ -49,6 +54,12 @@ OFFSET_TIMELINE = Table(
             "int",
             "Which topic of this name, as in silver.topics: one made anew begins with nothing known",
         ),
+        optional(
+            "lost_to_retention",
+            "bigint",
+            "Offsets from committed_offset to log_start_offset, which the group can no longer read; 0: none",
+        ),
+        optional("isolation_level", "string", "fetched, listed: what was asked for"),
     ),
     key=("cluster", "topic", "partition", "group_id", "ts", "ordinal"),
     partition_by=("date",),
@@ -182,7 +193,11 @@ FINDINGS = Table(
         required("rule", "string", "Name of the rule"),
         required("severity", "string", "info, warning or critical"),
         required("subject", "string", "What it is about, e.g. group/topic-partition"),
-        optional("state", "string", "open if it still held at the end of the data, else closed"),
+        optional(
+            "state",
+            "string",
+            "open: held at the end of the data; closed: seen to be over; unknown: not seen to its end",
+        ),
         required("cluster", "string", "Kafka cluster"),
         optional("topic", "string", "Topic"),
         optional("partition", "int", "Partition"),

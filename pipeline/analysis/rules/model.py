@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.episodes import Episode
     from pipeline.analysis.rules.kafka.traffic import Traffic
 
-State = Literal["open", "closed"]
+State = Literal["open", "closed", "unknown"]
 SEVERITIES = ("critical", "warning", "info")
 """The most severe first."""
 
@@ -52,15 +52,20 @@ class Sources:
     traffic: Sequence[Traffic] = ()
     newest: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
-    def state(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
-        """Whether what was seen ``times`` times from ``first_us`` to ``last_us`` still held at the end of the data.
+    def state(self, cluster: str, first_us: int, last_us: int, times: int, *, server: str | None = None) -> State:
+        """What is known at the end of the data of a trouble seen ``times`` times from ``first_us`` to ``last_us``.
 
         It is closed once it has kept quiet for three of its own intervals, and for five seconds at least; what came
-        once only, once it has kept quiet for ``still_open_us``.
+        once only, once it has kept quiet for ``still_open_us``. Quiet counts while somebody listens: if ``server``,
+        where it showed, was not heard for so long after it although others were, it is unknown. A rule that knows the
+        sign of recovery goes by that instead.
         """
         interval = (last_us - first_us) // (times - 1) if times > 1 else self.still_open_us
-        quiet = min(max(3 * interval, _LEAST_QUIET_US), self.still_open_us)
-        return "open" if self.ends.get(cluster, last_us) - last_us <= quiet else "closed"
+        quiet = max(3 * interval, _LEAST_QUIET_US) if times > 1 else self.still_open_us
+        if self.ends.get(cluster, last_us) - last_us <= quiet:
+            return "open"
+        heard_us = None if server is None else self.server_ends.get(server)
+        return "unknown" if heard_us is not None and heard_us - last_us <= quiet else "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ class Finding:
     """A diagnosis (a row of ``gold.findings``). Times are µs since the epoch, UTC.
 
     Attributes:
-        state: ``open`` if it still held at the end of the data.
+        state: ``open`` if it held at the end of the data, ``closed`` if it was seen to be over, ``unknown`` if nothing
+            was seen of it any more although the data went on.
         topic, partition, group_id: None if it is about no one of them.
     """
 

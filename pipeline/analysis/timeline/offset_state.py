@@ -54,6 +54,7 @@ class Lag(NamedTuple):
     lag: int | None
     lag_read_committed: int | None
     lag_seconds: float | None
+    lost_to_retention: int | None = None
 
 
 @dataclass(slots=True)
@@ -103,12 +104,14 @@ class OffsetState:
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
         hour = hour_of(event.ts_us)
-        lag = self._lag(high, committed, hour)
+        # What the log no longer holds, nobody can read: it is lost, and no lag.
+        at = committed if committed is None or start is None else max(committed, start)
+        lag = self._lag(high, at, hour)
         pending = self._pending.get(group) if group else None
         fetched = self._fetched.get((group, event.client_id))
         return (
             Offsets(start, stable, high, produced, committed, pending, fetched),
-            Lag(lag, self._lag(stable, committed, hour), self._lag_seconds(lag, committed, event.ts_us)),
+            Lag(lag, self._lag(stable, at, hour), self._lag_seconds(lag, at, event.ts_us), _lost(committed, at)),
         )
 
     def _carry(self, event: Event, *, sets_pending: bool) -> None:
@@ -165,3 +168,9 @@ class OffsetState:
             return None
         age = ts_us / _US - since / _US
         return max(age, 0.0) if age <= self.lookback.total_seconds() else None
+
+
+def _lost(committed: int | None, readable: int | None) -> int | None:
+    """Offsets from the committed one to the first that can be read; None if no 64 bits can hold it."""
+    lost = None if committed is None or readable is None else readable - committed
+    return lost if lost is None or lost <= _MOST else None

@@ -53,7 +53,7 @@ _STATEMENTS = f"""
         CASE WHEN kind = 'txn_committed' THEN "offset" END AS pending_offset,
         CASE WHEN kind = 'fetched' AND isolation_level IS NOT NULL THEN coalesce(next_offset, "offset") END
             AS fetch_position,
-        NULL::BIGINT AS "at", NULL::BIGINT AS until, NULL::BIGINT AS seen_hour, {EVENT} AS what
+        isolation_level, NULL::BIGINT AS "at", NULL::BIGINT AS until, NULL::BIGINT AS seen_hour, {EVENT} AS what
     FROM with_group
 """
 """Each event with the values that it states itself."""

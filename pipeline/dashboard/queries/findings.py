@@ -14,7 +14,7 @@ MOST = 300
 """Findings that are shown at once."""
 
 _HELD = """
-WHERE first_ts <= $end AND (coalesce(state, 'open') = 'open' OR last_ts >= $start)
+WHERE first_ts <= $end AND (coalesce(state, 'open') <> 'closed' OR last_ts >= $start)
   AND ($protocol IS NULL OR list_contains($rules, rule))
 """
 
@@ -34,7 +34,7 @@ LIMIT $most
 
 
 def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Findings that are open at the end of the data, or were within the span; open ones first, then by severity.
+    """Findings that are not over at the end of the data, or were within the span; the former first, then by severity.
 
     Raises:
         NotThereYetError: there is no table of findings.
@@ -49,10 +49,10 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
 
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
-    """How many of :func:`findings` are open, by severity (all three are there), and how many are over (``closed``)."""
+    """How many of :func:`findings` are not over, by severity (all three are there), and how many are (``closed``)."""
     numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
     for row in ask_rows(connection, _COUNTS, scope, rules=_rules(scope)):
-        numbers[row["severity"] if row["state"] == "open" else "closed"] += row["n"]
+        numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
     return numbers
 
 

@@ -2,18 +2,25 @@
 
 Burrow (``core/internal/evaluator/caching.go``, ``core/protocol/evaluator.go``) keeps the last ten commits of a
 partition, each with the lag at its time, and judges this ring and how long it has been silent. It reads
-``__consumer_offsets``: refused commits, open transactions, fetch positions and who commits are unknown to it.
+``__consumer_offsets``: refused commits, open transactions, fetch positions and who commits are unknown to it. It asks
+brokers for the ends of logs every ten seconds (``offset-refresh``), so that the lag beside a commit is that of the last
+time it asked, and its notifier looks at the groups once a minute (``interval``).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
+from itertools import islice, pairwise
 
 INTERVALS = 10
 """Commits in the ring, Burrow's default."""
+POLL_US, LOOK_US = 10_000_000, 60_000_000
+"""How often Burrow asks for the ends of logs, and looks at its groups, µs: its defaults."""
+MOST_LOOKS = 1440
+"""Looks that are tried: those of a day."""
 
 
 class BurrowState(IntEnum):
@@ -68,6 +75,52 @@ def evaluate_partition(  # noqa: PLR0911 - Burrow's own ladder of rules, in its 
     if len(lags) > 1 and not any(after < before for before, after in pairwise(lags)):
         return BurrowState.WARN
     return BurrowState.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What Burrow, which began at ``since_us``, knows of a partition of a group.
+
+    Attributes:
+        offsets: commits, each with its time, in order.
+        ends: of the log, as anybody saw them, each with its time, in order.
+    """
+
+    offsets: Sequence[tuple[int, int]]
+    ends: Sequence[tuple[int, int]]
+    since_us: int
+
+    def state(self, now_us: int) -> BurrowState:
+        """Its state at a time, µs since the epoch."""
+        until = bisect_right(self.offsets, now_us, key=_time)
+        ring = self.offsets[max(until - INTERVALS, 0) : until]
+        asked = (now_us - self.since_us) // POLL_US * POLL_US + self.since_us
+        polls = [self._polled(asked - n * POLL_US) for n in reversed(range(INTERVALS))]
+        ends = [end for end in polls if end is not None]
+        return evaluate_partition([self._commit(*commit) for commit in ring], ends, now_us)
+
+    def _commit(self, ts_us: int, offset: int) -> Commit:
+        end = self._polled(ts_us)
+        return Commit(ts_us, offset, None if end is None else max(end - offset, 0))
+
+    def _polled(self, now_us: int) -> int | None:
+        """The end of the log when Burrow asked last."""
+        asked = (now_us - self.since_us) // POLL_US * POLL_US + self.since_us
+        seen = bisect_right(self.ends, asked, key=_time)
+        return self.ends[seen - 1][1] if seen and asked >= self.since_us else None
+
+
+def first_alarm_us(partitions: Sequence[Partition], first_us: int, last_us: int) -> int | None:
+    """When Burrow first finds a group ill in a span of time, looking once a minute; None if it does not."""
+    since_us = min(one.since_us for one in partitions)
+    first_look = since_us + max(-(-(first_us - since_us) // LOOK_US), 1) * LOOK_US
+    looks = islice(range(first_look, last_us + 1, LOOK_US), MOST_LOOKS)
+    alarms = (now for now in looks if max(one.state(now) for one in partitions) >= BurrowState.WARN)
+    return next(alarms, None)
+
+
+def _time(stated: tuple[int, int]) -> int:
+    return stated[0]
 
 
 def _rewinds(ring: Sequence[Commit]) -> bool:

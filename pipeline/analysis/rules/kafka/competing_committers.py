@@ -22,9 +22,10 @@ from pipeline.settings import FindingSettings
 
 NAME = "competing_committers"
 ADVICE = (
-    "Find out which of the clients owns the partition (the group's assignment) and stop the other from committing it. "
-    "Usual causes: a worker that goes on after its partition was revoked, a tool that sets offsets of a running group, "
-    "or two applications with the same group.id that assign partitions by hand."
+    "Now: find out which of the clients owns the partition (`kafka-consumer-groups.sh --describe --group G --members "
+    "--verbose`) and stop the other. Fix: end a worker's work when its partition is revoked (onPartitionsRevoked, "
+    "rebalance_cb); give each application that assigns partitions by hand a group.id of its own; set offsets with a "
+    "tool only while the group is stopped."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _COMMITS = """

@@ -13,22 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.rules.kafka.traffic import nearest_rank
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.kafka.rhythm import usual_us
+from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.settings import FindingSettings
 
 NAME = "lso_stalled"
 ADVICE = (
-    "Look at the producer named here: if it hangs, stop it; its transaction is aborted after transaction.timeout.ms. "
-    "If it is gone, start it again with the same transactional.id (which aborts its open transaction), or end it with "
-    "`kafka-transactions.sh abort --topic T --partition P --start-offset FIRST_OFFSET`."
+    "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
+    "hangs, stop it; if it is gone for good, `kafka-transactions.sh abort --topic T --partition P --start-offset "
+    "FIRST_OFFSET`. Fix: end each transaction in a finally block (commitTransaction, abortTransaction), and let "
+    "transaction.timeout.ms be as long as a transaction really takes: until then the broker leaves it open."
 )
 STARVED = "read_committed_starved"
 STARVED_ADVICE = (
-    "The consumer is in good health: it may not read past an open transaction. See the finding lso_stalled of the same "
-    "partition for the producer that holds it open, and end that transaction. isolation.level=read_uncommitted would "
+    "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
+    "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
     "read on, and read what may be aborted."
 )
 _ENOUGH_TRANSACTIONS = 3
@@ -53,18 +54,18 @@ RULES = (
     Rule(
         "lso_stalled",
         "kafka",
-        ("critical", "warning"),
+        ("critical", "warning", "info"),
         "A transaction stays open and holds the last stable offset, so that read_committed consumers get nothing.",
-        ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio"),
+        ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio", "transaction_seconds"),
         reads=("events", "batches", "states", "transactions"),
     ),
     Rule(
         "read_committed_starved",
         "kafka",
-        ("critical", "warning"),
+        ("critical", "warning", "info"),
         "A read_committed consumer stands at the last stable offset while records are written.",
         ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches"),
-        reads=("events", "timeline"),
+        reads=("events", "timeline", "states", "transactions"),
     ),
 )
 
@@ -73,18 +74,44 @@ RULES = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     candidates = _stalls(sources.tables, settings)
-    stalls = _last_of_each(candidates)
-    if stalls and (usual := _usual_us(sources.tables, stalls)):
-        least = settings.lso_stalled_ratio
-        stalls = _last_of_each(s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least)
+    usual = _usual_us(sources.tables, candidates) if candidates else {}
+    least = settings.lso_stalled_ratio
     found: list[Finding] = []
-    for stall in stalls:
+    lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
+    for stall in _last_of_each(lasting):
         producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall)
-        found.append(_finding(stall, producer, starved, settings))
+        end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
+        before = [s for s in lasting if _place(s) == _place(stall) and s.span != stall.span]
+        found.append(_finding(stall, producer, starved, end, before, settings))
         found += [
-            _starving(stall, reader, producer) for reader in starved if reader.fetches >= settings.starved_fetches
+            _starving(stall, reader, producer, end) for reader in starved if reader.fetches >= settings.starved_fetches
         ]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What became of a stall, and how bad it is."""
+
+    state: State
+    severity: str
+    words: str
+
+    @classmethod
+    def of(
+        cls, stall: Row, producer: Producer | None, is_usual_known: bool, sources: Sources, settings: FindingSettings
+    ) -> _End:
+        """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
+        if stall.span < stall.last_span:
+            committed = producer is not None and _committed(sources.tables, stall, producer)
+            words = "It was committed, and the offset has moved on since" if committed else "It has moved on since"
+            return cls("closed", "info" if committed else "warning", words)
+        is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "open"
+        state: State = "open" if is_seen else "unknown"
+        words = "" if state == "open" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
+        if is_usual_known or stall.last_us - stall.first_us >= int(settings.transaction_seconds * 1_000_000):
+            return cls(state, "critical", words)
+        return cls(state, "info", words or "Too few transactions were seen here to know how long they usually are open")
 
 
 def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
@@ -124,7 +151,7 @@ def _last_of_each(stalls: Iterable[Row]) -> list[Row]:
 
 
 def _usual_us(tables: Tables, stalls: Sequence[Row]) -> dict[tuple[str, str], int]:
-    """By cluster and partition, the median time that a transaction stays open until it commits, µs, where it is known.
+    """By cluster and partition, how long a transaction usually stays open until it commits, µs, where it is known.
 
     Sinks that write exactly once hold a transaction open from one checkpoint to the next: seconds, or minutes.
     """
@@ -138,7 +165,7 @@ def _usual_us(tables: Tables, stalls: Sequence[Row]) -> dict[tuple[str, str], in
         GROUP BY ALL
     """)
     return {
-        (row.cluster, row.place): nearest_rank(row.durations, 0.5) or 0
+        (row.cluster, row.place): usual_us(row.durations)
         for row in rows
         if (row.cluster, row.place) in wanted and len(row.durations) >= _ENOUGH_TRANSACTIONS
     }
@@ -181,6 +208,21 @@ def _producer(tables: Tables, stall: Row) -> Producer | None:
     )
 
 
+def _committed(tables: Tables, stall: Row, producer: Producer) -> bool:
+    rows = tables.rows(
+        """
+        SELECT true AS found FROM transactions WHERE cluster = $cluster AND producer_id = $producer_id
+            AND state IN ('committing', 'committed') AND list_contains(partitions, $place)
+            AND epoch_us(first_ts) <= $last_us AND epoch_us(last_ts) >= $last_us LIMIT 1
+        """,
+        cluster=stall.cluster,
+        producer_id=producer.producer_id,
+        place=f"{stall.topic}-{stall.partition}",
+        last_us=stall.last_us,
+    )
+    return bool(rows)
+
+
 def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
     """Transactional id and client of a batch's producer.
 
@@ -206,22 +248,42 @@ def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
 
 
 def _starved(tables: Tables, stall: Row) -> list[Row]:
-    """The read_committed consumers that stand at the LSO during the stall."""
+    """The read_committed consumers that stand at the LSO during the stall.
+
+    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
+    and each fetch of the session counts.
+    """
     return tables.rows(
-        """
-        WITH readers AS (
-            SELECT exchange_id, ts, client_id, regexp_replace(client, ':\\d+$', '') AS host FROM events
+        r"""
+        WITH placed AS (
+            SELECT exchange_id, ts, server, client, client_id, session_id,
+                last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
+                    PARTITION BY server, client, session_id ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
+                ) AS position
+            FROM events
             WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND cluster = $cluster AND topic = $topic
-                AND partition = $partition AND epoch_us(ts) BETWEEN $first_us AND $last_us
-                AND coalesce(next_offset, "offset") >= $lso
+                AND partition = $partition AND epoch_us(ts) <= $last_us
+        ), standing AS (
+            SELECT * FROM placed WHERE position >= $lso
+        ), sessions AS (
+            SELECT server, client, client_id, session_id, min(ts) AS since FROM standing
+            WHERE coalesce(session_id, 0) <> 0 GROUP BY ALL
+        ), fetches AS (
+            SELECT exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= $first_us
+            UNION
+            SELECT states.exchange_id, states.ts, client, sessions.client_id
+            FROM states JOIN sessions USING (server, client, session_id)
+            WHERE states.kind = 'fetch_session' AND states.session_epoch >= 0 AND states.ts >= since
+                AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
         ), groups AS (
-            SELECT exchange_id, group_id AS reader_group FROM timeline
-            WHERE kind = 'fetched' AND group_id <> '' AND cluster = $cluster AND topic = $topic
-                AND partition = $partition
+            SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
+            WHERE timeline.kind = 'fetched' AND timeline.group_id <> '' AND timeline.cluster = $cluster
+                AND timeline.topic = $topic AND timeline.partition = $partition
+            GROUP BY ALL
         )
-        SELECT client_id, host, reader_group, count(*) AS fetches, max(exchange_id) AS exchange_id,
-            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-        FROM readers LEFT JOIN groups USING (exchange_id)
+        SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
+            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+        FROM fetches LEFT JOIN groups USING (client)
         GROUP BY ALL ORDER BY client_id, host, reader_group
         """,
         first_us=stall.first_us,
@@ -230,9 +292,15 @@ def _starved(tables: Tables, stall: Row) -> list[Row]:
     )
 
 
-def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], settings: FindingSettings) -> Finding:
+def _finding(
+    stall: Row,
+    producer: Producer | None,
+    starved: Sequence[Row],
+    end: _End,
+    before: Sequence[Row],
+    settings: FindingSettings,
+) -> Finding:
     place = f"{stall.topic}-{stall.partition}"
-    is_over = stall.span < stall.last_span
     grown = stall.hw_last - stall.hw_first
     age = stall.last_us - (min(producer.since_us, stall.first_us) if producer else stall.first_us)
     parts = [
@@ -241,15 +309,13 @@ def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], sett
         f"to {stall.hw_last}",
         _blame(producer, age),
         _readers(starved, stall.hw_last - stall.lso),
+        end.words,
     ]
-    if is_over:
-        parts.append("It has moved on since")
     evidence = [producer.exchange_id] if producer else []
     evidence += [row.exchange_id for row in starved] or [stall.exchange_id]
     return Finding(
-        rule=NAME, severity="warning" if is_over else "critical", subject=place,
-        state="closed" if is_over else "open", cluster=stall.cluster, topic=stall.topic, partition=stall.partition,
-        group_id=None, first_us=stall.first_us, last_us=stall.last_us,
+        rule=NAME, severity=end.severity, subject=place, state=end.state, cluster=stall.cluster, topic=stall.topic,
+        partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
         summary=". ".join(part for part in parts if part) + ".", advice=ADVICE,
         evidence=evidence[: settings.max_evidence],
         details={
@@ -264,26 +330,28 @@ def _finding(stall: Row, producer: Producer | None, starved: Sequence[Row], sett
                 {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
                 for r in starved
             ],
-            "resolved": is_over, "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
+            "resolved": end.state == "closed",
+            "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
+            "recurrences": len(before), "first_of_all_us": min(s.first_us for s in (*before, stall)),
+            "last_of_all_us": stall.last_us,
         },
     )  # fmt: skip
 
 
-def _starving(stall: Row, reader: Row, producer: Producer | None) -> Finding:
+def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End) -> Finding:
     place = f"{stall.topic}-{stall.partition}"
     who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
     group = f" (group {reader.reader_group})" if reader.reader_group else ""
     name = (producer.transactional_id or f"producer {producer.producer_id}") if producer else "an unknown producer"
-    is_over = stall.span < stall.last_span
     summary = (
         f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched {reader.fetches} times "
         f"from {clock(reader.first_us)} to {clock(reader.last_us)} UTC at the last stable offset {stall.lso}, behind "
         f"which a transaction of {name} is open. {stall.hw_last - stall.lso} offsets wait."
-        f"{' It has moved on since.' if is_over else ''}"
+        f"{f' {end.words}.' if end.words else ''}"
     )
     return Finding(
-        rule=STARVED, severity="warning" if is_over else "critical",
-        subject=f"{reader.reader_group or reader.client_id or '?'}/{place}", state="closed" if is_over else "open",
+        rule=STARVED, severity=end.severity,
+        subject=f"{reader.reader_group or reader.client_id or '?'}/{place}", state=end.state,
         cluster=stall.cluster, topic=stall.topic, partition=stall.partition, group_id=reader.reader_group,
         first_us=reader.first_us, last_us=reader.last_us, summary=summary, advice=STARVED_ADVICE,
         evidence=[reader.exchange_id],

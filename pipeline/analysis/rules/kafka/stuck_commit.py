@@ -15,21 +15,22 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
-from pipeline.analysis.rules.model import Finding, Sources, Who, clock
+from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.settings import FindingSettings
 
 NAME = "stuck_commit"
 ADVICE = (
-    "Stop or restart the client that repeats the old offset: a worker of it still holds a partition that it no longer "
-    "owns, or hangs in a retry. Let workers drop their work when the partition is revoked "
-    "(ConsumerRebalanceListener.onPartitionsRevoked / rebalance callback), and commit only what is assigned."
+    "Now: restart the client that repeats the old offset: a worker of it still holds a partition that it no longer "
+    "owns, or hangs in a retry. Until then a restart of the group reads again from the old offset. Fix: let workers "
+    "drop their work when the partition is revoked (Java ConsumerRebalanceListener.onPartitionsRevoked, librdkafka "
+    "rebalance_cb), and commit only what is assigned."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _POSITIONS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
-        client_id, member_id, client, NULL::BIGINT AS fetched
+        client_id, member_id, client, server, NULL::BIGINT AS fetched
     FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
     UNION ALL BY NAME
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
@@ -107,10 +108,11 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
-        enough = [one for one in _repeats(rows) if _is_enough(one, settings)]
+        repeats, last = _repeats(rows)
+        enough = [one for one in repeats if _is_enough(one, settings)]
         if enough:
             latest = max(enough, key=lambda one: (max(us for us, _ in one.commits), len(one.commits), -one.committed))
-            found.append(_finding(place, latest, sources, settings))
+            found.append(_finding(place, latest, last, sources, settings))
     return found
 
 
@@ -119,19 +121,31 @@ def _is_enough(one: _Repeat, settings: FindingSettings) -> bool:
     return by_other or one.by_fetch >= settings.stuck_commit_repeats_while_fetching - 1
 
 
-def _repeats(rows: Iterable[Row]) -> Iterable[_Repeat]:
+def _repeats(rows: Iterable[Row]) -> tuple[Iterable[_Repeat], Row]:
+    """What was committed again, and the last commit of all."""
     found: dict[tuple[Who, int], _Repeat] = {}
     further = _Furthest()
+    last = None
     for row in rows:
         who = Who(row.client_id, row.member_id, row.client)
         if row.committed is not None:
             one = found.setdefault((who, row.committed), _Repeat(row.committed, who))
             one.again(row.us, row.exchange_id, further)
+            last = row
         further.take(row, who)
-    return found.values()
+    return found.values(), last
 
 
-def _finding(key: tuple[str, str, int, str], repeat: _Repeat, sources: Sources, settings: FindingSettings) -> Finding:
+def _state(cluster: str, repeat: _Repeat, real: int, last: Row, sources: Sources) -> State:
+    """Over is when the committed offset is where the group is, and the old one has not come again for a while."""
+    times = [us for us, _ in repeat.commits]
+    quiet = sources.state(cluster, min(times), max(times), len(times), server=last.server)
+    return "open" if quiet == "closed" and last.committed < real else quiet
+
+
+def _finding(
+    key: tuple[str, str, int, str], repeat: _Repeat, last: Row, sources: Sources, settings: FindingSettings
+) -> Finding:
     cluster, topic, partition, group_id = key
     stuck, offset, place = repeat.who, repeat.committed, f"{topic}-{partition}"
     by_other = repeat.by_commit >= settings.stuck_commit_repeats - 1
@@ -153,7 +167,7 @@ def _finding(key: tuple[str, str, int, str], repeat: _Repeat, sources: Sources, 
     )
     return Finding(
         rule=NAME, severity="critical", subject=f"{group_id}/{place}",
-        state=sources.state(cluster, first_us, last_us, times),
+        state=_state(cluster, repeat, real, last, sources),
         cluster=cluster, topic=topic, partition=partition, group_id=group_id,
         first_us=first_us, last_us=last_us, summary=summary,
         advice=ADVICE, evidence=[exchange_id for _, exchange_id in commits[-settings.max_evidence :]],

@@ -35,8 +35,8 @@ def draw(here: Here) -> None:
         st.subheader("Findings, one by one", anchor=False)
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
-    holds = [row for row in found if row["state"] == "open"]
-    over = [row for row in found if row["state"] != "open"]
+    holds = [row for row in found if row["state"] != "closed"]
+    over = [row for row in found if row["state"] == "closed"]
     if not holds:
         st.success("Nothing is wrong any more at the end of this data.", icon=":material/check_circle:")
     for index, (rule, rows) in enumerate(groupby(holds, key=lambda row: (row["severity"], row["rule"]))):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -46,6 +46,10 @@ def seen(n: int, high: int, stable: int, **more: Any) -> Row:
     return row(OFFSET_EVENTS, **what | when | values | {"client_id": "viewer", "client": "10.0.0.7:1"} | more)
 
 
+def _us(ts: datetime) -> int:
+    return int(ts.timestamp() * 1_000_000)
+
+
 def batch(n: int, base: int, last: int, **more: Any) -> Row:
     what = {"topic": "t", "partition": 2, "cluster": "C", "ordinal": 0, "source": "produce", "is_control": False}
     when = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n:04}"}
@@ -70,6 +74,18 @@ _ELSEWHERE = _INIT | {"transactional_id": "other", "client_id": "other"}
 def transaction(seconds: int, duration: int) -> Row:
     when = {"first_ts": T0 + timedelta(seconds=seconds), "duration_us": duration * 1_000_000, "state": "committed"}
     return row(TRANSACTIONS, cluster="C", partitions=["t-2"], groups=[], first_exchange_id=f"x{seconds}", **when)
+
+
+def _fetched_in_session(n: int, offset: int | None) -> Row:
+    """An answer of an incremental session names no offset where the request did not."""
+    of = {"client_id": "java", "client": "10.0.0.6:1", "server": "b:1", "session_id": 9, "session_epoch": n}
+    return seen(n, 22 + n, 15, isolation_level="read_committed", offset=offset, exchange_id=f"j{n}", **of)
+
+
+def _in_session(n: int) -> Row:
+    of = {"client_id": "java", "client": "10.0.0.6:1", "server": "b:1", "session_id": 9, "session_epoch": n}
+    when = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"j{n}"}
+    return row(STATE_EVENTS, kind="fetch_session", cluster="C", error_code=0, **of, **when)
 
 
 _TWICE = [*STALLED, *(seen(n, 60, 15) for n in range(10, 20)), seen(20, 60, 60)]
@@ -103,7 +119,22 @@ PLAYS = {
     "refused": Play([e | {"kind": "commit_rejected"} if e["client_id"] == "a" else e for e in INCIDENT]),
     "wandering": Play([commit(n, "ab"[n % 2], 10 + n, generation=n) for n in range(8)]),
     "memberless": Play([e | {"generation": None, "member_id": ""} for e in INCIDENT]),
-    "stalled": Play([_WRITE, *STALLED, _STARVING], batches=[batch(0, 10, 14, producer_id=6), batch(0, 15, 17)]),
+    "stalled": Play(
+        [_WRITE, *STALLED, _STARVING],
+        batches=[batch(0, 10, 14, producer_id=6), batch(0, 15, 17)],
+        transactions=[transaction(-9 * n, 1) for n in range(1, 4)],
+    ),
+    "committed late": Play(
+        [_WRITE, *STALLED, seen(11, 40, 40)],
+        batches=[batch(0, 15, 17)],
+        transactions=[transaction(0, 11) | {"producer_id": 7, "last_ts": T0 + timedelta(seconds=11)}],
+    ),
+    "in a session": Play(
+        [_fetched_in_session(0, 15), *STALLED, _fetched_in_session(3, None)],
+        states=[_in_session(n) for n in range(10)],
+    ),
+    "healed": Play([*INCIDENT, *(commit(n, "b", 30 + n) for n in range(5, 30))]),
+    "comes back": Play([*INCIDENT[:-1], *(commit(n, "b", 30 + n) for n in range(4, 30)), commit(30, "a", 10)]),
     "introduced": Play(STALLED, batches=[batch(0, 15, 17, producer_id=8)], states=[_INIT]),
     "another cluster": Play(states=[_ELSEWHERE]),
     "stalled twice": Play(_TWICE),
@@ -134,6 +165,8 @@ def found() -> dict[tuple[str, str], Finding]:
         ]
 
     made = sources(**{part: rows(part) for part in ("events", "batches", "timeline", "states", "transactions")})
+    ends = {name: _us(max(one["ts"] for one in play.events)) for name, play in PLAYS.items() if play.events}
+    made = replace(made, ends=ends)
     findings = [
         f
         for find in (stuck_commit.find, competing_committers.find, lso_stalled.find)
@@ -146,6 +179,7 @@ def found() -> dict[tuple[str, str], Finding]:
 
 Found = dict[tuple[str, str], Finding]
 STUCK, COMPETING, LSO = "stuck_commit", "competing_committers", "lso_stalled"
+STARVED = "read_committed_starved"
 
 
 def test_an_old_offset_that_comes_again_and_again_is_stuck(found: Found) -> None:
@@ -204,7 +238,7 @@ def test_a_producer_that_only_initproducerid_introduced_is_named(found: Found) -
 
 def test_of_several_troubles_of_a_partition_the_last_is_reported(found: Found) -> None:
     stall, stuck = found["stalled twice", LSO], found["stuck twice", STUCK]
-    assert (stall.details["last_stable_offset"], stall.state, stall.severity) == (60, "open", "critical")
+    assert (stall.details["last_stable_offset"], stall.state) == (60, "open")
     assert (stuck.details["old_offset"], stuck.details["committer"]["client_id"]) == (50, "c")  # type: ignore[index]
 
 
@@ -212,6 +246,27 @@ def test_a_transaction_that_is_open_much_longer_than_usual_stalls(found: Found) 
     assert ("longer than usual", LSO) in found
     between = found["stalled between checkpoints", LSO]
     assert (between.details["last_stable_offset"], between.state) == (15, "closed")
+
+
+def test_too_few_transactions_to_know_what_is_long_are_told_for_information(found: Found) -> None:
+    assert found["unseen", LSO].severity == "info"
+    assert "Too few transactions" in found["unseen", LSO].summary
+    assert found["longer than usual", LSO].severity == "critical"
+
+
+def test_a_transaction_that_was_committed_was_only_long(found: Found) -> None:
+    late = found["committed late", LSO]
+    assert (late.state, late.severity) == ("closed", "info")
+
+
+def test_who_starves_in_a_fetch_session_is_found_by_the_position_that_it_carries(found: Found) -> None:
+    starved = found["in a session", STARVED]
+    assert (starved.subject, starved.details["fetches"]) == ("java/t-2", 10)
+
+
+def test_a_stuck_commit_is_over_when_the_group_is_where_it_was_and_not_before(found: Found) -> None:
+    assert found["healed", STUCK].state == "closed"
+    assert found["comes back", STUCK].state == "open"
 
 
 def test_a_producer_that_is_always_aborted_has_no_usual_time(found: Found) -> None:

@@ -139,3 +139,16 @@ def test_a_lag_that_64_bits_cannot_hold_is_not_known(
 ) -> None:
     partition.restore(event(high_watermark=high))
     assert partition.take(commit(1, committed))[1].lag == lag
+
+
+def test_what_retention_deleted_is_lost_and_no_lag(partition: OffsetState) -> None:
+    partition.take(commit(0, 4))
+    _, lag = partition.take(event(1, high_watermark=20, last_stable_offset=18, log_start_offset=10, group_id="g"))
+    assert (lag.lag, lag.lag_read_committed, lag.lost_to_retention) == (10, 8, 6)
+    assert partition.take(commit(2, 12))[1] == Lag(8, 6, None, 0)
+
+
+def test_a_log_that_was_cut_below_the_commit_holds_nothing_to_read(partition: OffsetState) -> None:
+    partition.take(event(0, high_watermark=20, log_start_offset=0))
+    partition.take(commit(1, 20))
+    assert partition.take(event(2, high_watermark=5, group_id="g"))[1].lag == 0

@@ -1,0 +1,52 @@
+"""How long is a pause that is nothing unusual? From the subject's own past, whatever its rhythm is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+KNOWN_RHYTHM = 3
+"""Spans that it takes to know a rhythm."""
+SHARE = 0.9
+"""Of all time that is behind us, so much passed in spans that count as usual."""
+
+
+def usual_us(spans_us: Iterable[int]) -> int:
+    """The span within which ``SHARE`` of their time passed; 0 without any.
+
+    Weighted by time and not by number: of twenty commits in a burst and a minute of rest, the minute is the rhythm. One
+    pause in hours of regular work is none.
+    """
+    in_order = sorted(span for span in spans_us if span > 0)
+    worth = SHARE * sum(in_order)
+    passed = 0
+    for span in in_order:
+        passed += span
+        if passed >= worth:
+            return span
+    return 0
+
+
+def gaps_us(times_us: Sequence[int]) -> list[int]:
+    """The spans between times in ascending order."""
+    return [after - before for before, after in pairwise(times_us)]
+
+
+def patience_us(floor_seconds: float, periods: float, *spans_us: int) -> int:
+    """How long to wait before it is trouble: so many periods of the longest of these spans, a floor at least; µs."""
+    return max(int(floor_seconds * 1_000_000), int(periods * max(spans_us, default=0)))
+
+
+def patience_of(
+    known_us: Sequence[int], times: int, floor_seconds: float, periods: float, other_us: int = 0
+) -> int | None:
+    """The same, of spans by which a rhythm is known, seen so many times; None if there are none.
+
+    What is hardly known, by fewer than ``KNOWN_RHYTHM``, gets twice the patience, and the floor counts as a period.
+    """
+    if not known_us or not times:
+        return None
+    usual = max(usual_us(known_us), other_us)
+    if times >= KNOWN_RHYTHM:
+        return patience_us(floor_seconds, periods, usual)
+    return int(2 * periods * max(usual, floor_seconds * 1_000_000))
