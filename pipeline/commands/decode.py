@@ -22,7 +22,6 @@ from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.commands.apis import WantedApi
-from pipeline.commands.arriving import take_arriving
 from pipeline.commands.message_filter import MessageFilter, Wanted
 from pipeline.commands.message_lines import MessageLines
 from pipeline.commands.messages import Decoded, MessageReader, as_object, ordered_frames
@@ -176,6 +175,8 @@ def _take_arriving(
     allow_truncated: bool,
 ) -> None:
     """Print the messages of a pipe or of what grows as they arrive."""
+    from pipeline.commands.arriving import take_arriving  # noqa: PLC0415 - a file at rest needs none of it
+
     if path != STDIN and not Path(path).exists():
         raise UserError(f"{path} does not exist; --follow takes a capture file or the directory of a ring")
     flushed = 0.0
