@@ -9,7 +9,7 @@ from decoder.kafka.apis import ApiKey
 from decoder.kafka.facts.exchanges import topic_ids
 from decoder.kafka.facts.offsets import offset_events
 from decoder.kafka.words import cluster, groups, offsets, subjects
-from decoder.kafka.words.pieces import Exchange, answered, joined, listed, parts
+from decoder.kafka.words.pieces import Exchange, answered, joined, listed, parts, span
 from decoder.model import Message, OffsetEvent
 from decoder.teller import About, Teller
 
@@ -93,18 +93,26 @@ class KafkaTeller(Teller):
             if event.partition == partition
             and topic in (event.topic, event.topic_id, self._names.get(event.topic_id or ""))
         )
-        return ", ".join(dict.fromkeys(filter(None, words)))
+        handed = _handed_out(exchange, f"{topic}-{partition}", at) if message.api_key == ApiKey.FETCH else ""
+        return ", ".join(dict.fromkeys(filter(None, [*words, handed])))
 
 
-def _said(event: OffsetEvent, at: int) -> str:  # noqa: PLR0911 - one for each kind
+def _handed_out(exchange: Exchange, place: str, at: int) -> str:
+    for part in parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"):
+        for batch in part.said.get("recordBatches") or () if part.place == place else ():
+            first, last = batch.get("baseOffset"), batch.get("lastOffset")
+            if first is not None and last is not None and first <= at <= last:
+                return "handed out" if first == last else f"handed out in batch {span(first, last)}"
+    return ""
+
+
+def _said(event: OffsetEvent, at: int) -> str:
     offset, end = event.offset, event.next_offset
     match event.kind:
         case "produced" if offset is not None and offset <= at < (end if end is not None else offset + 1):
             return f"produced, one of @{offset}..{end - 1}" if end is not None and end > offset + 1 else "produced"
-        case "fetched" | "fetch_rejected" if offset == at and not (end and end > at):
+        case "fetched" | "fetch_rejected" if offset == at:
             return "asked for" + (f": {event.error_name}" if event.error_code else "")
-        case "fetched" if end is not None and offset is not None and offset <= at < end:
-            return f"handed out, one of @{offset}..{end - 1}" if end > offset + 1 else "handed out"
         case "listed" if offset == at:
             return "listed"
         case "fetched_commit" if offset in (at, at + 1):
