@@ -35,7 +35,7 @@ class MessageLines:
         """Write a message; ``remark`` stands before its words."""
         parts = list(self._front(item))
         if remark:
-            parts.append((f"{remark} ", "cyan"))
+            parts.append((f"[{remark}] ", "cyan"))
         message = item.message
         words = printable(self._tellers.tell(item))
         if words:
