@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from decoder.model import FrameFlags, Message
+from decoder.mongodb.codec.wire import is_command_collection
 from decoder.mongodb.facts import CommandFacts, Half, command_facts, handshake, request_document
 from decoder.teller import About, Teller
 
@@ -82,6 +83,8 @@ def _is_number(document: dict[str, Any], name: str) -> bool:
 
 def _shapes(document: dict[str, Any], body: dict[str, Any]) -> list[str]:
     """``filter{status} sort{at}``, and the stages of a pipeline."""
+    if "query" in body and not is_command_collection(str(body.get("fullCollectionName"))):
+        return [f"filter{_names(document)}"] if document else []
     shown = (name for name in _SHOWN if isinstance(document.get(name), dict) and document[name])
     shapes = [f"{name}{_names(document[name])}" for name in shown]
     pipeline = document.get("pipeline")
@@ -94,8 +97,6 @@ def _shapes(document: dict[str, Any], body: dict[str, Any]) -> list[str]:
             shapes.append(f"filter{_names(first['q'])}")
     if isinstance(body.get("selector"), dict):
         shapes.append(f"filter{_names(body['selector'])}")
-    if isinstance(body.get("query"), dict) and document is not body["query"] and not shapes:
-        shapes.append(f"filter{_names(body['query'])}")
     return shapes
 
 
