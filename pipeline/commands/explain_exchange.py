@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
-from rich.table import Table as Grid
 from rich.text import Text
 
 from decoder import Codec, Frame
@@ -76,16 +76,22 @@ def show_exchange(halves: list[Numbered], *, as_json: bool) -> None:
         show_message(explanation, frame.frame, 0, target)
         shown.append(Text.from_ansi(written.getvalue()))
     if beside:
-        grid = Grid.grid(padding=(0, 3, 0, 0))
-        for _ in shown:
-            grid.add_column(width=width, no_wrap=True)
-        grid.add_row(*shown)
         console.print()
-        console.print(grid)
+        for row in _beside(shown[0], shown[1], width):
+            console.print(row, soft_wrap=True)
         return
     for text in shown:
         console.print()
         console.print(text, soft_wrap=True)
+
+
+def _beside(left: Text, right: Text, width: int) -> Iterator[Text]:
+    for one, other in zip_longest(left.split("\n"), right.split("\n"), fillvalue=Text()):
+        line = one.copy()
+        line.truncate(width, pad=True)
+        line.append("   ").append_text(other)
+        line.rstrip()
+        yield line
 
 
 def _explain(frame: Frame, codec: Codec) -> Explanation:

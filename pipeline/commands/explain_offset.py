@@ -39,7 +39,7 @@ class OffsetFollower:
         self.count = 0
 
     def follow(self, frames: Iterable[Frame]) -> Iterator[tuple[Decoded, str]]:
-        """The messages that speak of it, exchange by exchange, a response with what it says; a request has its words."""
+        """The messages that speak of it, exchange by exchange; a response with what it says of it."""
         reader = MessageReader(keeps_requests=True)
         waiting: OrderedDict[str, Decoded] = OrderedDict()
         for frame in frames:

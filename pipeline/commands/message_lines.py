@@ -13,6 +13,8 @@ from pipeline.terminal import printable
 _MEDIUM, _WIDE = 100, 160
 """Columns from which on a line has versions, clients and servers; sizes and correlation ids, too."""
 _ARROW = " → "
+_ROOM = 24
+"""Columns in which question and answer have room beside each other."""
 _STATUS_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
 
 
@@ -61,7 +63,7 @@ class MessageLines:
             number = "" if frame.correlation_id is None else f"#{frame.correlation_id} "
             yield f"{number}{frame.size} B ", "dim"
         if item.latency_us is not None:
-            yield f"{_short(item.latency_us)} ", "blue"
+            yield f"{_latency(item.latency_us, is_short=not self._is_medium)} ", "blue"
         if message.client_id and self._is_medium:
             yield f"{message.client_id!r} ", "magenta"
 
@@ -85,12 +87,15 @@ class MessageLines:
 def _fitting(words: str, room: int) -> str:
     """The words in so many columns: what was asked gives way to the answer, as far as half of the room."""
     asked, arrow, answer = words.partition(_ARROW)
-    if not arrow or columns_of(words) <= room:
+    if not arrow or columns_of(words) <= room or room < _ROOM:
         return words
     most = max(room - columns_of(answer) - len(_ARROW), room // 2)
     return f"{cut(asked, most)}{_ARROW}{answer}"
 
 
-def _short(microseconds: int) -> str:
-    """A latency: ``1.3 ms``."""
-    return f"{microseconds / 1000:.1f} ms"
+def _latency(microseconds: int, *, is_short: bool) -> str:
+    """``1.3 ms``, or as short as can be."""
+    milliseconds = microseconds / 1000
+    if is_short:
+        return f"{milliseconds:.1f}ms" if milliseconds < 9.95 else f"{milliseconds:.0f}ms"
+    return f"{milliseconds:.1f} ms"

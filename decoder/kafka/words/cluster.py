@@ -30,7 +30,7 @@ def metadata(exchange: Exchange) -> str:
         words = "all topics"
     else:
         words = listed(topics, lambda topic: topic_name(topic, exchange.names) or "?") or "brokers only"
-    found = items(answer, "topics")
+    found = sorted(items(answer, "topics"), key=lambda topic: not topic.get("errorCode"))
 
     def told(topic: Json) -> str:
         name = topic_name(topic, exchange.names) or "?"
@@ -44,7 +44,9 @@ def metadata(exchange: Exchange) -> str:
     if code := answer.get("errorCode"):
         return words + answered(exchange, named(code))
     brokers = counted(len(items(answer, "brokers")), "broker")
-    return words + answered(exchange, ", ".join([brokers, *([listed(found, told)] if found else [])]))
+    is_wrong = bool(found) and bool(found[0].get("errorCode"))
+    said = [brokers, listed(found, told)][:: -1 if is_wrong else 1]
+    return words + answered(exchange, ", ".join(word for word in said if word))
 
 
 def describe_cluster(exchange: Exchange) -> str:

@@ -143,7 +143,7 @@ EXAMPLES: list[tuple[int, int, dict[str, Any] | None, dict[str, Any] | None, str
     (3, 12, {"topics": None}, {"brokers": [{}, {}], "topics": [{"name": "p", "partitions": [{}, {"errorCode": 5}]}]},
      "all topics → 2 brokers, p 2 partitions (0 LEADER_NOT_AVAILABLE)"),
     (3, 12, {"topics": [{"name": "q"}]}, {"topics": [{"name": "q", "errorCode": 3}]},
-     "q → 0 brokers, q UNKNOWN_TOPIC_OR_PARTITION"),
+     "q → q UNKNOWN_TOPIC_OR_PARTITION, 0 brokers"),
     (3, 0, {"topics": []}, None, "all topics"),
     (3, 12, {"topics": []}, None, "brokers only"),
     (10, 2, {"key": "tx", "keyType": 1}, {"nodeId": 3, "host": "b3", "port": 9092}, "txn tx → broker 3 at b3:9092"),
