@@ -146,7 +146,8 @@ class TestTerminal:
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/terminal.md"])
-def test_documents_show_what_is_printed(document: str) -> None:
+def test_documents_show_what_is_printed(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     text = (ROOT / document).read_text(encoding="utf-8")
     shown = re.findall(r"```console\n\$ wirelake ((?:decode|explain|describe) .*)\n([^`]*)```", text)
     assert shown
