@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
     from decoder.kafka.codec.frame_records import FrameRecords
+    from decoder.teller import Teller
 
 NONE = -1
 """Instead of an api key or version, where a number must stand: those of a response whose request was not seen."""
@@ -333,6 +334,12 @@ class WireProtocol(ABC):
         """What a person can do about a message that does not decode, in sentences."""
         del explanation, pasted, codec
         return iter(())
+
+    def teller(self) -> Teller:
+        """A teller, which says of messages what matters in them. By default it names errors."""
+        from decoder.teller import Teller  # noqa: PLC0415 - people ask, streams do not
+
+        return Teller(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """What to call a message that has no ``api_name``."""

@@ -25,6 +25,7 @@ from decoder.protocol import Context, Errors, Framer, FramerState, ManyRead, Pai
 if TYPE_CHECKING:
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
+    from decoder.teller import Teller
 
 
 class KafkaProtocol(WireProtocol):
@@ -115,6 +116,12 @@ class KafkaProtocol(WireProtocol):
         del codec
         direction, api_key, api_version, _ = pasted.context
         yield from advise(explanation, pasted.frame, direction, api_key, api_version, declared=pasted.declared)
+
+    def teller(self) -> Teller:
+        """See decoder.protocol.WireProtocol.teller."""
+        from decoder.kafka.words.teller import KafkaTeller  # noqa: PLC0415 - as above
+
+        return KafkaTeller(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """A Kafka message without a name is of an api that is not known."""

@@ -114,7 +114,7 @@ def command_facts(request: Half | None, response: Half | None) -> CommandFacts:
 
 def handshake(request: Half) -> Handshake | None:
     """The client's metadata, if this request is a handshake that has some."""
-    document = _command(request.body)
+    document = request_document(request.body)
     if next(iter(document), None) not in HANDSHAKES or not isinstance(document.get("client"), dict):
         return None
     client = document["client"]
@@ -131,7 +131,7 @@ def handshake(request: Half) -> Handshake | None:
 
 
 def _asked(half: Half) -> Json:
-    body, document = half.body, _command(half.body)
+    body, document = half.body, request_document(half.body)
     name = next(iter(document), None)
     if name is None or ("query" in body and not is_command_collection(str(body.get("fullCollectionName")))):
         facts = _asked_by_opcode(half)
@@ -238,7 +238,7 @@ def _outcome(document: Json) -> Json:
     }
 
 
-def _command(body: Json) -> Json:
+def request_document(body: Json) -> Json:
     """A request's command, by whatever opcode it came."""
     document = command_document(body) or _object(body.get("commandArgs")) or _object(body.get("query"))
     for wrapper in ("$query", "query"):

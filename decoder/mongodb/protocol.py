@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from decoder.codec import Codec
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
+    from decoder.teller import Teller
 
 SURE = 1.0
 """The server's first message answers the client's first."""
@@ -150,6 +151,12 @@ class MongoProtocol(WireProtocol):
         from decoder.mongodb.explain import explain_frame  # noqa: PLC0415 - people ask, streams do not
 
         return explain_frame(frame, context, codec)
+
+    def teller(self) -> Teller:
+        """See decoder.protocol.WireProtocol.teller."""
+        from decoder.mongodb.words import MongoTeller  # noqa: PLC0415 - as above
+
+        return MongoTeller(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """The opcode's name."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from decoder import Codec
+from decoder import Codec, Frame
 from decoder.explain import Explanation, as_objects
 from decoder.model import Direction
 from decoder.paste import PasteError, read_paste
@@ -19,11 +19,14 @@ from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
 from pipeline.commands.apis import kafka_api_key
+from pipeline.commands.explain_exchange import find_exchange, show_exchange
+from pipeline.commands.explain_offset import Place, show_offset
 from pipeline.commands.messages import ordered_frames
-from pipeline.commands.tree import print_sentence, show_message, terminal
+from pipeline.commands.tree import print_sentence, show_head, show_message, terminal
 from pipeline.errors import UserError
+from pipeline.pager import paged
 from pipeline.settings import load_settings
-from pipeline.terminal import Console, json_line, printable
+from pipeline.terminal import json_line
 
 _DEFAULT = "kafka"
 """What bytes are taken for that can be any protocol's."""
@@ -35,6 +38,15 @@ def explain(
     file: Annotated[str | None, typer.Argument(help="Capture to take the message from.")] = None,
     frame: Annotated[
         int | None, typer.Option("--frame", min=1, help="Its number, as `wirelake decode` shows it.")
+    ] = None,
+    exchange: Annotated[
+        bool, typer.Option("--exchange", help="With --frame: request and response, beside each other if there is room.")
+    ] = False,
+    follow_offset: Annotated[
+        tuple[str, int, int] | None,
+        typer.Option(
+            metavar="TOPIC PARTITION OFFSET", help="Of a capture: every message that speaks of this offset, in words."
+        ),
     ] = None,
     hex_text: Annotated[
         str | None,
@@ -57,12 +69,19 @@ def explain(
 ) -> None:
     """Show what each byte of one message means, and the exact byte where it stops making sense.
 
+    With --follow-offset: who wrote the record, who asked for it and got it, who committed it or was refused. A commit
+    speaks of the offset that it names (the next to read), and of the one before it (read).
+
     Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
     What stands compressed in a MongoDB message is shown below it.
 
     Examples:
 
       wirelake explain incident.pcap --frame 42
+
+      wirelake explain incident.pcap --frame 42 --exchange
+
+      wirelake explain incident.pcap --follow-offset payments 2 24
 
       wirelake explain --hex '00 12 00 00 00 00 00 07 00 04 64 65 6d 6f'
 
@@ -72,6 +91,13 @@ def explain(
 
       wirelake explain --hex "$(xxd -p message.bin)" --protocol mongodb
     """
+    if file is not None and (follow_offset is not None or (exchange and frame is not None)):
+        with paged(not as_json):
+            if follow_offset is not None:
+                _follow_offset(file, Place(*follow_offset), tls_keylog, tls_embedded_keys, as_json=as_json)
+            else:
+                _exchange(file, frame or 0, tls_keylog, tls_embedded_keys, as_json=as_json)
+        return
     codec = Codec()
     if hex_text is not None:
         given = Context(api_key=_key(api_key), api_version=api_version)
@@ -86,7 +112,45 @@ def explain(
             sys.stdout.buffer.write(json_line(line))
         sys.stdout.flush()
     else:
-        _show(explanation, spoken, subject, codec)
+        with paged(file is not None):
+            _show(explanation, spoken, subject, codec)
+
+
+def _frames(
+    path: str, tls_keylog: str | None, tls_embedded_keys: bool, stats: CaptureStats | None = None
+) -> Iterator[Frame]:
+    return ordered_frames(
+        [path],
+        allow_truncated=True,
+        tls_keylog=tls_keylog,
+        tls_embedded_keys=tls_embedded_keys,
+        work=load_settings().work,
+        stats=stats,
+    )
+
+
+def _exchange(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
+    stats = CaptureStats()
+    halves, count = find_exchange(_frames(path, tls_keylog, tls_embedded_keys, stats), number)
+    if not halves:
+        raise _no_frame(path, number, count, stats)
+    show_exchange(halves, as_json=as_json)
+
+
+def _follow_offset(path: str, place: Place, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
+    found, count = show_offset(_frames(path, tls_keylog, tls_embedded_keys), place, as_json=as_json)
+    if not found:
+        raise UserError(
+            f"none of the {count:,} messages of {path} speaks of offset {place.offset} of {place.topic}-"
+            f"{place.partition}; `wirelake decode {path} --topic {place.topic}` lists those that name the topic"
+        )
+
+
+def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:
+    hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
+    return UserError(
+        f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
+    )
 
 
 def _standard_input() -> str:
@@ -131,42 +195,19 @@ def _pasted(text: str, protocol: str | None, direction: str | None, context: Con
 
 def _captured(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool) -> _Subject:
     count, stats = 0, CaptureStats()
-    frames = ordered_frames(
-        [path],
-        allow_truncated=True,
-        tls_keylog=tls_keylog,
-        tls_embedded_keys=tls_embedded_keys,
-        work=load_settings().work,
-        stats=stats,
-    )
+    frames = _frames(path, tls_keylog, tls_embedded_keys, stats)
     for count, item in enumerate(frames, start=1):
         if count == number:
             context = Context(item.direction, item.api_key, item.api_version, item.flags)
             return protocol_of(item.protocol), Pasted(item.frame, context)
-    hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
-    raise UserError(
-        f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
-    )
+    raise _no_frame(path, number, count, stats)
 
 
 def _show(explanation: Explanation, spoken: WireProtocol, subject: Pasted, codec: Codec) -> None:
     console = terminal()
-    _head(explanation, spoken, subject, console)
+    show_head(explanation, spoken, subject, console)
     for remark in subject.remarks:
         print_sentence(f"note: {remark}", "yellow", console)
     show_message(explanation, subject.frame, subject.base, console)
     for advice in spoken.advise(explanation, subject, codec):
         print_sentence(f"→ {advice}", "", console)
-
-
-def _head(explanation: Explanation, spoken: WireProtocol, subject: Pasted, console: Console) -> None:
-    message = explanation.message
-    name = printable(message.api_name or "") or spoken.kind_of(message)
-    version = "" if message.api_version is None else f" v{message.api_version}"
-    behind = ", behind a length prefix" if subject.declared is not None else ""
-    console.print(
-        Text(
-            f"{name}{version} {subject.context.direction}, {len(subject.frame)} bytes{behind}: {message.status}", "bold"
-        ),
-        soft_wrap=True,
-    )

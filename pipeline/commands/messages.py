@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
 from decoder import Codec, Frame, Message
-from decoder.model import PayloadPolicy
+from decoder.model import FrameFlags, PayloadPolicy
 from pipeline.capture.packets.sources import capture_files
 from pipeline.capture.runs.one_capture import frames_of
-from pipeline.capture.sessions.held import HOLD_US
+from pipeline.capture.sessions.held import HOLD_FRAMES, HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
 
 _REORDER_US = HOLD_US + 1_000_000
 """The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""
+
+_SILENT = int(FrameFlags.NO_RESPONSE_EXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,14 @@ class Decoded:
         number: ordinal in the order of time, from 1.
         message: of a response that does not carry its api, with that of its request.
         latency_us: of a response: last byte of the request to first byte of the response.
+        request: of a response that of its request, where these are kept and it was seen.
     """
 
     number: int
     frame: Frame
     message: Message
     latency_us: int | None
+    request: Message | None = None
 
 
 def ordered_frames(
@@ -87,12 +92,24 @@ def _place(frame: Frame, sent: dict[str, int]) -> int:
     return max(frame.ts, sent.pop(frame.exchange_id, 0))
 
 
-def decoded_messages(frames: Iterable[Frame]) -> Iterator[Decoded]:
-    """The messages of the frames of some captures, as :func:`ordered_frames` gives them."""
-    codec = Codec()
-    sent: dict[str, tuple[int, str | None]] = {}
-    for number, frame in enumerate(frames, start=1):
-        message = codec.decode(
+class MessageReader:
+    """Decodes the frames of some captures, one after the other in the order of time.
+
+    Args:
+        keeps_requests: give each response its request's message, too.
+    """
+
+    def __init__(self, *, keeps_requests: bool = False) -> None:
+        self._codec = Codec()
+        self._keeps = keeps_requests
+        self._count = 0
+        self._sent: dict[str, tuple[int, str | None]] = {}
+        self._asked: OrderedDict[str, Message] = OrderedDict()
+
+    def read(self, frame: Frame) -> Decoded:
+        """The next frame's message."""
+        self._count += 1
+        message = self._codec.decode(
             frame.frame,
             protocol=frame.protocol,
             direction=frame.direction,
@@ -100,15 +117,31 @@ def decoded_messages(frames: Iterable[Frame]) -> Iterator[Decoded]:
             api_version=frame.api_version,
             flags=frame.flags,
         )
-        latency = None
-        if frame.exchange_id is not None:
+        latency = asked = None
+        name = frame.exchange_id
+        if name is not None:
             if frame.direction == "request":
-                sent[frame.exchange_id] = frame.ts_end, message.api_name
-            elif (request := sent.pop(frame.exchange_id, None)) is not None:
+                if not frame.flags & _SILENT:
+                    self._sent[name] = frame.ts_end, message.api_name
+                    self._keep(name, message)
+            elif (request := self._sent.pop(name, None)) is not None:
                 latency = max(0, frame.ts - request[0])
+                asked = self._asked.pop(name, None)
                 if message.api_name is None:
                     message = replace(message, api_name=request[1])
-        yield Decoded(number, frame, message, latency)
+        return Decoded(self._count, frame, message, latency, asked)
+
+    def _keep(self, name: str, message: Message) -> None:
+        if self._keeps:
+            self._asked[name] = message
+            if len(self._asked) > HOLD_FRAMES:
+                self._asked.popitem(last=False)
+
+
+def decoded_messages(frames: Iterable[Frame], *, keeps_requests: bool = False) -> Iterator[Decoded]:
+    """The messages of the frames of some captures, as :func:`ordered_frames` gives them."""
+    reader = MessageReader(keeps_requests=keeps_requests)
+    return map(reader.read, frames)
 
 
 def iso_time(ts_us: int) -> str:

@@ -19,6 +19,8 @@ MODULES = {
     "findings": "pipeline.commands.findings",
     "dashboard": "pipeline.commands.dashboard",
     "sql": "pipeline.commands.sql",
+    "tables": "pipeline.commands.sql_catalog",
+    "describe": "pipeline.commands.sql_catalog",
     "backfill": "pipeline.commands.lake",
     "maintain": "pipeline.commands.lake",
     "demo": "pipeline.commands.demo",

@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-import base64
-import csv
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from decimal import Decimal
-from itertools import chain, islice
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import pyarrow as pa
 import typer
 from rich.table import Table as Grid
-from rich.text import Text
 
+from pipeline.commands.sql_catalog import in_plain_words, table_object, view_object
+from pipeline.commands.sql_formats import write_csv, write_json, write_markdown, write_parquet
+from pipeline.commands.sql_table import show_table, sql_type
 from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
+from pipeline.lines import Lines
+from pipeline.pager import paged
 from pipeline.settings import load_settings
 from pipeline.tables import TABLES
-from pipeline.terminal import Console, json_line, printable
+from pipeline.terminal import Console
 
-_SHOWN = 200
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A text that begins with one of these is run as a formula when a spreadsheet opens the CSV (CWE-1236)."""
+_SHOWN = 40
+
+
+class Format(str, Enum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    markdown = "markdown"
 
 
 def sql(
     query: Annotated[str | None, typer.Argument(help="One query; tables are schema.name, times are UTC.")] = None,
     lake: Annotated[Path | None, typer.Option(help="The lake's folder.")] = None,
     tables: Annotated[bool, typer.Option("--tables", help="List tables and views, with their columns.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a header.")] = False,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="How the answer is printed; by default as a table.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As --format json: one JSON object a row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="As --format csv: CSV with a header.")] = False,
+    rows: Annotated[int, typer.Option(min=1, help="Rows that a table shows: the first and the last ones.")] = _SHOWN,
     timeout: Annotated[
         float | None, typer.Option(min=0.001, help="Seconds that it may take; default: an hour.")
     ] = None,
@@ -44,8 +56,10 @@ def sql(
 ) -> None:
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.
 
-    All rows are read, with --json or --csv all are printed; a query that takes more time, memory or temporary files
-    than it may ends with an error instead, exit code 2, and what was printed until then is not the whole answer.
+    All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for,
+    every other format all. A query that takes more time, memory or temporary files than it may ends with an error
+    instead, exit code 2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be
+    asked, `wirelake describe TABLE` what its columns mean.
 
     Examples:
 
@@ -53,10 +67,13 @@ def sql(
 
       wirelake sql --lake demo-lake --csv "SELECT api_name, count(*) FROM silver.exchanges GROUP BY ALL"
 
-      wirelake sql --tables
+      wirelake sql --lake demo-lake --format markdown "FROM latency" >> ticket.md
+
+      wirelake sql --lake demo-lake --format parquet "FROM gold.findings" > findings.parquet
     """
-    if as_json and as_csv:
-        raise UserError("give --json or --csv, not both")
+    given = [*([form] if form else []), *([Format.json] if as_json else []), *([Format.csv] if as_csv else [])]
+    if len(given) > 1:
+        raise UserError("give one of --format, --json and --csv")
     if tables:
         _list_tables(as_json=as_json)
         return
@@ -67,23 +84,34 @@ def sql(
         limits = limits.model_copy(update={"memory_mb": memory})
     try:
         with closing(ask(lake, query, limits, seconds=timeout or limits.command_seconds)) as batches:
-            _write(batches, as_json=as_json, as_csv=as_csv)
+            _write(batches, given[0] if given else Format.table, rows)
     except TooSlowError as error:
         raise UserError(f"{error}. Ask for less (WHERE date = …), or give it longer: --timeout SECONDS") from error
     except TooMuchError as error:
         raise UserError(f"{error}. Ask for less (WHERE date = …), or give it more: --memory MIB") from error
+    except UserError as error:
+        raise UserError(in_plain_words(str(error), query)) from error
 
 
-def _write(batches: Iterator[pa.RecordBatch], *, as_json: bool, as_csv: bool) -> None:
-    names = _distinct(next(batches).schema.names)
+def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
+    schema = next(batches).schema
+    names = _distinct(schema.names)
+    if form is Format.parquet:
+        write_parquet(names, batches, schema)
+        return
     rows = _rows(batches)
-    if as_json:
-        for row in rows:
-            _write_json(dict(zip(names, row, strict=True)))
-    elif as_csv:
-        _write_csv(names, rows)
-    else:
-        _show(names, rows)
+    match form:
+        case Format.json:
+            for row in rows:
+                write_json(dict(zip(names, row, strict=True)))
+        case Format.csv:
+            write_csv(names, rows)
+        case Format.markdown:
+            write_markdown(names, rows)
+        case _:
+            with paged():
+                show_table(Lines(), names, [sql_type(field.type) for field in schema], rows, most)
+                sys.stdout.flush()
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
@@ -105,73 +133,12 @@ def _distinct(names: list[str]) -> list[str]:
     return unique
 
 
-def _for_json(value: Any) -> Any:
-    """What JSON has no form for, and orjson therefore asks about."""
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode()
-        case Decimal() if value == value.to_integral_value() and abs(value) < 2**63:  # DuckDB's sum() of a bigint
-            return int(value)
-        case _:
-            return str(value)
-
-
-_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-
-
-def _json(value: Any) -> bytes:
-    return orjson.dumps(value, _for_json, _OPTIONS)
-
-
-def _cell(value: Any) -> str:
-    """A value as text, for CSV and tables."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case _:
-            return _json(value).decode().strip('"')
-
-
-def _write_json(row: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(json_line(row, _for_json, _OPTIONS))
-    sys.stdout.buffer.flush()
-
-
-def _guarded(value: Any) -> str:
-    text = _cell(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
-
-
-def _write_csv(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    for row in chain([tuple(names)], rows):
-        writer.writerow([_guarded(value) for value in row])
-    sys.stdout.flush()
-
-
-def _show(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    grid = Grid(*(printable(name) for name in names))
-    shown = list(islice(rows, _SHOWN))
-    for index, column in enumerate(zip(*shown, strict=True)):
-        if all(value is None or isinstance(value, (int, float, Decimal)) for value in column):
-            grid.columns[index].justify = "right"
-    for row in shown:
-        grid.add_row(*(Text(printable(_cell(value))) for value in row))
-    console = Console()
-    console.print(grid)
-    more = sum(1 for _ in rows)
-    console.print(f"{len(shown)} rows" + (f", {more} more not shown: --json or --csv for all" if more else ""))
-
-
 def _list_tables(*, as_json: bool) -> None:
     if as_json:
         for table in TABLES.values():
-            columns = [{"name": c.name, "type": c.type, "comment": c.comment} for c in table.columns]
-            _write_json({"name": table.full_name, "kind": "table", "comment": table.comment, "columns": columns})
+            write_json(table_object(table))
         for view in views():
-            _write_json({"name": view.name, "kind": "view", "comment": view.question, "columns": None})
+            write_json(view_object(view))
         return
     grid = Grid("name", "what it holds", "columns", show_lines=True)
     for table in TABLES.values():

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from decoder.explain import BATCH, MESSAGE, Explanation, Line
 from decoder.kafka.explain.repair import path_text
+from decoder.protocol import Pasted, WireProtocol
 from pipeline.terminal import Console, printable
 
 _NO_TERMINAL = 140
@@ -23,6 +24,21 @@ def terminal() -> Console:
     """Standard output; its sentences are broken only where it has a width to break them to."""
     width = shutil.get_terminal_size((0, 0)).columns
     return Console(width=width or _NO_TERMINAL, soft_wrap=not width)
+
+
+def show_head(
+    explanation: Explanation, spoken: WireProtocol, subject: Pasted, console: Console, before: str = ""
+) -> None:
+    """Print what a message is; ``before`` stands in front of it."""
+    message = explanation.message
+    name = printable(message.api_name or "") or spoken.kind_of(message)
+    version = "" if message.api_version is None else f" v{message.api_version}"
+    behind = ", behind a length prefix" if subject.declared is not None else ""
+    size = len(subject.frame)
+    console.print(
+        Text(f"{before}{name}{version} {subject.context.direction}, {size} bytes{behind}: {message.status}", "bold"),
+        soft_wrap=True,
+    )
 
 
 def show_message(explanation: Explanation, frame: bytes, base: int, console: Console, most: int | None = None) -> None:

@@ -135,6 +135,16 @@ def test_any_bytes_are_a_row_and_keep_no_value():
     assert broken > 400
 
 
+def test_it_speaks_for_itself():
+    asked = RESP.decode(None, stored(words("SET", "key", VALUE), "request", "lengths").frame, Context("request"))
+    refused = RESP.decode(None, b"-OOM command not allowed\r\n", Context("response"))
+    teller = RESP.teller()
+    assert teller.tell(asked, None) == f"key, {len(VALUE)} B"
+    assert teller.tell(asked, refused) == f"key, {len(VALUE)} B → OOM"
+    assert teller.errors(refused) == ["OOM"]
+    assert teller.about(asked, None).places == {("key", None)}
+
+
 def test_a_deep_message_and_a_long_number_are_refused():
     with pytest.raises(MalformedError):
         list(values(b"*1\r\n" * 5000 + b":1\r\n", is_request=False))

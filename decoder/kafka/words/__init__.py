@@ -1,0 +1,1 @@
+"""What does a Kafka message say, in a line for people?"""

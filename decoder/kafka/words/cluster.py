@@ -1,0 +1,146 @@
+"""What a client asks before it reads and writes (versions, metadata, coordinators), and what administrators do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.facts.offsets import Json, items
+from decoder.kafka.words.pieces import Exchange, answered, counted, joined, listed, named, topic_name, verdict
+
+_KEYS = {0: "group", 1: "txn", 2: "share"}
+
+
+def api_versions(exchange: Exchange) -> str:
+    """``apache-kafka-java 4.4.0 → 61 apis``."""
+    asked, answer = exchange.asked, exchange.answer or {}
+    words = joined(asked.get("clientSoftwareName") or "", asked.get("clientSoftwareVersion") or "")
+    code = answer.get("errorCode")
+    told = named(code) if code else counted(len(items(answer, "apiKeys")), "api")
+    return words + answered(exchange, told)
+
+
+def metadata(exchange: Exchange) -> str:
+    """``payments → 1 broker, payments 4 partitions``."""
+    asked, answer = exchange.asked, exchange.answer or {}
+    topics = asked.get("topics")
+    if not asked:
+        words = ""
+    elif topics is None or (not topics and exchange.version == 0):
+        words = "all topics"
+    else:
+        words = listed(topics, lambda topic: topic_name(topic, exchange.names) or "?") or "brokers only"
+    found = sorted(items(answer, "topics"), key=lambda topic: not topic.get("errorCode"))
+
+    def told(topic: Json) -> str:
+        name = topic_name(topic, exchange.names) or "?"
+        if code := topic.get("errorCode"):
+            return f"{name} {named(code)}"
+        partitions = items(topic, "partitions")
+        wrong = [(str(one.get("partitionIndex")), code) for one in partitions if (code := one.get("errorCode"))]
+        troubled = f" ({listed(wrong, lambda one: f'{one[0]} {named(one[1])}')})" if wrong else ""
+        return f"{name} {counted(len(partitions), 'partition')}{troubled}"
+
+    if code := answer.get("errorCode"):
+        return words + answered(exchange, named(code))
+    brokers = counted(len(items(answer, "brokers")), "broker")
+    is_wrong = bool(found) and bool(found[0].get("errorCode"))
+    said = [brokers, listed(found, told)][:: -1 if is_wrong else 1]
+    return words + answered(exchange, ", ".join(word for word in said if word))
+
+
+def describe_cluster(exchange: Exchange) -> str:
+    """``3 brokers, controller 1``."""
+    answer = exchange.answer or {}
+    code = answer.get("errorCode")
+    told = named(code) if code else counted(len(items(answer, "brokers")), "broker")
+    if not code and "controllerId" in answer:
+        told += f", controller {answer['controllerId']}"
+    return answered(exchange, told).strip()
+
+
+def find_coordinator(exchange: Exchange) -> str:
+    """``group billing → broker 1 at 127.0.0.1:9092``."""
+    asked, answer = exchange.asked, exchange.answer or {}
+    keys = asked.get("coordinatorKeys") or ([asked["key"]] if "key" in asked else [])
+    words = joined(_KEYS.get(asked.get("keyType", 0), "") if keys else "", listed([str(key) for key in keys]))
+    found = items(answer, "coordinators") or ([answer] if answer else [])
+
+    def told(one: Json) -> str:
+        where = f"{one.get('key')} " if len(found) > 1 else ""
+        if code := one.get("errorCode"):
+            return where + named(code)
+        return f"{where}broker {one.get('nodeId', '?')} at {one.get('host', '?')}:{one.get('port', '?')}"
+
+    return words + answered(exchange, listed(found, told))
+
+
+def create_topics(exchange: Exchange) -> str:
+    """``entries 2 partitions x1 → ok``."""
+
+    def told(topic: Json) -> str:
+        count, copies = topic.get("numPartitions", -1), topic.get("replicationFactor", -1)
+        told = [topic.get("name") or "?", counted(count, "partition") if count >= 0 else ""]
+        return joined(*told, f"x{copies}" if copies > 0 else "")
+
+    tries = " (validate only)" if exchange.asked.get("validateOnly") else ""
+    return listed(items(exchange.asked, "topics"), told) + tries + answered(exchange, _each(exchange, "topics"))
+
+
+def delete_topics(exchange: Exchange) -> str:
+    """``drafts → ok``."""
+    asked = exchange.asked
+    names = asked.get("topicNames") or [topic_name(one, exchange.names) or "?" for one in items(asked, "topics")]
+    return listed(names) + answered(exchange, _each(exchange, "responses"))
+
+
+def create_partitions(exchange: Exchange) -> str:
+    """``entries to 4 partitions → ok``."""
+    topics = items(exchange.asked, "topics")
+    words = listed(topics, lambda one: f"{one.get('name')} to {counted(one.get('count', 0), 'partition')}")
+    return words + answered(exchange, _each(exchange, "results"))
+
+
+def _each(exchange: Exchange, results: str) -> str:
+    found = items(exchange.answer, results)
+    return verdict([(exchange.topic(one), one.get("errorCode", 0)) for one in found])
+
+
+_RESOURCES = {2: "topic", 4: "broker", 8: "logger", 16: "metrics of", 32: "group"}
+
+
+def configs(exchange: Exchange) -> str:
+    """``topic payments: retention.ms → ok``. Names of settings, not their values."""
+    asked, answer = exchange.asked, exchange.answer or {}
+
+    def told(one: Json) -> str:
+        kind = _RESOURCES.get(one.get("resourceType", -1), "resource")
+        keys: Sequence[str] = one.get("configurationKeys") or [str(c.get("name")) for c in items(one, "configs")]
+        return f"{kind} {one.get('resourceName')}" + (f": {listed(keys)}" if keys else "")
+
+    results = items(answer, "results") or items(answer, "responses")
+    codes = [(str(one.get("resourceName")), one.get("errorCode", 0)) for one in results]
+    return listed(items(asked, "resources"), told, "; ") + answered(exchange, verdict(codes))
+
+
+def sasl_handshake(exchange: Exchange) -> str:
+    """``PLAIN → ok``."""
+    answer = exchange.answer or {}
+    offers = answer.get("mechanisms") or []
+    told = named(answer.get("errorCode")) + (f", offers {listed(offers)}" if answer.get("errorCode") else "")
+    return (exchange.asked.get("mechanism") or "") + answered(exchange, told)
+
+
+SAYINGS = {
+    ApiKey.API_VERSIONS: api_versions,
+    ApiKey.METADATA: metadata,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.FIND_COORDINATOR: find_coordinator,
+    ApiKey.CREATE_TOPICS: create_topics,
+    ApiKey.DELETE_TOPICS: delete_topics,
+    ApiKey.CREATE_PARTITIONS: create_partitions,
+    ApiKey.DESCRIBE_CONFIGS: configs,
+    ApiKey.ALTER_CONFIGS: configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: configs,
+    ApiKey.SASL_HANDSHAKE: sasl_handshake,
+}

@@ -1,0 +1,285 @@
+"""Produce, Fetch, commits and what else speaks of offsets, in words."""
+
+from __future__ import annotations
+
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.facts.offsets import Json, items, known, offset_span
+from decoder.kafka.words.pieces import (
+    Exchange,
+    Part,
+    answered,
+    counted,
+    joined,
+    listed,
+    member,
+    named,
+    of_topic,
+    parts,
+    producer,
+    span,
+    throttled,
+    verdict,
+)
+
+_ACKS = {-1: "acks all", 0: "acks 0, no answer expected"}
+_TIMES = {-1: "latest", -2: "earliest", -3: "max timestamp", -4: "earliest local", -5: "latest tiered"}
+
+
+def produce(exchange: Exchange) -> str:
+    """``payments-2 4 records, acks all → @0..3``."""
+    asked = exchange.asked
+    sent = list(parts(exchange, asked, "topicData", "partitionData", "index"))
+    acks = asked.get("acks")
+    words = [listed(sent, _sent)] if sent else []
+    if transaction := asked.get("transactionalId"):
+        words.append(f"txn {transaction}")
+    if acks is not None:
+        words.append(_ACKS.get(acks, f"acks {acks}"))
+    sizes = {part.place: _offsets_of(items(part.said, "recordBatches")) for part in sent}
+    found = list(parts(exchange, exchange.answer, "responses", "partitionResponses", "index"))
+
+    def given(part: Part) -> str:
+        code, base, size = part.said.get("errorCode", 0), known(part.said.get("baseOffset")), sizes.get(part.place)
+        where = f"{part.place} " if len(found) > 1 else ""
+        if code or base is None:
+            return f"{where}{named(code)}"
+        return where + span(base, base + size - 1 if size else None)
+
+    return ", ".join(words) + answered(exchange, listed(found, given) or "ok")
+
+
+def _sent(part: Part) -> str:
+    batches = items(part.said, "recordBatches")
+    first = batches[0] if batches else {}
+    count = [batch.get("recordsCount") for batch in batches]
+    size = part.said.get("recordsSizeInBytes")
+    amount = f"{size} B" if None in count or (not batches and size) else counted(sum(n or 0 for n in count), "record")
+    sequence = known(first.get("baseSequence"))
+    origin = joined(producer(first), "" if sequence is None else f"seq {sequence}")
+    return f"{part.place} {amount}" + (f" ({origin})" if origin else "")
+
+
+def _offsets_of(batches: list[Json]) -> int | None:
+    sizes = [offset_span(batch) for batch in batches]
+    return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
+
+
+def fetch(exchange: Exchange) -> str:
+    """``payments-2 from 124, 0 records, HW 132 LSO 124``."""
+    asked, answer = exchange.asked, exchange.answer or {}
+    wanted = {
+        part.place: part.said.get("fetchOffset") for part in parts(exchange, asked, "topics", "partitions", "partition")
+    }
+    replica = known(asked.get("replicaId", (asked.get("replicaState") or {}).get("replicaId", -1)))
+    forgotten = [
+        of_topic(exchange.topic(topic), topic.get("partitions") or []) for topic in items(asked, "forgottenTopicsData")
+    ]
+    rest = [
+        f"no longer {listed(forgotten)}" if forgotten else "",
+        joined("" if replica is None else f"follower {replica}", _session(asked)),
+    ]
+    failed = answer.get("errorCode")
+    if exchange.answer is None or failed:
+        question = listed(list(wanted.items()), lambda one: f"{one[0]} from {one[1]}")
+        words = "; ".join(word for word in (question, *rest) if word)
+        return words + (answered(exchange, named(failed)) if failed else "")
+    found = list(parts(exchange, answer, "responses", "partitions", "partitionIndex"))
+    found.sort(key=lambda part: not (part.said.get("recordsSizeInBytes") or part.said.get("errorCode")))
+    news = {part.place for part in found}
+    silent = [(place, offset) for place, offset in wanted.items() if place not in news]
+    told = [listed(found, lambda part: _fetched(part, wanted.get(part.place)), "; ")] if found else []
+    if silent:
+        told.append(f"nothing new of {listed(silent, lambda one: f'{one[0]} from {one[1]}')}")
+    return "; ".join(word for word in (*(told or ["nothing new"]), *rest) if word) + throttled(exchange.answer)
+
+
+def _session(asked: Json) -> str:
+    number, epoch = asked.get("sessionId") or 0, asked.get("sessionEpoch", -1)
+    if epoch == 0:
+        return "new session"
+    return f"session {number}" + (f" epoch {epoch}" if epoch > 0 else " ends") if number else ""
+
+
+def _fetched(part: Part, asked: int | None) -> str:
+    said = part.said
+    begin = part.place if asked is None else f"{part.place} from {asked}"
+    if code := said.get("errorCode"):
+        return f"{begin}, {named(code)}"
+    batches = items(said, "recordBatches")
+    data = [batch for batch in batches if not batch.get("isControlBatch")]
+    counts = [batch.get("recordsCount") for batch in data]
+    size = said.get("recordsSizeInBytes") or 0
+    amount = f"{size} B" if None in counts else counted(sum(n or 0 for n in counts), "record")
+    markers = [batch.get("controlType") or "control" for batch in batches if batch.get("isControlBatch")]
+    if markers:
+        amount += f" and {listed(markers)} marker"
+    ends = [batch["lastOffset"] for batch in batches if batch.get("lastOffset") is not None]
+    if ends:
+        first = batches[0].get("baseOffset")
+        amount += f" to @{ends[-1]}" if asked is not None or first is None else f" {span(first, ends[-1])}"
+    high, stable = known(said.get("highWatermark")), known(said.get("lastStableOffset"))
+    marks = joined("" if high is None else f"HW {high}", "" if stable is None or stable == high else f"LSO {stable}")
+    return f"{begin}, {amount}" + (f", {marks}" if marks else "")
+
+
+def offset_commit(exchange: Exchange) -> str:
+    """``billing payments-2 @24 gen 3 → ok``."""
+    asked = exchange.asked
+    sent = list(parts(exchange, asked, "topics", "partitions", "partitionIndex"))
+    generation = known(asked.get("generationIdOrMemberEpoch", asked.get("generationId")))
+    transaction = asked.get("transactionalId")
+    words = joined(
+        asked.get("groupId") or "",
+        listed(sent, lambda part: f"{part.place} @{part.said.get('committedOffset', '?')}"),
+        "" if generation is None else f"gen {generation}",
+        f"txn {transaction}" if transaction else "",
+    )
+    return words + answered(exchange, verdict(_codes(exchange, "topics", "partitions", "partitionIndex")))
+
+
+def _codes(exchange: Exchange, topics: str, partitions: str, index: str) -> list[tuple[str, int]]:
+    found = parts(exchange, exchange.answer, topics, partitions, index)
+    return [(part.place, part.said.get("errorCode", 0)) for part in found]
+
+
+def offset_fetch(exchange: Exchange) -> str:
+    """``billing payments-0,1 → payments-0 @6, payments-1 none``."""
+    questions = _groups(exchange.asked)
+    answers = _groups(exchange.answer or {})
+    words = listed(questions, lambda group: joined(group.get("groupId") or "", _asked_topics(exchange, group)))
+    several = len(answers) > 1
+    found = [
+        (f"{group.get('groupId')} " if several else "") + _committed(part)
+        for group in answers
+        for part in parts(exchange, group, "topics", "partitions", "partitionIndex")
+    ]
+    wrong = [named(code) for group in answers if (code := group.get("errorCode"))]
+    return words + answered(exchange, listed(wrong) if wrong else listed(found) or "nothing committed")
+
+
+def _groups(body: Json) -> list[Json]:
+    """KIP-709: several groups; before it the body is that of the only one."""
+    return items(body, "groups") or ([body] if "groupId" in body or "topics" in body else [])
+
+
+def _asked_topics(exchange: Exchange, group: Json) -> str:
+    topics = group.get("topics")
+    if topics is None:
+        return "all"
+    return listed(topics, lambda topic: of_topic(exchange.topic(topic), topic.get("partitionIndexes") or []))
+
+
+def _committed(part: Part) -> str:
+    if code := part.said.get("errorCode"):
+        return f"{part.place} {named(code)}"
+    offset = known(part.said.get("committedOffset"))
+    return f"{part.place} none" if offset is None else f"{part.place} @{offset}"
+
+
+def list_offsets(exchange: Exchange) -> str:
+    """``payments-3 earliest → @0``."""
+    asked = list(parts(exchange, exchange.asked, "topics", "partitions", "partitionIndex"))
+    found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
+
+    def wanted(part: Part) -> str:
+        time = part.said.get("timestamp", -1)
+        return f"{part.place} {_TIMES.get(time) or f'at {time} ms'}"
+
+    def given(part: Part) -> str:
+        where = f"{part.place} " if len(found) > 1 else ""
+        old = part.said.get("oldStyleOffsets") or [None]
+        offset = known(part.said.get("offset", old[0]))
+        if part.said.get("errorCode"):
+            return where + named(part.said["errorCode"])
+        return where + ("none" if offset is None else f"@{offset}")
+
+    return listed(asked, wanted) + answered(exchange, listed(found, given))
+
+
+def offset_for_leader_epoch(exchange: Exchange) -> str:
+    """``payments-0 epoch 3 → epoch 3 ends @99``."""
+    asked = list(parts(exchange, exchange.asked, "topics", "partitions", "partition"))
+    found = list(parts(exchange, exchange.answer, "topics", "partitions", "partition"))
+
+    def given(part: Part) -> str:
+        where = f"{part.place} " if len(found) > 1 else ""
+        if part.said.get("errorCode"):
+            return where + named(part.said["errorCode"])
+        return f"{where}epoch {part.said.get('leaderEpoch', '?')} ends @{part.said.get('endOffset', '?')}"
+
+    question = listed(asked, lambda part: f"{part.place} epoch {part.said.get('leaderEpoch', '?')}")
+    return question + answered(exchange, listed(found, given))
+
+
+def delete_records(exchange: Exchange) -> str:
+    """``payments-0 below @12 → begins @12``."""
+    asked = list(parts(exchange, exchange.asked, "topics", "partitions", "partitionIndex"))
+    found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
+
+    def given(part: Part) -> str:
+        code = part.said.get("errorCode")
+        return f"{part.place} {named(code) if code else 'begins @' + str(part.said.get('lowWatermark', '?'))}"
+
+    question = listed(asked, lambda part: f"{part.place} below @{part.said.get('offset', '?')}")
+    return question + answered(exchange, listed(found, given))
+
+
+def share_fetch(exchange: Exchange) -> str:
+    """``workers orders-0 acknowledges @3..5 accept → orders-0 acquired @6..9``; ShareAcknowledge as well (KIP-932)."""
+    asked = exchange.asked
+    sent = list(parts(exchange, asked, "topics", "partitions", "partitionIndex"))
+    found = list(parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"))
+    epoch = asked.get("shareSessionEpoch")
+    session = {0: "new share session", -1: "share session ends"}.get(epoch if epoch is not None else 1, "")
+    words = joined(asked.get("groupId") or "", member(asked.get("memberId")), listed(sent, _acknowledged), session)
+    answer = exchange.answer or {}
+    if code := answer.get("errorCode"):
+        return words + answered(exchange, named(code))
+    return words.replace("  ", " ") + answered(exchange, listed([_acquired(part) for part in found]) or "ok")
+
+
+_TYPES = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}
+
+
+def _acknowledged(part: Part) -> str:
+    batches = items(part.said, "acknowledgementBatches")
+    told = listed(
+        batches,
+        lambda batch: (
+            span(batch.get("firstOffset", 0), batch.get("lastOffset"))
+            + " "
+            + "/".join(_TYPES.get(kind, str(kind)) for kind in dict.fromkeys(batch.get("acknowledgeTypes") or ()))
+        ),
+    )
+    return f"{part.place} acknowledges {told}" if told else part.place
+
+
+def _acquired(part: Part) -> str:
+    said = part.said
+    for name in ("errorCode", "acknowledgeErrorCode"):
+        if said.get(name):
+            return f"{part.place} {named(said[name])}"
+    ranges = items(said, "acquiredRecords")
+    if not ranges:
+        return f"{part.place} ok"
+    told = listed(ranges, lambda one: span(one.get("firstOffset", 0), one.get("lastOffset")) + _delivery(one))
+    return f"{part.place} acquired {told}"
+
+
+def _delivery(acquired: Json) -> str:
+    count = acquired.get("deliveryCount") or 1
+    return f" (delivery {count})" if count > 1 else ""
+
+
+SAYINGS = {
+    ApiKey.PRODUCE: produce,
+    ApiKey.FETCH: fetch,
+    ApiKey.LIST_OFFSETS: list_offsets,
+    ApiKey.OFFSET_COMMIT: offset_commit,
+    ApiKey.OFFSET_FETCH: offset_fetch,
+    ApiKey.TXN_OFFSET_COMMIT: offset_commit,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+    ApiKey.DELETE_RECORDS: delete_records,
+    ApiKey.SHARE_FETCH: share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: share_fetch,
+}

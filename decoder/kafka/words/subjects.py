@@ -1,0 +1,87 @@
+"""Which groups, topics and errors does a body name, of whatever api? Found by the names of its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from decoder.kafka.errors import error_name
+from decoder.kafka.facts.offsets import Json
+from decoder.kafka.words.pieces import topic_name
+
+_TOPICS = frozenset(
+    {
+        "topics", "topicData", "responses", "forgottenTopicsData", "topicPartitions", "assignedPartitions",
+        "ownedPartitions", "v3AndBelowTopics", "resultsByTopicV3AndBelow", "topicResults", "ungroupedPartitionStates",
+        "partitionErrors", "topicStates",
+    }
+)  # fmt: skip
+"""Arrays of structs that name a topic."""
+_TOPIC_NAMES = frozenset({"topicNames", "subscribedTopicNames", "topics"})
+_PARTITIONS = frozenset({"partitions", "partitionIndexes"})
+_INDEXES = ("partitionIndex", "partition", "index")
+_GROUPS = frozenset({"groupId"})
+_GROUP_NAMES = frozenset({"groups", "groupIds", "groupsNames"})
+_LEAVES = frozenset({"recordBatches", "apiKeys", "brokers", "configs", "records", "abortedTransactions"})
+"""Arrays in which nothing is named, and which may be long."""
+
+
+def groups_of(body: Json) -> Iterator[str]:
+    """Consumer groups, share groups and their likes that a request names."""
+    for name, value in body.items():
+        if name in _GROUPS and isinstance(value, str):
+            yield value
+        elif name in _GROUP_NAMES and isinstance(value, list):
+            yield from (one if isinstance(one, str) else one.get("groupId") or "" for one in value)
+    if body.get("keyType", 0) != 1:  # FindCoordinator: 1 is a transaction
+        yield from body.get("coordinatorKeys") or ([body["key"]] if isinstance(body.get("key"), str) else [])
+
+
+def places_of(body: Any, names: dict[str, str], topic: str | None = None) -> Iterator[tuple[str, int | None]]:
+    """Topics of a body, each with every partition that is named, or None.
+
+    Args:
+        body: a body or a part of it.
+        names: topics by id.
+        topic: that the part belongs to.
+    """
+    if topic is not None:
+        yield from ((topic, body[name]) for name in _INDEXES if isinstance(body.get(name), int))
+    for name, value in body.items():
+        if name in _LEAVES or not value:
+            continue
+        if isinstance(value, dict):
+            yield from places_of(value, names, topic)
+        elif isinstance(value, list):
+            yield from _listed_places(name, value, names, topic)
+
+
+def _listed_places(
+    name: str, value: list[Any], names: dict[str, str], topic: str | None
+) -> Iterator[tuple[str, int | None]]:
+    first = value[0]
+    if isinstance(first, int) and name in _PARTITIONS and topic is not None:
+        yield from ((topic, one) for one in value)
+    elif isinstance(first, str) and name in _TOPIC_NAMES:
+        yield from ((one, None) for one in value)
+    elif isinstance(first, dict):
+        for one in value:
+            inner = topic_name(one, names) if name in _TOPICS else topic
+            if inner is not None and name in _TOPICS:
+                yield inner, None
+            yield from places_of(one, names, inner)
+
+
+def errors_of(body: Any) -> Iterator[str]:
+    """Names of the errors in a response, in the order of its fields."""
+    for name, value in body.items():
+        if not value or name in _LEAVES:
+            continue
+        if isinstance(value, int):
+            if name.endswith("rrorCode"):
+                yield error_name(value)
+        elif isinstance(value, dict):
+            yield from errors_of(value)
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            for one in value:
+                yield from errors_of(one)

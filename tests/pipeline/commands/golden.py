@@ -1,0 +1,92 @@
+"""What the terminal commands print, at three widths: ``python -m tests.pipeline.commands.golden`` writes it anew.
+
+Look at what changed (``git diff tests/pipeline/commands/golden``) before it is committed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.errors import UserError
+from pipeline.tables import GAPS
+from tests.paths import CAPTURES, ROOT
+from tests.pipeline.rows import write
+
+FOLDER = Path(__file__).parent / "golden"
+WIDTHS = (80, 120, 200)
+STUCK = "stuck_commit.pcap"
+_WIDE = "SELECT " + ", ".join(f"range * {n} AS column_{n}" for n in range(1, 31)) + " FROM range(3)"
+_TYPES = (
+    "SELECT range AS number, range / 7 AS ratio, range % 2 = 0 AS is_even, 'name ' || repeat('x', range * 9) AS text, "
+    "TIMESTAMPTZ '2026-11-21 04:46:08.5Z' + to_seconds(range) AS ts, [range, range + 1] AS list, "
+    "CASE WHEN range = 1 THEN NULL ELSE {'a': range} END AS struct, DATE '2026-11-21' AS date, "
+    "chr(27) || '[31m<b>|_x_|</b>' AS hostile, 1.50::DECIMAL(9, 2) AS amount FROM range(4)"
+)
+PRINTED: dict[str, tuple[str, ...]] = {
+    "decode": ("decode", STUCK, "--since", "04:46:08.7", "--until", "04:46:09.1"),
+    "decode_begin": ("decode", "version_negotiation.pcap", "--client", "rdkafka-*"),
+    "decode_transactions": ("decode", "changing_hands.pcap", "--client", "relay*"),
+    "decode_errors": ("decode", "incidents/stale_readers.pcap", "--errors"),
+    "decode_mongodb": ("decode", "mongodb/plain.pcap"),
+    "decode_old_mongodb": ("decode", "mongodb/old_opcodes.pcap"),
+    "decode_records": ("decode", "version_negotiation.pcap", "--records"),
+    "explain": ("explain", "version_negotiation.pcap", "--frame", "12"),
+    "explain_exchange": ("explain", "version_negotiation.pcap", "--frame", "85", "--exchange"),
+    "explain_exchange_mongodb": ("explain", "mongodb/plain.pcap", "--frame", "10", "--exchange"),
+    "explain_offset": ("explain", "changing_hands.pcap", "--follow-offset", "stock", "0", "3"),
+    "sql_columns": ("sql", _WIDE, "--lake", "LAKE"),
+    "sql_types": ("sql", _TYPES, "--lake", "LAKE"),
+    "sql_rows": ("sql", "SELECT range AS n FROM range(12345)", "--lake", "LAKE", "--rows", "6"),
+    "sql_markdown": ("sql", _TYPES, "--lake", "LAKE", "--format", "markdown"),
+    "sql_csv": ("sql", _TYPES, "--lake", "LAKE", "--format", "csv"),
+    "sql_json": ("sql", _TYPES, "--lake", "LAKE", "--format", "json"),
+    "sql_no_table": ("sql", "FROM gold.findigs", "--lake", "LAKE"),
+    "sql_no_column": ("sql", "SELECT byte_lost FROM bronze.gaps", "--lake", "LAKE"),
+    "describe_view": ("describe", "consumer_lag"),
+}  # fmt: skip
+"""Names of files, and what is run for each; captures are those of tests/captures."""
+
+
+def make_lake(folder: Path) -> Path:
+    """A lake in which queries run that ask for no rows of it."""
+    write(folder, GAPS, [])
+    return folder
+
+
+def printed(arguments: tuple[str, ...], columns: int, lake: Path) -> str:
+    """What a command prints into a terminal of so many columns, or the error that ends it."""
+    given = [
+        str(CAPTURES / part) if part.endswith(".pcap") else str(lake) if part == "LAKE" else part for part in arguments
+    ]
+    done = CliRunner().invoke(app, given, env={"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": None})
+    if done.exception is not None and not isinstance(done.exception, (UserError, SystemExit)):
+        raise done.exception
+    text = done.stdout + (f"error: {done.exception}\n" if isinstance(done.exception, UserError) else "")
+    return text.replace(f"{ROOT}/", "")
+
+
+def file_of(name: str, columns: int) -> Path:
+    """Where it is kept."""
+    return FOLDER / f"{name}.{columns}.txt"
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    wanted = set()
+    with tempfile.TemporaryDirectory(prefix="wirelake-golden-") as folder:
+        lake = make_lake(Path(folder))
+        for name, arguments in PRINTED.items():
+            for columns in WIDTHS:
+                file_of(name, columns).write_text(printed(arguments, columns, lake), encoding="utf-8")
+                wanted.add(file_of(name, columns))
+    for file in FOLDER.iterdir():
+        if file not in wanted:
+            file.unlink()
+
+
+if __name__ == "__main__":
+    main()
