@@ -4,7 +4,7 @@
 //   Client transact key=value...   transactional_id, transactions, records, interval_ms, leave_open
 //   Client consume  key=value...   group, topic, isolation, commit_ms
 //
-// Common: bootstrap, client_id. A line "stop" (or the end) on standard input ends the client in good order,
+// Common: bootstrap, client_id; kafka.<name> sets a consumer's property of that name. A line "stop" (or the end) on standard input ends the client in good order,
 // "pause" makes a consumer go on without polling or committing, as if its application were busy.
 
 import java.io.BufferedReader;
@@ -158,6 +158,11 @@ public final class Client {
     config.put("fetch.min.bytes", options.getOrDefault("fetch_min_bytes", "1"));
     config.put("key.deserializer", StringDeserializer.class.getName());
     config.put("value.deserializer", StringDeserializer.class.getName());
+    options.forEach((name, value) -> {
+      if (name.startsWith("kafka.")) {
+        config.put(name.substring("kafka.".length()), value);
+      }
+    });
     int commitMs = number("commit_ms", 250);
     try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(config)) {
       // What is committed as far as this member knows; a partition is absent until its first position is known.
