@@ -1,7 +1,7 @@
 """Incidents of members that hang or die over their work, at a rhythm of one second and at one of thirty.
 
-`invoices` (commits each second) and `archive` (each 30 s) have a record in partition 0 that ends whoever reads it; the
-former's member dies, the latter's leaves. Members of `quick`, `modern` (KIP-848) and `slow` work for longer than
+`invoices` (commits each second) and `statements` (each 30 s) have a record in partition 0 that ends whoever reads it;
+the former's member dies, the latter's leaves. Members of `quick`, `modern` (KIP-848) and `slow` work for longer than
 `max.poll.interval.ms`, again and again. `pair` and `couple` wait for a member that is busy, `orphans` for one that is
 dead. `calm` is in good health.
 """
@@ -30,7 +30,7 @@ TOPIC, PARTITIONS, POISON = "jobs", 2, 20
 LONG_S = 150.0
 FINDINGS = {
     ("poison_record", "invoices/jobs-0"),
-    ("poison_record", "archive/jobs-0"),
+    ("poison_record", "statements/jobs-0"),
     ("poll_interval_exceeded", "quick/quick-1"),
     ("poll_interval_exceeded", "modern/modern-1"),
     ("poll_interval_exceeded", "slow/slow-1"),
@@ -41,9 +41,9 @@ FINDINGS = {
     ("commit_rejected", "slow/slow-1"),
     ("partition_dropped_from_commits", "invoices/jobs-0"),
     ("rebalance_storm", "invoices"),
-    ("rebalance_storm", "archive"),
+    ("rebalance_storm", "statements"),
     ("stopped", "invoices/jobs"),
-    ("stopped", "archive/jobs"),
+    ("stopped", "statements/jobs"),
     ("stopped", "orphans/jobs"),
 }
 _CALM: dict[str, Any] = {"fetch.wait.max.ms": 2000, "fetch.min.bytes": 100_000, "log_level": 0}
@@ -112,7 +112,7 @@ def _poison(truth: Truth, bootstrap: str) -> None:
 
 
 def _poison_slowly(truth: Truth, bootstrap: str) -> None:
-    _crash(truth, bootstrap, "archive", 30.0, restart_s=15.0, leaves=True, for_s=LONG_S)
+    _crash(truth, bootstrap, "statements", 30.0, restart_s=15.0, leaves=True, for_s=LONG_S)
 
 
 def _crash(
