@@ -108,6 +108,33 @@ class FindingSettings(BaseModel):
     storm_interval_seconds: Seconds = Field(
         default=60.0, description="At most so long from one to the next, on average"
     )
+    reset_records: Count = Field(
+        default=1, description="Records that a group skips or reads again when its position is reset"
+    )
+    poison_lives: Annotated[int, Field(ge=2)] = Field(
+        default=3, description="Lives of members that begin at the same offset of a partition and end without a commit"
+    )
+    poison_seconds: Seconds = Field(
+        default=10.0, description="For how long; at least twice what usually lies between two commits of the group"
+    )
+    poll_exceeded_times: Count = Field(
+        default=1, description="Times that a client leaves its group in the middle of its work"
+    )
+    slow_rebalance_seconds: Seconds = Field(
+        default=10.0, description="How long a group waits for one member before it has an assignment again"
+    )
+    slow_rebalance_ratio: Annotated[float, Field(ge=1)] = Field(
+        default=3.0, description="Times as long as rebalances of this group usually take, where that is known"
+    )
+    join_refused_times: Count = Field(default=3, description="Refused joins of one client and group, and none accepted")
+    join_refused_seconds: Seconds = Field(
+        default=5.0, description="For how long; where a place may become free, at least the member's session timeout"
+    )
+    produce_refused_times: Count = Field(
+        default=1, description="Refused batches of one client and topic that no later attempt carries"
+    )
+    produce_refused_retries: Count = Field(default=3, description="Refusals, where later attempts carry all of it")
+    produce_refused_seconds: Seconds = Field(default=5.0, description="For how long, before an attempt is accepted")
     sequence_gap_times: Count = Field(default=1, description="Batches refused because of their sequence number")
     unknown_topic_times: Count = Field(default=5, description="Requests for a topic that is not there")
     stale_metadata_times: Count = Field(

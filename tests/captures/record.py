@@ -31,7 +31,7 @@ from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
-INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy")
+INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "refused", "hung")
 """Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
@@ -60,7 +60,7 @@ def record(name: str, directory: Path = HERE) -> None:
         brokers = {kind: _broker(kind, host, name, scenario) for kind, host in scenario.BROKERS.items()}
         for broker in brokers.values():
             stack.enter_context(broker)
-        with Tcpdump(fresh, ports, buffer_kib=65_536) as capture:
+        with Tcpdump(fresh, ports, buffer_kib=65_536, hosts=list(scenario.BROKERS.values())) as capture:
             # A scenario that harms its broker asks for it.
             more = {"brokers": brokers} if "brokers" in inspect.signature(scenario.play).parameters else {}
             scenario.play({kind: b.bootstrap for kind, b in brokers.items()}, truth, capture.stop, **more)
@@ -134,7 +134,7 @@ def main(names: list[str]) -> int:
 
 def _hosts_in_use() -> list[str]:
     used = []
-    for host in ("127.0.0.1", "127.0.0.2"):
+    for host in ("127.0.0.1", "127.0.0.2", "127.0.2.1", "127.0.2.2", "127.0.2.3"):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -26,6 +26,7 @@ FINDINGS = {
     ("commit_rejected", "nightly/late-generation"),
     ("zombie_member", "nightly/late-generation"),
     ("commit_rejected", "morning/early-bird"),
+    ("poll_interval_exceeded", "ledger/ledger-1"),
     ("rebalance_storm", "flapping"),
 }
 _SUBSCRIPTION = base64.b64encode(b"\0\0\0\0\0\1\0\7entries\xff\xff\xff\xff").decode()

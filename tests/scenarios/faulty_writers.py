@@ -31,6 +31,7 @@ FINDINGS = {
     ("crc_mismatch", "payouts-0/raw-damaged"),
     ("oversized_or_tiny_batches", "thumbnails/images"),
     ("oversized_or_tiny_batches", "payouts/sensors"),
+    ("produce_refused", "thumbnails/images"),
     ("acks0_producer", "metrics"),
 }
 

@@ -23,6 +23,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     FETCH,
     INIT_PRODUCER_ID,
     JOIN_GROUP,
+    LEAVE_GROUP,
     PRODUCE,
     WAITING_APIS,
     Exchange,
@@ -175,7 +176,11 @@ MAY_SHOW_ONE = f"""
         OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
 """
 """As SQL, with ``$slow_us``: which Kafka exchanges may show a symptom. The bodies of no other are looked at."""
-_BODIES_ASKED = f"protocol = 'kafka' AND (api_key = {API_VERSIONS} OR {MAY_SHOW_ONE})"
+_COMES_OR_GOES = f"""
+    (api_key = {LEAVE_GROUP}
+        OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)')))
+"""
+_BODIES_ASKED = f"protocol = 'kafka' AND (api_key = {API_VERSIONS} OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})"
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,

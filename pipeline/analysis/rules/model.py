@@ -15,6 +15,7 @@ from pipeline.analysis.tables import Tables
 
 if TYPE_CHECKING:
     from pipeline.analysis.rules.episodes import Episode
+    from pipeline.analysis.rules.kafka.coming_and_going import Step
     from pipeline.analysis.rules.kafka.traffic import Traffic
 
 State = Literal["open", "closed", "unknown"]
@@ -40,6 +41,7 @@ class Sources:
         episodes: by rule, what its symptoms were cut into (pipeline.analysis.rules.episodes).
         traffic: who uses which api.
         newest: by cluster and api key the newest version that a broker of it offers.
+        steps: when members entered their groups and left them, in the order of time.
     """
 
     tables: Tables
@@ -51,6 +53,7 @@ class Sources:
     episodes: Mapping[str, Sequence[Episode]] = field(default_factory=dict)
     traffic: Sequence[Traffic] = ()
     newest: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
 
     def state(self, cluster: str, first_us: int, last_us: int, times: int, *, server: str | None = None) -> State:
         """What is known at the end of the data of a trouble seen ``times`` times from ``first_us`` to ``last_us``.

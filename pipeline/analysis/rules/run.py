@@ -1,8 +1,9 @@
 """Which rules run, in which order, and what do they share?
 
-Rules share queries: exchanges are asked twice (who uses what; symptoms), the timeline once for all that is about
-progress, record batches once; rules decide over the small rows that come back, and ask again only where there is
-something to doubt. Symptoms of MongoDB commands are cut into episodes together with those of Kafka.
+Rules share queries: exchanges are asked three times (who uses what; who comes and goes; symptoms), the timeline once
+for all that is about progress, record batches once; rules decide over the small rows that come back, and ask again
+only where there is something to doubt. Symptoms of MongoDB commands are cut into episodes together with those of
+Kafka.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
+from pipeline.analysis.rules.kafka.coming_and_going import steps
 from pipeline.analysis.rules.kafka.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
@@ -68,6 +70,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
         episodes,
         traffic,
         newest_versions(tables, facts),
+        list(steps(tables, facts)),
     )
 
 

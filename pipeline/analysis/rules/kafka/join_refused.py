@@ -1,0 +1,255 @@
+"""Rule ``join_refused``: a client asks again and again to be let into a group, and the coordinator refuses.
+
+Meaning: it reads nothing, and nobody may notice: the others of the group do its work, as long as there are others.
+Evidence: error codes of JoinGroup and, in the consumer protocol (KIP-848), of ConsumerGroupHeartbeat, without an
+accepted one of the same client in between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import orjson
+
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.kafka.people import some, times, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "join_refused",
+    "kafka",
+    ("critical", "warning"),
+    "A coordinator refuses again and again to let a client into its group.",
+    ("join_refused_times", "join_refused_seconds"),
+    ("states", "exchanges"),
+)
+WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
+"""A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
+REFUSALS = (
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+    KafkaError.INVALID_GROUP_ID,
+    KafkaError.INVALID_SESSION_TIMEOUT,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.UNSUPPORTED_ASSIGNOR,
+    KafkaError.INVALID_REGULAR_EXPRESSION,
+    *WAITS,
+)
+_ADVICE = {
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "Now: start this client with an assignor that all members of the group "
+    "offer, or give it a group.id of its own. Fix: partition.assignment.strategy alike in all members; to change it, "
+    "deploy once with the old and the new one in the list, then once with the new one alone.",
+    KafkaError.INVALID_SESSION_TIMEOUT: "Now: restart the client with a session.timeout.ms that the broker takes. Fix: "
+    "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "Now: stop members that are not needed, or raise group.max.size (KIP-848: "
+    "group.consumer.max.size) of the brokers. Fix: no more members than partitions; look for leaked consumers that "
+    "nobody closes.",
+    KafkaError.FENCED_INSTANCE_ID: "Now: stop one of the two processes that use this group.instance.id. Fix: a "
+    "group.instance.id for each instance, such as the pod's name in a StatefulSet.",
+    KafkaError.UNRELEASED_INSTANCE_ID: "Now: stop the other process that uses this group.instance.id, or wait for its "
+    "session to end. Fix: a group.instance.id for each instance, such as the pod's name in a StatefulSet.",
+    KafkaError.UNSUPPORTED_ASSIGNOR: "Now: restart the client without group.remote.assignor. Fix: one of "
+    "group.consumer.assignors of the brokers (uniform, range).",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --consumer --group … --topic … --allow-principal "
+    "User:…`, if this client may read. Fix: keep the ACLs with the service's deployment; check sasl.jaas.config "
+    "(librdkafka: sasl.username) for the right principal.",
+    KafkaError.INVALID_GROUP_ID: "Now: restart the client with a group.id that is not empty. Fix: set group.id in its "
+    "configuration.",
+    KafkaError.INVALID_REGULAR_EXPRESSION: "Now: restart the client with a pattern that RE2J reads. Fix: in the "
+    "consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no look-around.",
+}
+_OTHERWISE = (
+    "Now: look at this client's log and at `kafka-groups.sh --list`: its group is not one that it may join. Fix: a "
+    "group.id that no group of another type uses, and one group.protocol for all of its members."
+)
+
+
+@dataclass(slots=True)
+class Knocking:
+    """Refused joins of one client on one host, without an accepted one in between. Times are µs since the epoch.
+
+    Attributes:
+        tries: times and exchange ids.
+        let_in_us: when a join was accepted after all; None: it was not.
+    """
+
+    client_id: str | None
+    host: str
+    code: int
+    error: str
+    tries: list[tuple[int, str]] = field(default_factory=list)
+    let_in_us: int | None = None
+
+    @property
+    def span_us(self) -> int:
+        """From the first refusal to the last."""
+        return self.tries[-1][0] - self.tries[0][0]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What members of a group ask for when they join.
+
+    Attributes:
+        offers: the protocols (assignors) of those refused, and of the others.
+        session_us: the longest session timeout of those refused, µs.
+    """
+
+    refused: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    session_us: int = 0
+
+
+_JOINS = f"""
+    WITH tries AS (
+        SELECT * FROM states
+        WHERE kind = 'join' OR (kind IN ('heartbeat', 'assignment') AND group_protocol = 'consumer')
+    ), refused AS (
+        SELECT DISTINCT cluster, group_id, client_id FROM tries
+        WHERE error_code IN {tuple(map(int, REFUSALS))} AND group_id IS NOT NULL
+    )
+    SELECT DISTINCT t.cluster, t.group_id, t.client_id, regexp_replace(t.client, ':\\d+$', '') AS host,
+        epoch_us(t.ts) AS us, t.exchange_id, t.error_code, t.error_name
+    FROM tries AS t SEMI JOIN refused AS r ON t.cluster = r.cluster AND t.group_id = r.group_id
+        AND t.client_id IS NOT DISTINCT FROM r.client_id
+    WHERE t.error_code = 0 OR t.error_code IN {tuple(map(int, REFUSALS))}
+    ORDER BY cluster, group_id, client_id, host, us, exchange_id
+"""
+"""Joins of clients that were ever refused."""
+_ANY = f"SELECT kind FROM states WHERE error_code IN {tuple(map(int, REFUSALS))} LIMIT 1"
+
+
+def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
+    """What one client on one host was refused, run by run.
+
+    Args:
+        joins: its joins in the order of time, accepted ones among them.
+    """
+    run: Knocking | None = None
+    for row in joins:
+        if row.error_code == 0:
+            if run is not None:
+                run.let_in_us = row.us
+                yield run
+            run = None
+            continue
+        if run is None or run.code != row.error_code:
+            if run is not None:
+                yield run
+            run = Knocking(row.client_id, row.host, row.error_code, row.error_name)
+        run.tries.append((row.us, row.exchange_id))
+    if run is not None:
+        yield run
+
+
+def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool:
+    """Whether it is more than a client that waits for its place.
+
+    Args:
+        run: refusals.
+        session_us: the session timeout that it asks for, µs; 0 if that is not known.
+        settings: thresholds.
+    """
+    patience_us = settings.join_refused_seconds * 1_000_000
+    if run.code in WAITS:
+        patience_us = max(patience_us, session_us)
+    return len(run.tries) >= settings.join_refused_times and run.span_us >= patience_us
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    rows = sources.tables.rows(_JOINS) if sources.tables.rows(_ANY) else []
+    if not rows:
+        return []
+    asked = _asked(sources.tables, {(row.group_id, row.client_id) for row in rows if row.error_code})
+    found = []
+    for subject, joins in groupby(rows, key=attrgetter("cluster", "group_id", "client_id")):
+        wishes = asked[subject[1], subject[2]]
+        runs = [
+            run
+            for _, some_joins in groupby(joins, key=attrgetter("host"))
+            for run in knocks(some_joins)
+            if is_enough(run, wishes.session_us, settings)
+        ]
+        if runs:
+            found.append(_finding(subject, runs, wishes, sources, settings))
+    return found
+
+
+_REQUESTS = f"""
+    SELECT client_id, api_key, request_body, error_codes FROM exchanges
+    WHERE protocol = 'kafka' AND request_body IS NOT NULL AND (api_key = {int(ApiKey.JOIN_GROUP)}
+        OR (api_key = {int(ApiKey.CONSUMER_GROUP_HEARTBEAT)} AND len(error_codes) > 0))
+"""
+
+
+def _asked(tables: Tables, refused: set[tuple[str, str | None]]) -> defaultdict[tuple[str, str | None], _Asked]:
+    """By group and refused client."""
+    groups = {group for group, _ in refused}
+    asked: defaultdict[tuple[str, str | None], _Asked] = defaultdict(_Asked)
+    for row in tables.each(_REQUESTS):
+        body: dict[str, Any] = orjson.loads(row.request_body)
+        group = body.get("groupId")
+        if group not in groups:
+            continue
+        offers = {item.get("name") for item in body.get("protocols") or []} or {body.get("serverAssignor")}
+        names = {str(name) for name in offers if name}
+        if any(code in REFUSALS for code in row.error_codes or ()):
+            one = asked[group, row.client_id]
+            one.refused |= names
+            one.session_us = max(one.session_us, (body.get("sessionTimeoutMs") or 0) * 1000)
+        elif not row.error_codes:
+            for client in (client for other, client in refused if other == group):
+                asked[group, client].others |= names
+    return asked
+
+
+def _finding(
+    subject: tuple[str, str, str | None], runs: Sequence[Knocking], asked: _Asked, sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    cluster, group, client_id = subject
+    last = max(runs, key=lambda run: (run.tries[-1], run.host))
+    same = [run for run in runs if run.code == last.code and run.tries[-1][0] >= last.tries[0][0]]
+    tries = sorted(one for run in same for one in run.tries)
+    first_us, last_us = tries[0][0], tries[-1][0]
+    is_in = all(run.let_in_us is not None for run in same)
+    clients = some(who(client_id, run.host) for run in same)
+    end = " Then it was let in." if is_in else " It reads nothing of the group."
+    return Finding(
+        rule=RULE.name, severity="warning" if is_in else "critical", subject=f"{group}/{client_id or '?'}",
+        state="closed" if is_in else sources.state(cluster, first_us, last_us, 1),
+        cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
+        summary=f"The coordinator refused to let {clients} into group {group} {times(len(tries), first_us, last_us)}: "
+        f"{last.error}{_why(last.code, asked)}.{end}",
+        advice=_ADVICE.get(KafkaError(last.code), _OTHERWISE),
+        evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
+        details={
+            "times": len(tries), "client_id": client_id, "error": last.error, "hosts": sorted({r.host for r in same}),
+            "offers": sorted(asked.refused), "others_offer": sorted(asked.others),
+            "session_timeout_ms": asked.session_us // 1000 or None,
+            "let_in_us": max((run.let_in_us or 0 for run in same), default=0) or None,
+            "enough_us": tries[min(settings.join_refused_times, len(tries)) - 1][0],
+        },
+    )  # fmt: skip
+
+
+def _why(code: int, asked: _Asked) -> str:
+    """What it asks for, and what the others do."""
+    if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL and asked.refused:
+        others = f", the others {', '.join(sorted(asked.others))}" if asked.others else ""
+        return f" (it offers {', '.join(sorted(asked.refused))}{others})"
+    if code == KafkaError.UNSUPPORTED_ASSIGNOR and asked.refused:
+        return f" (it asks for {', '.join(sorted(asked.refused))})"
+    if code == KafkaError.INVALID_SESSION_TIMEOUT and asked.session_us:
+        return f" (it asks for {asked.session_us // 1000} ms)"
+    return ""

@@ -1,0 +1,264 @@
+"""Rule ``offset_reset``: a group reads on elsewhere than where it stood, because its position is no longer there.
+
+Meaning: retention has deleted what the group had not read, the log is shorter than its position, or its commit is gone;
+``auto.offset.reset`` then decides, and records are skipped or read again without an error in the application.
+Evidence: a Fetch answered OFFSET_OUT_OF_RANGE and the next one of the same client and partition; or an OffsetFetch that
+answers no commit, and a first Fetch at the end of a log that has records.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.analysis.rules.kafka.people import count
+from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "offset_reset",
+    "kafka",
+    ("critical", "warning", "info"),
+    "A group goes on elsewhere than where it stood, because its position is gone.",
+    ("reset_records",),
+    ("timeline",),
+)
+OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
+_ADVICE = {
+    OUT_OF_RANGE: "Now: if the skipped records are needed, stop the group and set it to the earliest record that is "
+    "left (`kafka-consumer-groups.sh --reset-offsets --to-earliest --group … --topic … --execute`); what retention "
+    "deleted comes from its source only. Fix: retention.ms and retention.bytes of the topic longer than the longest "
+    "halt of the group, an alarm on lag in seconds, and auto.offset.reset=none where neither skipping nor reading "
+    "again is right.",
+    COMMIT_GONE: "Now: stop the group and set it to where it stood (`kafka-consumer-groups.sh --reset-offsets "
+    "--to-offset … --group … --topic … --execute`). Fix: offsets.retention.minutes of the brokers longer than the "
+    "longest halt of the group, and auto.offset.reset=none where neither skipping nor reading again is right.",
+    NO_COMMIT: "Now: if the group needs what was there before, stop it and `kafka-consumer-groups.sh --reset-offsets "
+    "--to-earliest --group … --topic … --execute`. Fix: auto.offset.reset=earliest; and see that group.id is not a new "
+    "one with each start.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """One partition in which a client went on elsewhere. Offsets are those of the log; times µs since the epoch.
+
+    Attributes:
+        before: where the group stood; None: nowhere.
+        after: where it went on.
+        log_start, log_end: first offset of the log and high watermark then; None: not known.
+        committed_us: when the group last committed there afterwards; None: it did not.
+        evidence: the exchange that shows the old position to be gone, and the first fetch at the new one.
+    """
+
+    cause: str
+    partition: int
+    client_id: str | None
+    us: int
+    before: int | None
+    after: int
+    log_start: int | None
+    log_end: int | None
+    evidence: tuple[str, ...]
+    committed_us: int | None = None
+
+    @property
+    def lost(self) -> int:
+        """Records that retention (or DeleteRecords) took before they were read."""
+        if self.before is None or self.log_start is None:
+            return 0
+        return max(min(self.log_start, self.after) - self.before, 0)
+
+    @property
+    def skipped(self) -> int:
+        """Records that are there and were passed over."""
+        begin = max(self.before or 0, self.log_start or 0)
+        if self.before is None and self.log_start is None:
+            return 0
+        return max(self.after - begin, 0)
+
+    @property
+    def again(self) -> int:
+        """Records that are read a second time; where the log is shorter than the position, at most those it has."""
+        if self.before is None:
+            return 0
+        return max(min(self.before, self.log_end if self.log_end is not None else self.before) - self.after, 0)
+
+    @property
+    def severity(self) -> str:
+        """By what it does to the records."""
+        if self.cause == NO_COMMIT:
+            return "info"
+        return "critical" if self.lost or self.skipped else "warning"
+
+
+_PLACE = "cluster, topic, partition, coalesce(incarnation, 0) AS incarnation, group_id, coalesce(client_id, '') AS who"
+_SAME = " AND ".join(f"m.{name} = f.{name}" for name in ("cluster", "topic", "partition", "incarnation", "group_id"))
+_MARKED = f"{_PLACE}, client_id, epoch_us(ts) AS us, ordinal, exchange_id, committed_offset"
+_MARKS = f"""
+    WITH marks AS (
+        SELECT {_MARKED}, true AS is_out_of_range, coalesce(event_offset, fetch_position) AS stood
+        FROM timeline WHERE kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE'
+        UNION ALL
+        SELECT {_MARKED}, false, NULL
+        FROM timeline WHERE kind = 'fetched_commit' AND error_name = 'NONE' AND event_offset IS NULL
+    )
+    SELECT * FROM marks QUALIFY row_number() OVER (
+        PARTITION BY cluster, topic, partition, incarnation, group_id, who, is_out_of_range
+        ORDER BY us DESC, ordinal DESC
+    ) <= 3
+"""
+"""When a position was found gone: of each client, partition and kind the last ones."""
+_WENT_ON = f"""
+    WITH fetches AS (
+        SELECT {_PLACE}, epoch_us(ts) AS us, exchange_id, event_offset, log_start_offset, high_watermark
+        FROM timeline WHERE kind = 'fetched' AND event_offset IS NOT NULL
+    ), next AS (
+        SELECT m.*, min(f.us) AS went_on_us, arg_min(f.exchange_id, (f.us, f.exchange_id)) AS went_on_by,
+            arg_min(f.event_offset, (f.us, f.exchange_id)) AS went_on_at,
+            arg_min(f.log_start_offset, (f.us, f.exchange_id)) AS log_start_offset,
+            arg_min(f.high_watermark, (f.us, f.exchange_id)) AS high_watermark
+        FROM marks AS m JOIN fetches AS f ON {_SAME} AND m.who = f.who AND f.us >= m.us GROUP BY ALL
+    )
+    SELECT * FROM next QUALIFY row_number() OVER (
+        PARTITION BY cluster, topic, partition, group_id, who, went_on_by ORDER BY us DESC, ordinal DESC
+    ) = 1
+    ORDER BY cluster, group_id, topic, partition, went_on_us, who
+"""
+"""The next fetch of the same client and partition."""
+_COMMITTED = f"""
+    WITH commits AS (
+        SELECT {_PLACE}, epoch_us(ts) AS us FROM timeline WHERE kind = 'committed'
+        UNION ALL SELECT {_PLACE}, epoch_us(ts) AS us FROM timeline WHERE kind = 'txn_applied'
+    )
+    SELECT m.cluster, m.topic, m.partition, m.group_id, max(f.us) AS us
+    FROM marks AS m JOIN commits AS f ON {_SAME} AND f.us >= m.us GROUP BY ALL
+"""
+"""When the group last committed there since."""
+
+Place = tuple[str, str, int, str]
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    tables = sources.tables
+    marks = tables.table(_MARKS)
+    if not marks.num_rows:
+        return []
+    tables.add("marks", marks)
+    latest: dict[Place, Reset] = {}
+    for row in tables.rows(_WENT_ON):
+        one = reset_of(row)
+        # A topic that was deleted and made anew has a rule of its own.
+        is_anew = any(us <= row.went_on_us for us in sources.made_anew.get((row.cluster, row.topic), ()))
+        if one is not None and not is_anew and one.lost + one.skipped + one.again >= settings.reset_records:
+            latest[row.cluster, row.topic, row.partition, row.group_id] = one
+    by_group: defaultdict[tuple[str, str, str], list[Reset]] = defaultdict(list)
+    for place, one in _with_commits(latest, tables).items():
+        cluster, topic, _, group = place
+        by_group[cluster, topic, group].append(one)
+    return [_finding(*group, some, sources, settings) for group, some in by_group.items()]
+
+
+def _with_commits(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Reset]:
+    if not latest:
+        return {}
+    commits = {(row.cluster, row.topic, row.partition, row.group_id): row.us for row in tables.rows(_COMMITTED)}
+    return {
+        place: replace(one, committed_us=us) if (us := commits.get(place, 0)) >= one.us else one
+        for place, one in latest.items()
+    }
+
+
+def reset_of(row: Row) -> Reset | None:
+    """What became of a position that was found gone; None if it is not known where it was.
+
+    Args:
+        row: when, where and by whom it was found gone (``us``, ``partition``, ``client_id``, ``exchange_id``), whether
+            by a Fetch that was out of range (``is_out_of_range``, ``stood``); what the group had committed before
+            (``committed_offset``); the next fetch (``went_on_us``, ``went_on_by``, ``went_on_at``), and the log as it
+            shows (``log_start_offset``, ``high_watermark``).
+    """
+    before = row.committed_offset
+    if row.is_out_of_range:
+        cause = OUT_OF_RANGE
+        before = row.stood if row.stood is not None else before
+        if before is None:
+            return None
+    else:
+        cause = COMMIT_GONE if before is not None else NO_COMMIT
+    is_at_end = row.high_watermark is not None and row.went_on_at >= row.high_watermark
+    # Whoever has no commit and begins elsewhere than at the end was told where.
+    log_start = row.log_start_offset if cause != NO_COMMIT or is_at_end else row.went_on_at
+    return Reset(
+        cause, row.partition, row.client_id, row.went_on_us, before, row.went_on_at, log_start, row.high_watermark,
+        (row.exchange_id, row.went_on_by),
+    )  # fmt: skip
+
+
+def _finding(
+    cluster: str, topic: str, group: str, some_resets: Sequence[Reset], sources: Sources, settings: FindingSettings
+) -> Finding:
+    worst = min(some_resets, key=lambda one: (SEVERITIES.index(one.severity), -one.us, one.partition))
+    alike = [one for one in some_resets if one.cause == worst.cause]
+    first_us, last_us = min(one.us for one in alike), max(one.us for one in alike)
+    clients = sorted({one.client_id or "?" for one in alike})
+    reader = f"Group {group}" if group else f"Client {', '.join(clients)}"
+    places = ", ".join(f"{topic}-{one.partition}" for one in alike[:3])
+    places += f" and {count(len(alike) - 3, 'more partition')}" if len(alike) > 3 else ""
+    return Finding(
+        rule=RULE.name, severity=worst.severity, subject=f"{group or clients[0]}/{topic}",
+        state=_state(alike, sources, cluster, last_us), cluster=cluster, topic=topic,
+        partition=alike[0].partition if len(alike) == 1 else None, group_id=group or None, first_us=first_us,
+        last_us=last_us, summary=f"{reader} {_how(worst, places)}, at {clock(last_us)} UTC: {_records(alike)}.",
+        advice=_ADVICE[worst.cause],
+        evidence=[exchange_id for one in alike for exchange_id in one.evidence][: settings.max_evidence],
+        details={
+            "cause": worst.cause, "clients": clients, "lost": sum(one.lost for one in alike),
+            "skipped": sum(one.skipped for one in alike), "read_again": sum(one.again for one in alike),
+            "partitions": [
+                {"partition": one.partition, "before": one.before, "after": one.after, "log_start": one.log_start,
+                 "log_end": one.log_end, "committed_us": one.committed_us} for one in alike
+            ],
+            "enough_us": first_us,
+        },
+    )  # fmt: skip
+
+
+def _state(alike: Sequence[Reset], sources: Sources, cluster: str, last_us: int) -> State:
+    """It is over once the group has committed what it reads now: nothing will bring it back by itself."""
+    if all(one.committed_us is not None for one in alike):
+        return "closed"
+    return sources.state(cluster, last_us, last_us, 1)
+
+
+def _how(worst: Reset, places: str) -> str:
+    if worst.cause == NO_COMMIT:
+        return f"had no commit on {places} and began at the end of the log, offset {worst.after}"
+    if worst.cause == COMMIT_GONE:
+        return f"found its commit {worst.before} on {places} gone and went on at offset {worst.after}"
+    is_short = worst.log_end is not None and worst.before is not None and worst.before > worst.log_end
+    why = f"the log ends at {worst.log_end}" if is_short else f"the log begins at {worst.log_start}"
+    known = is_short or worst.log_start is not None
+    return (
+        f"stood at offset {worst.before} of {places}, which is not there any more"
+        f"{f' ({why})' if known else ''}, and went on at {worst.after}"
+    )
+
+
+def _records(alike: Iterable[Reset]) -> str:
+    """What became of the records."""
+    some_resets = list(alike)
+    lost, skipped, again = (sum(getattr(one, name) for one in some_resets) for name in ("lost", "skipped", "again"))
+    parts = []
+    if lost:
+        parts.append(f"{count(lost, 'record')} deleted before the group read them")
+    if skipped:
+        parts.append(f"{count(skipped, 'record')} skipped that are still there")
+    if again:
+        parts.append(f"up to {count(again, 'record')} read again")
+    return ", ".join(parts)

@@ -1,0 +1,249 @@
+"""Rule ``produce_refused``: brokers refuse records, and no later attempt carries them.
+
+Meaning: what the producer sent is not in the log. Where the error is one that clients do not repeat, the records are
+lost unless the application keeps them; where they do repeat it, they are lost once ``delivery.timeout.ms`` has passed.
+Evidence: error codes of Produce answers by partition; for each refused batch the records of later accepted batches of
+the same client and partition whose timestamps lie within those of the refused one: Java divides a batch that is too
+large, and whoever repeats a batch sends the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+
+from decoder.kafka.apis import KafkaError
+from pipeline.analysis.rules.kafka.people import count, some, times, who
+from pipeline.analysis.rules.model import Finding, Sources, seconds
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "produce_refused",
+    "kafka",
+    ("critical", "warning"),
+    "Brokers refuse records that a producer writes.",
+    ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds"),
+    ("events", "batches"),
+)
+REPEATED = (
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.KAFKA_STORAGE_ERROR,
+)
+"""Clients send the same batch again after these, until ``delivery.timeout.ms``."""
+FINAL = (
+    KafkaError.MESSAGE_TOO_LARGE,
+    KafkaError.INVALID_TOPIC_EXCEPTION,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.INVALID_REQUIRED_ACKS,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+    KafkaError.INVALID_RECORD,
+)
+_TOO_LARGE = (
+    "Now: raise the topic's limit with `kafka-configs.sh --alter --entity-type topics --add-config "
+    "max.message.bytes=…`, or stop the producer. Fix: keep max.request.size and batch.size (librdkafka: "
+    "message.max.bytes, batch.size) below max.message.bytes of the topic, and send large payloads by reference."
+)
+_REPLICAS = (
+    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --describe "
+    "--under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
+    "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
+)
+_ADVICE = {
+    KafkaError.MESSAGE_TOO_LARGE: _TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
+    KafkaError.NOT_ENOUGH_REPLICAS: _REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
+    KafkaError.INVALID_TIMESTAMP: "Now: stop the producer or let it write the present time. Fix: milliseconds, not "
+    "seconds or microseconds, as the record's timestamp; or widen message.timestamp.before.max.ms and "
+    "message.timestamp.after.max.ms of the topic, or set message.timestamp.type=LogAppendTime.",
+    KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
+    "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
+    "cleanup.policy=delete.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --producer --topic … --allow-principal User:…`, "
+    "if this client may write there. Fix: keep the ACLs with the service's deployment; check sasl.jaas.config "
+    "(librdkafka: sasl.username) for the right principal.",
+    KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
+    "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
+    "message.timeout.ms) long enough for leadership to move.",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Now: set compression.type of the producer to one that the brokers know, "
+    "such as lz4. Fix: update the brokers, or keep zstd (Kafka 2.1) out of clients that speak to older ones.",
+    KafkaError.INVALID_REQUIRED_ACKS: "Now: restart the producer with acks=all. Fix: acks (librdkafka: "
+    "request.required.acks) is 0, 1 or all (-1).",
+}
+_OTHERWISE = (
+    "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
+    "(`kafka-configs.sh --describe --entity-type topics --entity-name …`) and the brokers' policies, which refuse it."
+)
+_REFUSED = f"""
+    SELECT DISTINCT cluster, topic, client_id FROM events
+    WHERE kind = 'produce_rejected' AND error_code IN {tuple(map(int, (*REPEATED, *FINAL)))} AND topic IS NOT NULL
+"""
+_ATTEMPTS = f"""
+    WITH refused AS ({_REFUSED})
+    SELECT e.cluster, e.topic, e.partition, e.client_id, regexp_replace(e.client, ':\\d+$', '') AS host,
+        epoch_us(e.ts) AS us, e.exchange_id, e.kind, e.error_code, e.error_name, coalesce(b.ordinal, 0) AS ordinal,
+        coalesce(b.records, e.records, 0) AS records, coalesce(b.size, 0) AS size, b.base_timestamp, b.max_timestamp,
+        b.base_sequence
+    FROM events AS e
+        SEMI JOIN refused AS r ON e.cluster = r.cluster AND e.topic = r.topic
+            AND e.client_id IS NOT DISTINCT FROM r.client_id
+        LEFT JOIN (SELECT * FROM batches WHERE source = 'produce') AS b
+            ON e.exchange_id = b.exchange_id AND e.topic = b.topic AND e.partition = b.partition
+    WHERE e.kind IN ('produced', 'produce_rejected')
+    ORDER BY e.cluster, e.topic, e.client_id, host, e.partition, us, e.exchange_id, ordinal
+"""
+"""Each batch that such a client wrote to such a topic, with the broker's verdict."""
+_ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
+
+
+@dataclass(slots=True)
+class Refused:
+    """A batch that was refused, as often as it was tried.
+
+    Attributes:
+        records, size: records and bytes of it.
+        missing: records that no later accepted batch has carried.
+        code, error: of the last refusal.
+        tries: times (µs since the epoch) and exchange ids.
+    """
+
+    host: str
+    records: int
+    size: int
+    missing: int
+    code: int
+    error: str
+    spans: tuple[int, int] | None
+    tries: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its client may still send it again."""
+        return self.code in REPEATED
+
+    def is_under_way(self, end_us: int, patience_us: int) -> bool:
+        """Whether another attempt may still come: none was due before the end of what was seen."""
+        gap = (self.tries[-1][0] - self.tries[0][0]) // max(len(self.tries) - 1, 1)
+        return self.is_repeated and end_us - self.tries[-1][0] <= max(3 * gap, patience_us)
+
+
+def refused_batches(attempts: Iterable[Row]) -> tuple[list[Refused], int | None]:
+    """What one client on one host was refused in one partition, and when the last batch was accepted, µs.
+
+    Args:
+        attempts: its batches in the order of time.
+    """
+    refused: list[Refused] = []
+    again: dict[tuple[object, ...], Refused] = {}
+    accepted_us = None
+    for row in attempts:
+        spans = None if row.base_timestamp is None else (row.base_timestamp, row.max_timestamp)
+        if not row.error_code:  # None: the answer was not seen, and may have been a good one
+            accepted_us = accepted_us if row.error_code is None else row.us
+            _carry(refused, row.records, spans)
+            continue
+        if row.error_code not in (*REPEATED, *FINAL):
+            continue
+        same = (row.records, row.size, spans, row.base_sequence)
+        one = again.get(same) if row.error_code in REPEATED else None
+        if one is None:
+            one = Refused(row.host, row.records, row.size, row.records, row.error_code, row.error_name, spans)
+            refused.append(one)
+            if one.is_repeated:
+                again[same] = one
+        one.tries.append((row.us, row.exchange_id))
+    return refused, accepted_us
+
+
+def _carry(refused: Sequence[Refused], records: int, spans: tuple[int, int] | None) -> None:
+    """An accepted batch carries the records of the first refused one that its timestamps lie in."""
+    for one in refused:
+        if one.missing and spans and one.spans and one.spans[0] <= spans[0] and spans[1] <= one.spans[1]:
+            one.missing -= min(records, one.missing)
+            return
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    found = []
+    for (cluster, topic, client_id), rows in groupby(_attempts(sources.tables), key=_OF_CLIENT):
+        refused: list[Refused] = []
+        accepted: list[int] = []
+        for _, some_rows in groupby(rows, key=_OF_PARTITION):
+            batches, accepted_us = refused_batches(some_rows)
+            refused += batches
+            if batches and accepted_us is not None:
+                accepted.append(accepted_us)
+        finding = _finding((cluster, topic, client_id), refused, accepted, sources, settings)
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
+_OF_CLIENT = attrgetter("cluster", "topic", "client_id")
+_OF_PARTITION = attrgetter("host", "partition")
+
+
+def _attempts(tables: Tables) -> list[Row]:
+    return tables.rows(_ATTEMPTS) if tables.rows(_ANY) else []
+
+
+def _finding(
+    subject: tuple[str, str, str | None],
+    refused: Sequence[Refused],
+    accepted: Sequence[int],
+    sources: Sources,
+    settings: FindingSettings,
+) -> Finding | None:
+    cluster, topic, client_id = subject
+    tries = sorted(one for batch in refused for one in batch.tries)
+    if not tries:
+        return None
+    first_us, last_us = tries[0][0], tries[-1][0]
+    patience_us = int(settings.produce_refused_seconds * 1_000_000)
+    end_us = sources.ends.get(cluster, last_us)
+    waiting = [one for one in refused if one.missing and one.is_under_way(end_us, patience_us)]
+    lost = [one for one in refused if one.missing and one not in waiting]
+    if lost and len(tries) < settings.produce_refused_times:
+        return None
+    if not lost and (len(tries) < settings.produce_refused_retries or last_us - first_us < patience_us):
+        return None
+    missing, held = sum(one.missing for one in lost), sum(one.missing for one in waiting)
+    worst = max(lost or refused, key=lambda one: (one.missing, one.size, one.code))
+    errors = some(one.error for one in refused)
+    clients = some(who(client_id, one.host) for one in refused)
+    least = settings.produce_refused_times if lost else settings.produce_refused_retries
+    is_over = all(any(us > one.tries[-1][0] for us in accepted) for one in refused) and not waiting
+    return Finding(
+        rule=RULE.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",
+        state="closed" if is_over else sources.state(cluster, first_us, last_us, 1),
+        cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
+        summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
+        f"{_fate(missing, held, last_us - first_us)}",
+        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE),
+        evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
+        details={
+            "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),
+            "batches": len(refused), "records": sum(one.records for one in refused), "records_lost": missing,
+            "records_waiting": held, "largest_batch": max(one.size for one in refused),
+            "enough_us": tries[min(least, len(tries)) - 1][0],
+        },
+    )  # fmt: skip
+
+
+def _fate(missing: int, held: int, span_us: int) -> str:
+    """What became of the records."""
+    if missing:
+        return f"{count(missing, 'record')} of it {'was' if missing == 1 else 'were'} not written by any later attempt."
+    if held:
+        return f"{count(held, 'record')} wait for an attempt that is accepted, for {seconds(span_us)} so far."
+    return f"later attempts wrote all of it, {seconds(span_us)} after the first."

@@ -1,0 +1,77 @@
+"""Rule ``join_refused``: who is not let in, and who only waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from decoder.kafka.apis import KafkaError
+from pipeline.analysis.rules.kafka import join_refused
+from pipeline.analysis.rules.model import Finding
+from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES
+from tests.pipeline.analysis.rules.group_rows import JOIN, Row, member
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import row
+
+INCONSISTENT, FULL, NEEDS_ID = (
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL, KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.MEMBER_ID_REQUIRED,
+)  # fmt: skip
+
+
+def knock(seconds: float, code: int, who: str = "new", **more: object) -> Row:
+    return member("join", seconds, who, error_code=int(code), error_name=KafkaError(code).name, **more)
+
+
+def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
+    body = {"groupId": "g", "sessionTimeoutMs": session_s * 1000, "protocols": [{"name": name} for name in names]}
+    codes = [int(code)] if code else []
+    return row(EXCHANGES, client_id=who, api_key=JOIN, request_body=orjson.dumps(body).decode(), error_codes=codes)
+
+
+def found(states: Sequence[Row], exchanges: Sequence[Row] = ()) -> list[Finding]:
+    return join_refused.find(sources(states=states, exchanges=exchanges), FindingSettings())
+
+
+def test_it_names_what_it_offers_and_what_the_others_do() -> None:
+    asked = [asks("old", 0, "range"), asks("new", INCONSISTENT, "cooperative-sticky")]
+    (finding,) = found([knock(n * 5, INCONSISTENT) for n in range(4)], asked)
+    assert (finding.severity, finding.state, finding.subject) == ("critical", "open", "g/new")
+    assert "(it offers cooperative-sticky, the others range)" in finding.summary
+
+
+def test_in_the_consumer_protocol_it_is_a_heartbeat() -> None:
+    beats = [
+        knock(n * 5, KafkaError.UNSUPPORTED_ASSIGNOR) | {"kind": "heartbeat", "group_protocol": "consumer"}
+        for n in range(3)
+    ]
+    assert [finding.subject for finding in found(beats)] == ["g/new"]
+
+
+def test_who_got_in_at_last_is_told_as_over() -> None:
+    (finding,) = found([*(knock(n * 10, FULL) for n in range(4)), knock(40, 0)], [asks("new", FULL, session_s=10)])
+    assert (finding.severity, finding.state) == ("warning", "closed")
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        [knock(n * 5, NEEDS_ID) for n in range(9)],
+        [knock(n * 5, KafkaError.NOT_COORDINATOR) for n in range(9)],
+        [knock(0, INCONSISTENT), knock(9, INCONSISTENT)],
+        [knock(n / 10, INCONSISTENT) for n in range(9)],  # retries of a moment
+        [knock(n, FULL) for n in range(9)],  # a deploy that begins with the new instance, up to its session timeout
+        [step for n in range(9) for step in (knock(n * 20, INCONSISTENT), knock(n * 20 + 1, 0))],
+        [member("heartbeat", n * 5, "old", error_code=int(FULL)) for n in range(9)],  # no join
+    ],
+)
+def test_what_is_in_order(states: list[Row]) -> None:
+    assert found(states, [asks("new", FULL, "range")]) == []
+
+
+def test_two_hosts_of_one_client_id_do_not_let_each_other_in() -> None:
+    inside = [knock(n * 5 + 1, 0, client="10.0.0.8:4000") for n in range(4)]
+    (finding,) = found([*inside, *(knock(n * 5, INCONSISTENT) for n in range(4))])
+    assert finding.details["hosts"] == ["10.0.0.9"]

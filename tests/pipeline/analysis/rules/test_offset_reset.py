@@ -1,0 +1,86 @@
+"""Rule ``offset_reset``: positions that are gone, and what looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pipeline.analysis.rules.kafka import offset_reset
+from pipeline.analysis.rules.model import Finding
+from pipeline.settings import FindingSettings
+from tests.pipeline.analysis.rules.group_rows import Row, at, known
+from tests.pipeline.analysis.sources import sources
+
+
+def gone(seconds: float, offset: int | None, **more: object) -> Row:
+    values: dict[str, object] = {"error_name": "OFFSET_OUT_OF_RANGE", "event_offset": offset}
+    return known("fetch_rejected", seconds, **(values | more))
+
+
+def goes_on(seconds: float, offset: int, start: int, end: int, **more: object) -> Row:
+    return known("fetched", seconds, event_offset=offset, log_start_offset=start, high_watermark=end, **more)
+
+
+def found(rows: Sequence[Row]) -> list[Finding]:
+    return offset_reset.find(sources(timeline=rows), FindingSettings())
+
+
+@pytest.mark.parametrize(
+    ("rows", "severity", "lost", "skipped", "again"),
+    [
+        ([gone(0, 10), goes_on(1, 60, 60, 100)], "critical", 50, 0, 0),
+        ([gone(0, 10), goes_on(1, 100, 60, 100)], "critical", 50, 40, 0),
+        ([gone(0, 500), goes_on(1, 0, 0, 100)], "warning", 0, 0, 100),
+        # An incremental session names no offset: what the client had fetched up to counts.
+        ([gone(0, None, fetch_position=10), goes_on(1, 60, 60, 100)], "critical", 50, 0, 0),
+        ([known("fetched_commit", 0), goes_on(1, 100, 20, 100)], "info", 0, 80, 0),
+        ([known("fetched_commit", 0, committed_offset=70), goes_on(1, 100, 20, 100)], "critical", 0, 30, 0),
+        ([known("fetched_commit", 0, committed_offset=70), goes_on(1, 20, 20, 100)], "warning", 0, 0, 50),
+    ],
+)
+def test_it_counts_what_is_lost_skipped_and_read_again(
+    rows: list[Row], severity: str, lost: int, skipped: int, again: int
+) -> None:
+    (finding,) = found(rows)
+    counted = tuple(finding.details[name] for name in ("lost", "skipped", "read_again"))
+    assert (finding.severity, *counted) == (severity, lost, skipped, again)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [known("fetched_commit", 0), goes_on(1, 0, 0, 100)],  # begins at the beginning
+        [known("fetched_commit", 0), goes_on(1, 40, 0, 100)],  # was told where
+        [known("fetched_commit", 0), goes_on(1, 0, 0, 0)],  # an empty topic
+        [known("fetched_commit", 0)],  # a tool asks
+        [known("fetched_commit", 0), goes_on(1, 100, 20, 100, client_id="b")],  # somebody else reads
+        [gone(0, 10)],  # did not go on within the capture
+        [gone(0, 10), goes_on(1, 10, 10, 100)],  # the broker was not ready; nothing was skipped
+        [gone(0, 10, error_name="NOT_LEADER_OR_FOLLOWER"), goes_on(1, 60, 0, 100)],
+        [known("fetched_commit", 0, event_offset=10, committed_offset=10), goes_on(1, 60, 0, 100)],  # seeks
+    ],
+)
+def test_what_is_in_order(rows: list[Row]) -> None:
+    assert found(rows) == []
+
+
+def test_a_topic_made_anew_has_a_rule_of_its_own() -> None:
+    rows = [gone(0, 10), goes_on(1, 0, 0, 5)]
+    anew = replace(sources(timeline=rows), made_anew={("C", "t"): [int(at(-1).timestamp() * 1_000_000)]})
+    assert offset_reset.find(anew, FindingSettings()) == []
+
+
+def test_it_is_over_once_the_group_has_committed_there() -> None:
+    rows = [gone(0, 10), goes_on(1, 60, 60, 100)]
+    assert [finding.state for finding in found(rows)] == ["open"]
+    (over,) = found([*rows, known("committed", 5, event_offset=70)])
+    assert over.state == "closed"
+
+
+def test_partitions_of_one_topic_are_one_finding() -> None:
+    rows = [row for n in range(4) for row in (gone(0, 10, partition=n), goes_on(1, 60, 60, 100, partition=n))]
+    (finding,) = found(rows)
+    assert (finding.subject, finding.partition, finding.details["lost"]) == ("g/t", None, 200)
+    assert "t-0, t-1, t-2 and 1 more partition" in finding.summary

@@ -1,0 +1,86 @@
+"""Rule ``poll_interval_exceeded``: who falls out of its group, and who only leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pipeline.analysis.rules.kafka import poll_interval_exceeded
+from pipeline.analysis.rules.model import Finding
+from pipeline.settings import FindingSettings
+from tests.pipeline.analysis.rules.group_rows import Row, committed, enters, event, fetched, leaves, with_steps
+
+EXPIRED, CLOSED = "consumer poll timeout has expired.", "the consumer is being closed"
+IN_HAND = [fetched(1, "a", 0, 50)]
+
+
+def found(exchanges: Sequence[Row], events: Sequence[Row] = ()) -> list[Finding]:
+    return poll_interval_exceeded.find(with_steps(exchanges=exchanges, events=events), FindingSettings())
+
+
+def refused(seconds: float) -> Row:
+    return event("commit_rejected", seconds, "a", offset=50, group_id="g", member_id="", error_code=25)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "events", "severity"),
+    [
+        ([enters(0, "a"), leaves(31, "a", reason=EXPIRED)], [], "warning"),
+        ([leaves(31, "a", reason=EXPIRED), enters(35, "a")], [], "warning"),  # joined midway
+        ([enters(0, "a"), leaves(31, "a"), enters(40, "a", member="m2")], IN_HAND, "warning"),
+        ([enters(0, "a"), leaves(31, "a")], [*IN_HAND, refused(33)], "critical"),
+        # It commits record by record up to the end.
+        (
+            [enters(0, "a"), leaves(31, "a")],
+            [*IN_HAND, *(committed(n, "a", n) for n in range(2, 30)), refused(33)],
+            "critical",
+        ),
+    ],
+)
+def test_a_client_that_lives_on(exchanges: list[Row], events: list[Row], severity: str) -> None:
+    (finding,) = found(exchanges, events)
+    assert (finding.severity, finding.subject) == (severity, "g/a")
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "events"),
+    [
+        ([enters(0, "a"), leaves(31, "a", reason=CLOSED), enters(32, "a", member="m2")], IN_HAND),
+        ([enters(0, "a"), leaves(31, "a")], IN_HAND),  # ends; Java before KIP-800 and librdkafka state no reason
+        ([enters(0, "a"), leaves(31, "a"), enters(33, "a", connection="c2", member="m2")], IN_HAND),  # restarts
+        # It unsubscribes when nothing is left to do, and subscribes again.
+        ([enters(0, "a"), leaves(60, "a"), enters(90, "a", member="m2")], [*IN_HAND, committed(5, "a", 50)]),
+        # It unsubscribes in the middle of its work, long before the limit.
+        ([enters(0, "a"), leaves(9, "a"), enters(20, "a", member="m2")], IN_HAND),
+        ([enters(0, "a"), leaves(40, "a"), enters(50, "a", member="m2")], [*IN_HAND, committed(35, "a", 10)]),
+        ([leaves(31, "a"), enters(35, "a", member="m2")], IN_HAND),  # since when it was in is not known
+    ],
+)
+def test_a_client_that_leaves_on_purpose(exchanges: list[Row], events: list[Row]) -> None:
+    assert found(exchanges, events) == []
+
+
+def test_it_names_the_limit_the_period_and_what_it_was_at() -> None:
+    times = [(0, 31), (40, 71), (80, 111)]
+    exchanges = [
+        step
+        for n, (begin, end) in enumerate(times)
+        for step in (enters(begin, "a", member=f"m{n}"), leaves(end, "a", member=f"m{n}", reason=EXPIRED))
+    ]
+    events = [
+        fetched(81, "a", 500, 700),
+        committed(79, "a", 500, member_id="m1"),
+        committed(82, "a", 520, member_id="m2"),
+    ]
+    (finding,) = found(exchanges, events)
+    assert finding.severity == "critical"
+    assert finding.details["max_poll_interval_ms"] == 30_000
+    assert finding.details["interval_us"] == 40_000_000
+    assert "than the 30 s that it may" in finding.summary
+    assert "offsets 520 to 699 of t-0" in finding.summary
+
+
+def test_a_tool_that_puts_a_member_out_is_not_the_member() -> None:
+    tool = leaves(31, "admin", connection="c9", reason="member was removed by an admin") | {"client_ip": "10.0.0.3"}
+    assert found([enters(0, "a"), tool], IN_HAND) == []
