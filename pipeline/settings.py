@@ -127,6 +127,16 @@ class FindingSettings(BaseModel):
     )
     mongo_open_cursors: Count = Field(default=10, description="Cursors that one application leaves open")
     mongo_cursor_idle_seconds: Seconds = Field(default=30.0, description="Without a use of them for so long")
+    unavailable_refusals: Count = Field(
+        default=5, description="Refusals of a partition or coordinator without a success between"
+    )
+    unavailable_seconds: Seconds = Field(
+        default=10.0,
+        description="For how long; at least three times the usual time between two successes, where that is known",
+    )
+    share_deliveries: Annotated[int, Field(ge=2)] = Field(
+        default=3, description="Deliveries of one record to members of a share group (KIP-932)"
+    )
     lookback: Annotated[timedelta, Field(ge=timedelta(hours=1))] = Field(
         default=timedelta(days=1), description="How far before the hour of the first news rules look, at least an hour"
     )

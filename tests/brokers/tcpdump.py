@@ -19,9 +19,10 @@ class CaptureError(RuntimeError):
 class Tcpdump:
     """Records TCP traffic of some loopback ports: `with Tcpdump(path, [9092]): …`."""
 
-    def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096) -> None:
+    def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096, net: str | None = None) -> None:
+        """Plan a recording; with ``net`` (such as 127.0.3.0/24) of what its addresses send and get alone."""
         self._path = path
-        self._ports = ports
+        self._ports, self._net = ports, net
         self._buffer_kib = buffer_kib
         self._process: subprocess.Popen[bytes] | None = None
         self.start_ms = 0
@@ -37,6 +38,7 @@ class Tcpdump:
             CaptureError: if tcpdump ends or does not listen within 10 s.
         """
         wanted = " or ".join(f"tcp port {port}" for port in self._ports)
+        wanted = f"({wanted}) and net {self._net}" if self._net else wanted
         # -Z root: Debian's tcpdump otherwise changes user and may not write here.
         command = ["tcpdump", "-i", "lo", "-n", "-s", "0", "-U", "--immediate-mode", "-B", str(self._buffer_kib)]
         with self._log.open("wb") as log:

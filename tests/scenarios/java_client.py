@@ -50,7 +50,7 @@ class JavaClient:
         truth.client(client_id, "kafka-clients", "Java", version)
 
     def __enter__(self) -> JavaClient:
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors, self._killed = tempfile.TemporaryFile("w+"), False
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
@@ -63,6 +63,12 @@ class JavaClient:
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")
         self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """End it without a word to the broker, as a crash does; leaving the context then is fine."""
+        self._killed = True
+        self._process.kill()
+        self._process.wait()
 
     def wait(self, timeout_s: float = 60.0) -> None:
         """Wait until the client ended by itself.
@@ -79,6 +85,8 @@ class JavaClient:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
+            if self._killed:
+                return
             if self._process.poll() is None:
                 self.tell("stop")
             self.wait(30)

@@ -19,3 +19,11 @@ BATCH_SIZES = Rule(
     ("tiny_batches", "tiny_records"),
     ("batches", "exchanges"),
 )
+POISON_RECORD = Rule(
+    "poison_record",
+    "kafka",
+    ("critical", "warning"),
+    "A record comes to one member after another, and nobody gets beyond it.",
+    ("share_deliveries",),
+    ("exchanges", "events"),
+)

@@ -1,0 +1,117 @@
+"""Rule ``coordinator_unavailable``: groups or transactions cannot reach their coordinator.
+
+Evidence: COORDINATOR_NOT_AVAILABLE (FindCoordinator finds none), COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR, again
+and again, without one accepted request of the group or transactional id in between. What readers and writers of the
+partitions themselves get does not matter: a group can read on without being able to commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kafka.outages import Attempt, Wave, finding, outages, waves
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "coordinator_unavailable",
+    "kafka",
+    ("critical", "warning"),
+    "Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin.",
+    ("unavailable_refusals", "unavailable_seconds"),
+    ("states", "events", "exchanges"),
+)
+REFUSALS = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+_FIND_COORDINATOR, _GROUP, _TRANSACTION = 10, 0, 1
+ADVICE = (
+    "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --describe --topic __consumer_offsets`, "
+    "or __transaction_state): start that broker; while it loads (COORDINATOR_LOAD_IN_PROGRESS) wait, restarts begin it "
+    "anew. Do not restart the consumers: they find the coordinator by themselves, and what they read meanwhile they "
+    "read again. Fix: offsets.topic.replication.factor=3 and transaction.state.log.replication.factor=3 (a topic made "
+    "with one broker keeps one replica: `kafka-reassign-partitions.sh`); keep the log cleaner of these topics at work "
+    "(log.cleaner.enable=true), or loading takes minutes. Clients: default.api.timeout.ms (Java) longer than a restart."
+)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
+    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
+    lasting = [o for o in outages(_attempts(sources)) if o.lasts(least, least_us)]
+    found = (_finding(wave, sources, settings) for wave in waves(lasting))
+    return list({(one.cluster, one.subject): one for one in found}.values())
+
+
+def _attempts(sources: Sources) -> list[Attempt]:
+    """All attempts in the name of those that were refused at least once."""
+    refused = [*_answers(sources.tables, f"error_code IN {REFUSALS}"), *_not_found(sources)]
+    if not refused:
+        return []
+    places = {(one.cluster, one.place) for one in refused}
+    served = [
+        one._replace(error=None)
+        for one in _answers(sources.tables, "error_code = 0")
+        if (one.cluster, one.place) in places
+    ]
+    return sorted((*refused, *served), key=lambda a: (a.cluster, a.place, a.us, a.error or "", a.exchange_id))
+
+
+def _answers(tables: Tables, which: str) -> Iterator[Attempt]:
+    """What coordinators answered to requests in the name of a group or transactional id."""
+    columns = """
+        cluster, CASE WHEN transactional_id IS NULL THEN 'group ' || group_id
+            ELSE 'transactional id ' || transactional_id END AS place,
+        epoch_us(ts) AS us, exchange_id, error_name AS error, server,
+        coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
+            || regexp_replace(client, ':\\d+$', '') AS "by"
+    """
+    rows = tables.rows(f"""
+        SELECT {columns} FROM states
+        WHERE {which} AND kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL
+        UNION ALL
+        SELECT {columns} FROM events WHERE {which} AND group_id IS NOT NULL AND transactional_id IS NULL
+            AND kind IN ('committed', 'commit_rejected', 'fetched_commit')
+    """)
+    return (Attempt(*row) for row in rows)
+
+
+def _not_found(sources: Sources) -> Iterator[Attempt]:
+    """Refusals of FindCoordinator: of one key, or (version 4 and later) of several."""
+    codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
+            response_body
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {_FIND_COORDINATOR} AND ({codes})
+    """)
+    for row in rows:
+        cluster, by = sources.facts.cluster_at(row.server, row.us), f"{row.client_id or '?'} at {row.client_ip}"
+        for place, code in _keys(orjson.loads(row.request_body or "{}"), orjson.loads(row.response_body or "{}")):
+            yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
+
+
+def _keys(request: dict[str, Any], answer: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    name = {_GROUP: "group", _TRANSACTION: "transactional id"}.get(request.get("keyType", _GROUP))
+    single = [{**answer, "key": request.get("key")}] if "key" in request else []
+    for one in answer.get("coordinators") or single:
+        if name and one.get("key") and one.get("errorCode") in REFUSALS:
+            yield f"{name} {one['key']}", one["errorCode"]
+
+
+def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+    places = wave.places
+    shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    found = finding(
+        wave, RULE, wave.refused[0].server, f"{shown} had no coordinator", ADVICE, sources, settings.max_evidence,
+        settings.unavailable_refusals,
+    )  # fmt: skip
+    groups = [place.removeprefix("group ") for place in places if place.startswith("group ")]
+    only = groups[0] if len(places) == len(groups) == 1 else None
+    return replace(found, group_id=only, details={**found.details, "groups": groups})

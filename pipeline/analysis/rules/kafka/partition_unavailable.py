@@ -1,0 +1,113 @@
+"""Rule ``partition_unavailable``: partitions have no leader, so that nobody can write to or read from them.
+
+Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of all
+brokers that are asked, without any success on the partition in between. A client that alone goes by old metadata is
+``stale_metadata``: others are served meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import orjson
+
+from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kafka.outages import Attempt, Wave, finding, outages, waves
+from pipeline.analysis.rules.kafka.symptoms import METADATA
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "partition_unavailable",
+    "kafka",
+    ("critical", "warning"),
+    "Partitions have no leader: nobody can write to or read from them.",
+    ("unavailable_refusals", "unavailable_seconds"),
+    ("events", "exchanges"),
+)
+REFUSALS = (5, 6, 9, 72, 78)
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, LISTENER_NOT_FOUND, OFFSET_NOT_AVAILABLE."""
+_IN_METADATA = (5, 72)
+ADVICE = (
+    "Now: start the broker that holds these partitions (`kafka-topics.sh --describe --unavailable-partitions` names "
+    "leader and replicas), or look why it does not come back. Only if its data is lost for good: "
+    "`kafka-leader-election.sh --election-type unclean`, which drops what the new leader does not have. "
+    "Fix: give topics three replicas (default.replication.factor=3, min.insync.replicas=2) on different racks "
+    "(broker.rack), so that one broker may go. Let producers wait longer than a restart takes: delivery.timeout.ms "
+    "(Java), message.timeout.ms (librdkafka)."
+)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
+    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
+    lasting = [o for o in outages(_attempts(sources)) if o.lasts(least, least_us)]
+    found = (_finding(wave, sources, settings) for wave in waves(lasting))
+    return list({(one.cluster, one.subject): one for one in found}.values())
+
+
+def _attempts(sources: Sources) -> list[Attempt]:
+    """All attempts on partitions that refused at least once."""
+    refused = [*_refused(sources.tables), *_without_leader(sources)]
+    if not refused:
+        return []
+    places = {(one.cluster, one.place) for one in refused}
+    served = [one for one in _served(sources.tables, {one.cluster for one in refused}) if one[:2] in places]
+    return sorted((*refused, *served), key=lambda a: (a.cluster, a.place, a.us, a.error or "", a.exchange_id))
+
+
+_ATTEMPT = """
+    cluster, topic || '-' || partition AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
+    coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
+        || regexp_replace(client, ':\\d+$', '') AS "by"
+"""
+
+
+def _refused(tables: Tables) -> Iterator[Attempt]:
+    rows = tables.rows(f"SELECT {_ATTEMPT} FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL")
+    return (Attempt(*row) for row in rows)
+
+
+def _served(tables: Tables, clusters: set[str]) -> Iterator[Attempt]:
+    rows = tables.rows(
+        f"""
+        SELECT {_ATTEMPT} FROM events
+        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND topic IS NOT NULL
+            AND list_contains($clusters, cluster)
+        """,
+        clusters=sorted(clusters),
+    )
+    return (Attempt(*row)._replace(error=None) for row in rows)
+
+
+def _without_leader(sources: Sources) -> Iterator[Attempt]:
+    """What Metadata says of partitions without a leader."""
+    codes = " OR ".join(f"list_contains(error_codes, {code})" for code in _IN_METADATA)
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {METADATA} AND ({codes})
+    """)
+    for row in rows:
+        cluster, by = sources.facts.cluster_at(row.server, row.us), f"{row.client_id or '?'} at {row.client_ip}"
+        for topic in orjson.loads(row.response_body or "{}").get("topics") or []:
+            name = topic.get("name") or topic.get("topicId")
+            for part in topic.get("partitions") or []:
+                if name and part.get("errorCode") in _IN_METADATA:
+                    place, error = f"{name}-{part.get('partitionIndex')}", error_name(part["errorCode"])
+                    yield Attempt(cluster, place, row.us, row.exchange_id, error, row.server, by)
+
+
+def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+    places = wave.places
+    shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more partitions" if len(places) > 3 else "")
+    what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
+    found = finding(
+        wave, RULE, wave.refused[0].place, what, ADVICE, sources, settings.max_evidence, settings.unavailable_refusals
+    )
+    topics = {place.rpartition("-")[0] for place in places}
+    only = int(places[0].rpartition("-")[2]) if len(places) == 1 else None
+    return replace(found, topic=topics.pop() if len(topics) == 1 else None, partition=only)
