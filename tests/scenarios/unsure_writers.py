@@ -3,7 +3,7 @@
 `meter` (librdkafka without idempotence) gets no answer in time while the broker stands still, sends its batch again, and
 both are appended; `careful-meter` does the same with idempotence. `report` connects anew for each record, as one function
 call after another does; `balancer` only looks whether the port answers. `import` (Java) is killed within a transaction of
-`import-1`, comes back as `import-2` and goes on; the coordinator ends what `short-1` left open after its timeout of six
+`import-1`, comes back as `import-2` and goes on; the coordinator ends what `short-1` left open after its timeout of 31
 seconds.
 """
 
@@ -53,7 +53,7 @@ def _crash_within_a_transaction(truth: Truth, bootstrap: str, stack: contextlib.
         return stack.enter_context(JavaClient(truth, "transact", client_id=client, **options))
 
     first = transact("import", "import-1", IMPORTS, partitions=2, transactions=1, leave_open=True)
-    short = transact("short", "short-1", SHORT, transactions=1, leave_open=True, transaction_timeout_ms=6000)
+    short = transact("short", "short-1", SHORT, transactions=1, leave_open=True, transaction_timeout_ms=31_000)
     for client in ("import", "short"):
         truth.wait_for(1, client_id=client, kind="txn_open")
     first.kill()
@@ -63,7 +63,8 @@ def _crash_within_a_transaction(truth: Truth, bootstrap: str, stack: contextlib.
 
 
 def _lose_answers(truth: Truth, bootstrap: str, broker: Kafka4) -> None:
-    hasty = {"bootstrap.servers": bootstrap, "socket.timeout.ms": 1500, "message.timeout.ms": 20_000, "log_level": 0}
+    hasty: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0}
+    hasty |= {"request.timeout.ms": 1500, "message.timeout.ms": 20_000}
     producers = {}
     for name, is_careful in (("meter", False), ("careful-meter", True)):
         truth.client(name, rd.LIBRARY, "Python", rd.VERSION)
