@@ -155,6 +155,9 @@ class FindingSettings(BaseModel):
     churn_checks: Annotated[int, Field(ge=3)] = Field(
         default=5, description="Connections in a steady rhythm without any work that are a health check"
     )
+    stream_losses: Count = Field(
+        default=1, description="Errors after which a change stream of one application cannot go on"
+    )
     lookback: Annotated[timedelta, Field(ge=timedelta(hours=1))] = Field(
         default=timedelta(days=1), description="How far before the hour of the first news rules look, at least an hour"
     )

@@ -12,9 +12,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
 from tests.brokers.kafka4 import Kafka4
 from tests.scenarios import librdkafka as rd
@@ -28,7 +29,8 @@ PROPERTIES = """
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 """
 READINGS, REPORTS, IMPORTS, SHORT = "readings", "reports", "imports", "short"
-HANG_S = 4.0
+HANG_S = 3.0
+"""Requests are given up after two seconds, the versions that the next connection asks for two seconds later."""
 FINDINGS: set[tuple[str, str]] = set()
 
 
@@ -64,7 +66,7 @@ def _crash_within_a_transaction(truth: Truth, bootstrap: str, stack: contextlib.
 
 def _lose_answers(truth: Truth, bootstrap: str, broker: Kafka4) -> None:
     hasty: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0}
-    hasty |= {"request.timeout.ms": 1500, "message.timeout.ms": 20_000}
+    hasty |= {"socket.timeout.ms": 1500, "message.timeout.ms": 20_000}
     producers = {}
     for name, is_careful in (("meter", False), ("careful-meter", True)):
         truth.client(name, rd.LIBRARY, "Python", rd.VERSION)
@@ -75,12 +77,19 @@ def _lose_answers(truth: Truth, bootstrap: str, broker: Kafka4) -> None:
             time.sleep(0.2)
     with broker.frozen():
         for name, producer in producers.items():
-            producer.produce(READINGS, f"{name}: 17 degrees".encode(), partition=0)
+            delivered = partial(_delivered, truth, name)
+            producer.produce(READINGS, f"{name}: 17 degrees".encode(), partition=0, on_delivery=delivered)
             producer.poll(0)
         time.sleep(HANG_S)
     for name, producer in producers.items():
         assert producer.flush(20) == 0
+        assert truth.events(client_id=name, kind="produced"), name
         truth.add(name, "closed")
+
+
+def _delivered(truth: Truth, name: str, error: Any, sent: Message) -> None:
+    if error is None:
+        truth.add(name, "produced", topic=sent.topic(), partition=sent.partition(), offset=sent.offset())
 
 
 def _connect_for_each_record(truth: Truth, bootstrap: str) -> None:
