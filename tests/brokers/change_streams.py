@@ -1,8 +1,8 @@
 """What does FerretDB not have at all? A proxy on loopback that keeps change streams, with a history of few events.
 
-It answers `aggregate` with `$changeStream`, and `getMore` and `killCursors` of what that opens, as mongod does: an event
-that is no more in the history cannot be resumed from (ChangeStreamHistoryLost), and a token that is none is refused
-(InvalidResumeToken). All else goes to the server behind it; what is inserted there becomes an event.
+It answers `aggregate` with `$changeStream`, and `getMore` and `killCursors` of what that opens, as mongod does: an
+event that is no more in the history cannot be resumed from (ChangeStreamHistoryLost), and a token that is none is
+refused (InvalidResumeToken). All else goes to the server behind it; what is inserted there becomes an event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_RESUMABLE = ["NonResumableChangeStreamError"]
 Document = dict[str, Any]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What a command is refused with: code and name."""
 
 
@@ -63,7 +63,7 @@ class ChangeStreams(MongodbProxy):
                 for one in command["cursors"]:
                     self._cursors.pop(one, None)
                 return {"cursorsKilled": command["cursors"], "ok": 1.0}
-        except Refused as refused:
+        except RefusedError as refused:
             code, name = refused.args
             return {"ok": 0.0, "errmsg": name, "code": code, "codeName": name, "errorLabels": _NOT_RESUMABLE}
         return None
@@ -85,7 +85,7 @@ class ChangeStreams(MongodbProxy):
         with self._changed:
             try:
                 self._check(position)
-            except Refused:
+            except RefusedError:
                 del self._cursors[cursor]
                 raise
             while not (found := [(n, e) for n, e in self._events if n > position and _is_of(e, namespace)]):
@@ -113,7 +113,7 @@ class ChangeStreams(MongodbProxy):
 
     def _check(self, position: int) -> None:
         if self._events and position + 1 < self._events[0][0]:
-            raise Refused(*_HISTORY_LOST)
+            raise RefusedError(*_HISTORY_LOST)
 
 
 def _command(body: bytes) -> Document:
@@ -138,7 +138,7 @@ def _token(number: int) -> Document:
 def _number(token: Document) -> int:
     text = str(token.get("_data"))
     if not text.startswith("82") or len(text) != 32:
-        raise Refused(*_INVALID_TOKEN)
+        raise RefusedError(*_INVALID_TOKEN)
     return int(text[2:], 16)
 
 

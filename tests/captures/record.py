@@ -31,7 +31,17 @@ from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
-INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "broker_gone", "share_groups", "unsure_writers")
+INCIDENTS = (
+    "lagging",
+    "evicted",
+    "faulty_writers",
+    "stale_readers",
+    "troubled_broker",
+    "lossy",
+    "broker_gone",
+    "share_groups",
+    "unsure_writers",
+)
 """Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
@@ -136,7 +146,9 @@ def _hosts_in_use(names: list[str]) -> list[str]:
     """Addresses that the scenarios need and something else listens at."""
     wanted = [name for name in names or (*SCENARIOS, *INCIDENTS) if name in (*SCENARIOS, *INCIDENTS)]
     used = []
-    for host in sorted({h for name in wanted for h in importlib.import_module(f"tests.scenarios.{name}").BROKERS.values()}):
+    for host in sorted(
+        {h for name in wanted for h in importlib.import_module(f"tests.scenarios.{name}").BROKERS.values()}
+    ):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

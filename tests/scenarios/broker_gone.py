@@ -53,14 +53,16 @@ def play(
             stack.enter_context(rd.Sender(truth, bootstrap, "invoice-api", KEPT, partitions=1, **often))
             stack.enter_context(rd.GroupMember(truth, bootstrap, "tracking-1", "tracking", LOST, log_level=0))
             stack.enter_context(rd.GroupMember(truth, bootstrap, "billing-1", "billing", KEPT, log_level=0))
-            java = {"bootstrap": bootstrap, "topic": KEPT, "group": "ledger", "commit_ms": 1000}
+            java: dict[str, Any] = {"bootstrap": bootstrap, "topic": KEPT, "group": "ledger", "commit_ms": 1000}
             stack.enter_context(JavaClient(truth, "consume", client_id="ledger-1", **java))
             for client in ("tracking-1", "billing-1", "ledger-1"):
                 truth.wait_for(3, client_id=client, kind="commit_ok")
             with other.down():
                 truth.add("setup", "incident", error="broker 2 is gone")
                 time.sleep(AWAY_S)
-            seen = {c: len(truth.events(client_id=c, kind="commit_ok")) for c in ("tracking-1", "billing-1", "ledger-1")}
+            seen = {
+                c: len(truth.events(client_id=c, kind="commit_ok")) for c in ("tracking-1", "billing-1", "ledger-1")
+            }
             for client, count in seen.items():
                 truth.wait_for(count + 4, client_id=client, kind="commit_ok")
             capture_over()

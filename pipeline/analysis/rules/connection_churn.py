@@ -32,9 +32,12 @@ _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 _HANDSHAKE_SHARE, _STEADY = 0.5, 3
 """Of all requests; and how many times the usual pause between two health checks the longest may be."""
 _KAFKA_HANDSHAKE: Final = (3, 10, 17, 18, 36, 60, 71)
-"""Metadata, FindCoordinator, SaslHandshake, ApiVersions, SaslAuthenticate, DescribeCluster, GetTelemetrySubscriptions."""
+"""Metadata, FindCoordinator, SaslHandshake, ApiVersions, SaslAuthenticate, DescribeCluster and
+GetTelemetrySubscriptions."""
 _KAFKA_BEGINS: Final = (3, 17, 18)
-_LOGIN_REFUSED: Final = "list_contains(error_codes, 58) OR list_contains(error_codes, 33) OR list_contains(error_codes, 34)"
+_LOGIN_REFUSED: Final = (
+    "list_contains(error_codes, 58) OR list_contains(error_codes, 33) OR list_contains(error_codes, 34)"
+)
 _MONGO_HANDSHAKE: Final = (
     "hello", "ismaster", "saslstart", "saslcontinue", "authenticate", "getnonce", "logout", "buildinfo", "ping",
     "endsessions", "connectionstatus",
@@ -45,8 +48,8 @@ _KAFKA_ADVICE = (
     "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
     "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "
     "consumer for the life of the process and share it (a KafkaProducer and librdkafka's handle may be used by many "
-    "threads); in functions that are called, keep it outside of the handler. Connections that the broker ends for being "
-    "idle (connections.max.idle.ms) are no churn."
+    "threads); in functions that are called, keep it outside of the handler. Look at connections.max.idle.ms if the "
+    "broker or client ends them for being idle."
 )
 _MONGO_ADVICE = (
     "Now: nothing breaks, but each connection costs the server a thread, a handshake and a login; watch "
@@ -55,8 +58,9 @@ _MONGO_ADVICE = (
     "outside of the handler; a maxIdleTimeMS of some seconds has the same effect."
 )
 _CHECK_ADVICE = (
-    "Nothing to do if this is a load balancer's or a monitor's check. It counts as a client of the cluster in "
-    "inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if there are many."
+    "Now: nothing to do if this is a load balancer's or a monitor's check. Fix: it counts as a client of the cluster "
+    "in inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if many "
+    "look."
 )
 
 
@@ -102,7 +106,8 @@ _COLUMNS: Final = """
 def _of_kafka(sources: Sources) -> Iterator[Connection]:
     """Connections whose first request is one that clients begin with, and whose login was not refused."""
     rows = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client, {_COLUMNS},
+        SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
+            {_COLUMNS},
             count(*) FILTER (api_key IN {_KAFKA_HANDSHAKE}) AS shaking,
             count(*) FILTER (api_key NOT IN {_KAFKA_HANDSHAKE}) AS work
         FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL
@@ -113,7 +118,9 @@ def _of_kafka(sources: Sources) -> Iterator[Connection]:
     for row in rows:
         cluster = sources.facts.cluster_at(row.server, row.last_us)
         times = row.first_us, row.last_us
-        yield Connection(cluster, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, True)
+        yield Connection(
+            cluster, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, True
+        )
 
 
 def _of_mongodb(tables: Tables) -> Iterator[Connection]:
@@ -129,7 +136,9 @@ def _of_mongodb(tables: Tables) -> Iterator[Connection]:
     """)
     for row in rows:
         times = row.first_us, row.last_us
-        yield Connection(row.server, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, False)
+        yield Connection(
+            row.server, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, False
+        )
 
 
 def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
@@ -156,7 +165,7 @@ def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
 
 
 def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
-    """Whether connections, all that a client makes, ask for nothing and come in a steady rhythm, one after the other."""
+    """Whether all that a client makes ask for nothing and come in a steady rhythm, one after the other."""
     if len(some) < settings.churn_checks or any(one.work for one in some):
         return False
     pauses = [after.first_us - before.first_us for before, after in pairwise(some)]

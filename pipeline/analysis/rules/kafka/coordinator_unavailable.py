@@ -1,8 +1,8 @@
 """Rule ``coordinator_unavailable``: groups or transactions cannot reach their coordinator.
 
-Evidence: COORDINATOR_NOT_AVAILABLE (FindCoordinator finds none), COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR, again
-and again, without one accepted request of the group or transactional id in between. What readers and writers of the
-partitions themselves get does not matter: a group can read on without being able to commit.
+Evidence: COORDINATOR_NOT_AVAILABLE (FindCoordinator finds none), COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR,
+again and again, without one accepted request of the group or transactional id in between. What readers and writers of
+the partitions themselves get does not matter: a group can read on without being able to commit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rule ``duplicate_write``: a producer without idempotence sent a batch again, and the broker appended it twice.
 
-Evidence: the same batch (timestamps, number of records and bytes) of one client goes to one partition twice, the second
-time because the first had no answer yet and its connection was given up, or because the answer was an error after which
-nobody knows (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND); and both have an offset, as the answers state it or as
-a consumer has read it. With idempotence (KIP-98) the broker knows the batch by its sequence number.
+Evidence: the same batch (timestamps, number of records and bytes) of one client goes to one partition twice: the second
+time on a connection that was made after the first was sent and not answered in time, or after an error that leaves open
+what has become of it (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND). And both copies have an offset, as the
+answers state it or as a consumer has read it. With idempotence (KIP-98) the broker knows the batch by its sequence.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ ADVICE = (
     "Now: let the readers of this topic drop what they have seen (by key or an id in the record); the offsets of both "
     "copies are in `details`. Fix: enable.idempotence=true with acks=all (Java: the default since 3.0 unless acks, "
     "retries or max.in.flight.requests.per.connection > 5 speak against it; librdkafka: the default is false). Then a "
-    "batch that is sent again is written once. A longer request.timeout.ms (Java, librdkafka) makes it rarer only: find "
-    "out why the broker did not answer in time."
+    "batch that is sent again is written once. A longer request.timeout.ms (Java), socket.timeout.ms (librdkafka) "
+    "makes it rarer only: find out why the broker did not answer in time."
 )
 _IN_DOUBT = (7, 20)
 """REQUEST_TIMED_OUT and NOT_ENOUGH_REPLICAS_AFTER_APPEND: the leader has appended what it refuses."""
@@ -55,7 +55,7 @@ class Twice:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each client and topic."""
-    pairs = list(_resent(_sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
+    pairs = list(_resent(sources.tables, _sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
     if not pairs:
         return []
     by_writer: defaultdict[tuple[str, str, str], list[Twice]] = defaultdict(list)
@@ -73,7 +73,7 @@ def _sent(tables: Tables) -> list[Row]:
                 AND base_timestamp IS NOT NULL AND records > 0
             QUALIFY count(*) OVER (PARTITION BY {_SAME}, client_id) > 1
         )
-        SELECT {_SAME}, twice.client_id, base_offset, exchange_id, connection_id, client_ip,
+        SELECT {_SAME}, twice.client_id, base_offset, exchange_id, exchanges.connection_id, client_ip, server_ip,
             epoch_us(request_ts) AS us, epoch_us(response_ts) AS answered_us, error_codes
         FROM twice JOIN exchanges USING (exchange_id)
         WHERE request_ts IS NOT NULL
@@ -81,15 +81,37 @@ def _sent(tables: Tables) -> list[Row]:
     """)
 
 
-def _resent(rows: Sequence[Row], least_us: int) -> Iterator[tuple[Row, Row]]:
-    """Neighbours of which the second was sent because nobody knew what had become of the first."""
-    for _, some in groupby(rows, key=lambda r: (*r[:8], r.client_ip)):
-        for first, again in pairwise(some):
-            in_doubt = any(code in _IN_DOUBT for code in first.error_codes or ())
-            was_waiting = first.answered_us is None or first.answered_us > again.us
-            given_up = was_waiting and first.connection_id != again.connection_id
-            if again.us - first.us >= least_us and (in_doubt or given_up):
-                yield first, again
+def _resent(tables: Tables, rows: Sequence[Row], least_us: int) -> Iterator[tuple[Row, Row]]:
+    """Neighbours of which the second was sent because nobody knew what had become of the first.
+
+    Two producers of one client id may write equal batches in the same millisecond: who gave up a connection makes a new
+    one, or goes to another broker.
+    """
+    pairs = [
+        (first, again)
+        for _, some in groupby(rows, key=lambda r: (*r[:8], r.client_ip))
+        for first, again in pairwise(some)
+        if again.us - first.us >= least_us
+    ]
+    began = _began(tables, [again.connection_id for _, again in pairs]) if pairs else {}
+    for first, again in pairs:
+        in_doubt = any(code in _IN_DOUBT for code in first.error_codes or ())
+        was_late = first.answered_us is None or first.answered_us - first.us >= least_us
+        is_elsewhere = first.server_ip != again.server_ip or began[again.connection_id] > first.us
+        if in_doubt or (was_late and first.connection_id != again.connection_id and is_elsewhere):
+            yield first, again
+
+
+def _began(tables: Tables, connections: Sequence[str]) -> dict[str, int]:
+    """When connections were first used, µs since the epoch."""
+    rows = tables.rows(
+        """
+        SELECT connection_id, min(epoch_us(ts)) AS us FROM exchanges
+        WHERE list_contains($connections, connection_id) GROUP BY connection_id
+        """,
+        connections=sorted(set(connections)),
+    )
+    return {row.connection_id: row.us for row in rows}
 
 
 def _appended(tables: Tables, pairs: Sequence[tuple[Row, Row]]) -> Iterator[Twice]:

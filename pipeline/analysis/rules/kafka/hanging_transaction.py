@@ -31,8 +31,8 @@ RULE = Rule(
     ("transactions", "exchanges"),
 )
 ADVICE = (
-    "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, start "
-    "it with the same transactional.id (initTransactions aborts what was left open), or end it with "
+    "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, "
+    "start it with the same transactional.id (initTransactions aborts what was left open), or end it with "
     "`kafka-transactions.sh --bootstrap-server B find-hanging --broker-id N`, then `abort --topic T --partition P "
     "--start-offset O`. Fix: keep transactional.id the same over restarts (one for each instance or task, no random "
     "part); end each transaction in every path (abortTransaction in the handler of errors); transaction.timeout.ms "
@@ -107,7 +107,11 @@ def _usual_us(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
 def _usual_of(row: Row, usual: Mapping[tuple[str, str], int]) -> int | None:
     """Of its client, else of those who write to the same partitions; None: not known."""
     own = usual.get((row.cluster, f"client {row.client_id}"))
-    return own if own is not None else max((usual[row.cluster, p] for p in row.partitions if (row.cluster, p) in usual), default=None)
+    return (
+        own
+        if own is not None
+        else max((usual[row.cluster, p] for p in row.partitions if (row.cluster, p) in usual), default=None)
+    )
 
 
 def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
@@ -194,13 +198,13 @@ def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[In
 def _finding(
     row: Row, until_us: int, why: str, state: str, timeout_us: int, heir: Introduced | None, settings: FindingSettings
 ) -> Finding:
+    last = f"; nothing of it was seen since {clock(row.last_us)} UTC" if state == "open" else ""
     places = ", ".join(row.partitions[:3]) + (" and more" if len(row.partitions) > 3 else "")
     summary = (
         f"Transaction of {row.transactional_id} (producer {row.producer_id} epoch {row.producer_epoch}, client "
         f"{row.client_id or '?'} at {row.client or '?'}) {'was' if state == 'closed' else 'is'} open for "
         f"{seconds(until_us - row.first_us)} since {clock(row.first_us)} UTC, with {row.records} records in "
-        f"{places or 'no partition yet'}; its last request was at {clock(row.last_us if heir or state == 'open' else row.first_us)} "
-        f"UTC. {why}."
+        f"{places or 'no partition yet'}{last}. {why}."
     )
     topics = {place.rpartition("-")[0] for place in row.partitions}
     only = row.partitions[0].rpartition("-")[2] if len(row.partitions) == 1 else ""

@@ -1,8 +1,8 @@
 """Rule ``partition_unavailable``: partitions have no leader, so that nobody can write to or read from them.
 
-Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of all
-brokers that are asked, without any success on the partition in between. A client that alone goes by old metadata is
-``stale_metadata``: others are served meanwhile.
+Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of
+all brokers that are asked, without any success on the partition in between. A client that alone goes by old metadata
+is ``stale_metadata``: others are served meanwhile.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from pipeline.analysis.rules.kafka.shared import POISON_RECORD
 from pipeline.analysis.rules.kafka.share_states import (
     ACCEPT,
     REJECT,
@@ -26,6 +25,7 @@ from pipeline.analysis.rules.kafka.share_states import (
     deliveries,
     start_offsets,
 )
+from pipeline.analysis.rules.kafka.shared import POISON_RECORD
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
@@ -44,8 +44,8 @@ _POISON_ADVICE = (
 _STOPPED_ADVICE = (
     "Now: look at the members named here (a thread dump shows where they hang) and restart them; what they hold is "
     "delivered again when its lock ends. Fix: bound the work on one poll (max.poll.records, a timeout of the database "
-    "or service that it waits for), renew locks of long work (AcknowledgeType.RENEW), and start more members: in a share "
-    "group several may read one partition (`kafka-configs.sh --entity-type groups` has "
+    "or service that it waits for), renew locks of long work (AcknowledgeType.RENEW), and start more members: in a "
+    "share group several may read one partition (`kafka-configs.sh --entity-type groups` has "
     "group.share.record.lock.duration.ms)."
 )
 _FOLLOWED = 1_000
@@ -75,7 +75,7 @@ class _Suspect:
     """An offset that was delivered more than once."""
 
     offset: int
-    count: int = 1
+    deliveries: int = 1
     shown: list[Delivery] = field(default_factory=list)
     told: list[Delivery] = field(default_factory=list)
 
@@ -98,7 +98,7 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
     again = {
         offset
         for one in some
-        if one.what is None and one.count >= least and one.last - one.first < _FOLLOWED
+        if one.what is None and one.deliveries >= least and one.last - one.first < _FOLLOWED
         for offset in range(one.first, one.last + 1)
     }
     found = {offset: _Suspect(offset) for offset in sorted(again)}
@@ -108,7 +108,7 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
             suspect = found[offset]
             if one.what is None:
                 suspect.shown.append(one)
-                suspect.count = max(suspect.count, one.count)
+                suspect.deliveries = max(suspect.deliveries, one.deliveries)
             else:
                 suspect.told.append(one)
     return [one for one in found.values() if one.shown]
@@ -134,7 +134,7 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
     lock_us = max(one.lock_us for suspect in bad for one in suspect.shown)
     is_over = not ends["held"] and (not ends["released"] or quiet > max(lock_us, 1_000_000))
     members = sorted({one.client for suspect in bad for one in suspect.shown})
-    most = max(one.count for one in bad)
+    most = max(one.deliveries for one in bad)
     fate = [f"{times} {end}" for end, times in sorted(ends.items())]
     given_up = ends["released"] if is_over else 0
     summary = (
@@ -153,7 +153,7 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
         details={
             "offsets": [one.offset for one in bad][:50], "deliveries": most, "ends": dict(ends), "members": members,
             "group_type": "share", "start_offset": start_offsets(sources).get(place),
-            "enough_us": min(d.us for one in bad for d in one.shown if d.count >= settings.share_deliveries),
+            "enough_us": min(d.us for one in bad for d in one.shown if d.deliveries >= settings.share_deliveries),
         },
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ class Delivery(NamedTuple):
 
     Attributes:
         what: an acknowledge type, or None: they were acquired.
-        count: of an acquisition, how often they have been delivered with it.
+        deliveries: of an acquisition, how often they have been delivered with it.
         lock_us: of an acquisition, for how long they are locked, µs.
         us: µs since the epoch: of the answer.
     """
@@ -50,7 +50,7 @@ class Delivery(NamedTuple):
     first: int
     last: int
     what: int | None
-    count: int
+    deliveries: int
     lock_us: int
     member: str
     client: str
@@ -162,5 +162,7 @@ def start_offsets(sources: Sources) -> dict[SharePlace, int]:
         for topic, part in _parts(body, "topics"):
             name = names.get(str(topic.get("topicId")), str(topic.get("topicId")))
             if part.get("startOffset", -1) >= 0:
-                found[SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))] = part["startOffset"]
+                found[SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))] = part[
+                    "startOffset"
+                ]
     return found

@@ -1,9 +1,10 @@
 """Rule ``change_stream_lost``: a change stream, or a tailable cursor, cannot go on from where it was.
 
 Evidence: ChangeStreamHistoryLost, ChangeStreamFatalError and InvalidResumeToken in the reply to the aggregate that
-resumes or to a getMore, CappedPositionLost in that to a getMore. Drivers do not resume after them (mongodb/specifications,
-change streams: errors without the label ResumableChangeStreamError), so one is enough: what happened since the last event
-is not delivered any more. Errors after which a driver resumes by itself (CursorNotFound, a change of primary) are not.
+resumes or to a getMore, CappedPositionLost in that to a getMore. Drivers do not resume after them
+(mongodb/specifications, change streams: errors without the label ResumableChangeStreamError), so one is enough: what
+happened since the last event is not delivered any more. Errors after which a driver resumes by itself (CursorNotFound,
+a change of primary) are not.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _WHY: Final = {
 }
 _ADVICE: Final = {
     _HISTORY_LOST: (
-        "Now: read the collection anew (a full copy or a comparison since the last event that was processed), and begin a "
-        "stream without resumeAfter, or from the time of that copy (startAtOperationTime); to try again with the same token "
-        "cannot succeed. Fix: make the history longer than the longest time that the reader is away: "
-        "`replSetResizeOplog` with minRetentionHours (storage.oplogMinRetentionHours), and read faster than is written: "
-        "look at the work on one event, use maxAwaitTimeMS and batchSize, narrow the pipeline ($match)."
+        "Now: read the collection anew (a full copy or a comparison since the last event that was processed), and "
+        "begin a stream without resumeAfter, or from the time of that copy (startAtOperationTime); to try again with "
+        "the same token cannot succeed. Fix: make the history longer than the longest time that the reader is away: "
+        "`replSetResizeOplog` with minRetentionHours (storage.oplogMinRetentionHours), and read faster than is "
+        "written: look at the work on one event, use maxAwaitTimeMS and batchSize, narrow the pipeline ($match)."
     ),
     _INVALID_TOKEN: (
-        "Now: begin a stream without resumeAfter and read the collection anew for the time between. Fix: store the token "
-        "as the driver gives it (the whole document of getResumeToken / resume_token), one for each stream: a token of "
-        "another collection, pipeline or cluster does not fit; after an invalidate event use startAfter."
+        "Now: begin a stream without resumeAfter and read the collection anew for the time between. Fix: store the "
+        "token as the driver gives it (the whole document of getResumeToken / resume_token), one for each stream: a "
+        "token of another collection, pipeline or cluster does not fit; after an invalidate event use startAfter."
     ),
     _POSITION_LOST: (
         "Now: begin at the oldest record that is left, and count what is missing. Fix: a larger capped collection (or "

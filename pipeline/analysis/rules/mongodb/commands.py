@@ -23,7 +23,7 @@ _DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS = 11000, 26, 48
 ORDINARY: Final = (_DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS)
 """Errors by which applications learn of the state of their data: whether something is there already."""
 STREAM_LOST: Final = (136, 260, 280, 286)
-"""CappedPositionLost, InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost: no driver resumes after them."""
+"""CappedPositionLost, InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost: no driver resumes then."""
 RETRIED: Final = (6, 7, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436)
 """Errors after which a driver or its transaction begins again (mongodb/specifications, retryable writes; 112)."""
 _UNHEEDED: Final = ("endSessions",)
