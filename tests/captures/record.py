@@ -32,17 +32,11 @@ from tests.scenarios.truth import Truth
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
 INCIDENTS = (
-    "lagging",
-    "evicted",
-    "faulty_writers",
-    "stale_readers",
-    "troubled_broker",
-    "lossy",
-    "broker_gone",
-    "share_groups",
+    "lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "broker_gone", "share_groups",
     "unsure_writers",
-)
-"""Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
+)  # fmt: skip
+"""Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own. Those with a
+``NET`` are recorded by their addresses alone, so that other brokers may run meanwhile."""
 INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
 """Kafka's usual port, so that a reader needs no option; two brokers differ by their loopback address."""

@@ -36,7 +36,11 @@ listeners=PLAINTEXT://{{host}}:{{port}}
 """
 LOST, KEPT = "parcels", "invoices"
 AWAY_S = 26.0
-FINDINGS: set[tuple[str, str]] = set()
+FINDINGS = {
+    ("coordinator_unavailable", "127.0.3.2:9092"),
+    ("partition_unavailable", "parcels-0"),
+    ("stopped", "billing/invoices"),
+}
 
 
 def play(

@@ -21,7 +21,12 @@ from tests.scenarios.mongodb import Truth
 HOST = "127.0.3.1"
 NET = "127.0.3.0/24"
 KEPT = 20
-FINDINGS: set[tuple[str, str]] = set()
+FINDINGS = {
+    ("change_stream_lost", "shop.orders/search-index"),
+    ("change_stream_lost", "shop.orders/audit"),
+    ("change_stream_lost", "shop.invoices/invoices"),
+    ("connection_churn", "receipts/127.0.0.1"),
+}
 _QUESTIONS = 34
 _SLEEPS = 7.0
 

@@ -27,7 +27,10 @@ group.share.heartbeat.interval.ms=1000
 """
 TOPIC = "orders"
 POISON = 40
-FINDINGS: set[tuple[str, str]] = set()
+FINDINGS = {
+    ("stopped", "painting/orders"),
+    ("poison_record", "packing/orders-0"),
+}
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

@@ -31,7 +31,14 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 READINGS, REPORTS, IMPORTS, SHORT = "readings", "reports", "imports", "short"
 HANG_S = 3.0
 """Requests are given up after two seconds, the versions that the next connection asks for two seconds later."""
-FINDINGS: set[tuple[str, str]] = set()
+FINDINGS = {
+    ("duplicate_write", "readings/meter"),
+    ("connection_churn", "report/127.0.0.1"),
+    ("connection_churn", "balancer/127.0.0.1"),
+    ("hanging_transaction", "import-1"),
+    ("hanging_transaction", "short-1"),
+    ("latency_outlier", "127.0.3.1:9092"),
+}
 
 
 def play(

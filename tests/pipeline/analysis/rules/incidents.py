@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.captures.mongodb.record import HERE as MONGODB_DIR
-from tests.captures.mongodb.record import TROUBLED
+from tests.captures.mongodb.record import STREAMS, TROUBLED
 from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, SCENARIOS
 
-RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED)
-_FOLDERS = {**dict.fromkeys(INCIDENTS, INCIDENTS_DIR), TROUBLED: MONGODB_DIR}
+RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED, STREAMS)
+_FOLDERS = {**dict.fromkeys(INCIDENTS, INCIDENTS_DIR), **dict.fromkeys((TROUBLED, STREAMS), MONGODB_DIR)}
 
 
 @dataclass(frozen=True)
