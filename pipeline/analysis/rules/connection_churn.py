@@ -29,6 +29,8 @@ RULE = Rule(
 )
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
+_FEW_REQUESTS = 40
+"""Of a connection: what was asked more on is no connection for a little piece of work."""
 _HANDSHAKE_SHARE, _STEADY = 0.5, 3
 """Of all requests; and how many times the usual pause between two health checks the longest may be."""
 _KAFKA_HANDSHAKE: Final = (3, 10, 17, 18, 36, 60, 71)
@@ -90,7 +92,10 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_client: defaultdict[tuple[str, str, str], list[Connection]] = defaultdict(list)
     for one in (*_of_kafka(sources), *_of_mongodb(sources.tables)):
         by_client[one.cluster, one.client, one.host].append(one)
-    found = (_judge(sorted(some, key=_begin), sources, settings) for _, some in sorted(by_client.items()))
+    least = min(settings.churn_checks, settings.churn_connections)
+    many = {whose: sorted(some, key=_begin) for whose, some in sorted(by_client.items()) if len(some) >= least}
+    working = _working(sources) if many else set()
+    found = (_judge(some, sources, settings, is_working=whose in working) for whose, some in many.items())
     return [one for one in found if one is not None]
 
 
@@ -103,24 +108,28 @@ _COLUMNS: Final = """
 """
 
 
+def _short(table: str) -> str:
+    """Connections of few requests, as SQL; the others are looked at no further."""
+    return f"SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}"
+
+
 def _of_kafka(sources: Sources) -> Iterator[Connection]:
-    """Connections whose first request is one that clients begin with, and whose login was not refused."""
+    """Short connections whose first request is one that clients begin with, and whose login was not refused."""
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
             {_COLUMNS},
             count(*) FILTER (api_key IN {_KAFKA_HANDSHAKE}) AS shaking,
             count(*) FILTER (api_key NOT IN {_KAFKA_HANDSHAKE}) AS work
-        FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL
+        FROM exchanges SEMI JOIN ({_short("exchanges")}) USING (connection_id)
+        WHERE protocol = 'kafka' AND api_key IS NOT NULL
         GROUP BY connection_id, server, client_ip
         HAVING arg_min(api_key, (ts, exchange_id)) IN {_KAFKA_BEGINS}
             AND NOT bool_or(coalesce({_LOGIN_REFUSED}, false))
     """)
     for row in rows:
-        cluster = sources.facts.cluster_at(row.server, row.last_us)
-        times = row.first_us, row.last_us
-        yield Connection(
-            cluster, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, True
-        )
+        cluster, times = sources.facts.cluster_at(row.server, row.last_us), (row.first_us, row.last_us)
+        whose = cluster, row.server, row.client, row.client_ip
+        yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=True)
 
 
 def _of_mongodb(tables: Tables) -> Iterator[Connection]:
@@ -129,16 +138,29 @@ def _of_mongodb(tables: Tables) -> Iterator[Connection]:
         SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, {_COLUMNS},
             count(*) FILTER (lower(command) IN {_MONGO_HANDSHAKE}) AS shaking,
             count(*) FILTER (lower(command) NOT IN {_MONGO_HANDSHAKE}) AS work
-        FROM commands WHERE command IS NOT NULL
+        FROM commands SEMI JOIN ({_short("commands")}) USING (connection_id)
+        WHERE command IS NOT NULL
         GROUP BY connection_id, server, client_ip
         HAVING arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS}
             AND NOT bool_or(coalesce(error_code = {_MONGO_LOGIN_REFUSED}, false))
     """)
     for row in rows:
-        times = row.first_us, row.last_us
-        yield Connection(
-            row.server, row.server, row.client, row.client_ip, *times, row.shaking, row.work, row.evidence, False
-        )
+        whose, times = (row.server, row.server, row.client, row.client_ip), (row.first_us, row.last_us)
+        yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=False)
+
+
+def _working(sources: Sources) -> set[tuple[str, str, str]]:
+    """Cluster, client and host of those that asked for more than a handshake on any connection."""
+    kafka = {
+        (one.cluster, one.client_id or "?", one.client_ip)
+        for one in sources.traffic
+        if one.api_key not in _KAFKA_HANDSHAKE
+    }
+    rows = sources.tables.rows(f"""
+        SELECT DISTINCT server, coalesce(application, driver, '?') AS client, client_ip FROM commands
+        WHERE lower(command) NOT IN {_MONGO_HANDSHAKE}
+    """)
+    return kafka | {(row.server, row.client, row.client_ip) for row in rows}
 
 
 def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
@@ -173,10 +195,10 @@ def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
     return one_by_one and 0 < max(pauses) <= _STEADY * median(pauses)
 
 
-def _judge(some: Sequence[Connection], sources: Sources, settings: FindingSettings) -> Finding | None:
-    if len(some) < min(settings.churn_checks, settings.churn_connections):
-        return None
-    if is_check(some, settings):
+def _judge(
+    some: Sequence[Connection], sources: Sources, settings: FindingSettings, *, is_working: bool
+) -> Finding | None:
+    if not is_working and is_check(some, settings):
         every = median(after.first_us - before.first_us for before, after in pairwise(some))
         summary = (
             f"{_who(some)} connected {len(some)} times, every {every / 1_000_000:.1f} s from {clock(some[0].first_us)} "

@@ -7,7 +7,7 @@ that goes away makes them.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -120,6 +120,19 @@ def outages(attempts: Iterable[Attempt]) -> Iterator[Outage]:
             successes.append(one.us)
         if run:
             yield Outage(tuple(run), None, _usual_us(successes))
+
+
+def lasting(refused: Iterable[Attempt], least: int, least_us: int) -> list[Attempt]:
+    """The refusals of places that were refused so often, over so long: only there successes are worth asking for."""
+    by_place: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)
+    for one in refused:
+        by_place[one.cluster, one.place].append(one)
+    return [
+        one
+        for some in by_place.values()
+        if len(some) >= least and max(o.us for o in some) - min(o.us for o in some) >= least_us
+        for one in some
+    ]
 
 
 def _usual_us(successes: Sequence[int]) -> int | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.outages import Attempt, Wave, finding, outages, waves
+from pipeline.analysis.rules.kafka.outages import Attempt, Wave, finding, lasting, outages, waves
 from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
@@ -45,14 +45,14 @@ ADVICE = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
     least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
-    lasting = [o for o in outages(_attempts(sources)) if o.lasts(least, least_us)]
-    found = (_finding(wave, sources, settings) for wave in waves(lasting))
+    long = [o for o in outages(_attempts(sources, least, least_us)) if o.lasts(least, least_us)]
+    found = (_finding(wave, sources, settings) for wave in waves(long))
     return list({(one.cluster, one.subject): one for one in found}.values())
 
 
-def _attempts(sources: Sources) -> list[Attempt]:
-    """All attempts on partitions that refused at least once."""
-    refused = [*_refused(sources.tables), *_without_leader(sources)]
+def _attempts(sources: Sources, least: int, least_us: int) -> list[Attempt]:
+    """All attempts on partitions that refused often and for long."""
+    refused = lasting([*_refused(sources.tables), *_without_leader(sources)], least, least_us)
     if not refused:
         return []
     places = {(one.cluster, one.place) for one in refused}
