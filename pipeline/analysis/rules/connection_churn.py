@@ -16,7 +16,7 @@ from typing import Final
 
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.settings import FindingSettings
 
 RULE = Rule(
@@ -90,9 +90,9 @@ class Connection:
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each client and host."""
     by_client: defaultdict[tuple[str, str, str], list[Connection]] = defaultdict(list)
-    for one in (*_of_kafka(sources), *_of_mongodb(sources.tables)):
-        by_client[one.cluster, one.client, one.host].append(one)
     least = min(settings.churn_checks, settings.churn_connections)
+    for one in (*_of_kafka(sources, least), *_of_mongodb(sources.tables, least)):
+        by_client[one.cluster, one.client, one.host].append(one)
     many = {whose: sorted(some, key=_begin) for whose, some in sorted(by_client.items()) if len(some) >= least}
     working = _working(sources) if many else set()
     found = (_judge(some, sources, settings, is_working=whose in working) for whose, some in many.items())
@@ -108,42 +108,57 @@ _COLUMNS: Final = """
 """
 
 
-def _short(table: str) -> str:
-    """Connections of few requests, as SQL; the others are looked at no further."""
-    return f"SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}"
+def _short(tables: Tables, table: str, least: int) -> list[str]:
+    """Connections of few requests, if there are enough of them; the others are looked at no further."""
+    rows = tables.rows(f"SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}")
+    return sorted(row.connection_id for row in rows) if len(rows) >= least else []
 
 
-def _of_kafka(sources: Sources) -> Iterator[Connection]:
+def _of_kafka(sources: Sources, least: int) -> Iterator[Connection]:
     """Short connections whose first request is one that clients begin with, and whose login was not refused."""
-    rows = sources.tables.rows(f"""
+    ids = _short(sources.tables, "exchanges", least)
+    rows: list[Row] = (
+        []
+        if not ids
+        else sources.tables.rows(
+            f"""
         SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
             {_COLUMNS},
             count(*) FILTER (api_key IN {_KAFKA_HANDSHAKE}) AS shaking,
             count(*) FILTER (api_key NOT IN {_KAFKA_HANDSHAKE}) AS work
-        FROM exchanges SEMI JOIN ({_short("exchanges")}) USING (connection_id)
-        WHERE protocol = 'kafka' AND api_key IS NOT NULL
+        FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND protocol = 'kafka' AND api_key IS NOT NULL
         GROUP BY connection_id, server, client_ip
         HAVING arg_min(api_key, (ts, exchange_id)) IN {_KAFKA_BEGINS}
             AND NOT bool_or(coalesce({_LOGIN_REFUSED}, false))
-    """)
-    for row in rows:
-        cluster, times = sources.facts.cluster_at(row.server, row.last_us), (row.first_us, row.last_us)
+        """,
+            ids=ids,
+        )
+    )
+    clusters = sources.facts.clusters_at((row.server, row.last_us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
         whose = cluster, row.server, row.client, row.client_ip
-        yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=True)
+        yield Connection(*whose, row.first_us, row.last_us, row.shaking, row.work, row.evidence, is_kafka=True)
 
 
-def _of_mongodb(tables: Tables) -> Iterator[Connection]:
+def _of_mongodb(tables: Tables, least: int) -> Iterator[Connection]:
     """The same; an application that does not give its name goes by that of its driver."""
-    rows = tables.rows(f"""
+    ids = _short(tables, "commands", least)
+    rows: list[Row] = (
+        []
+        if not ids
+        else tables.rows(
+            f"""
         SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, {_COLUMNS},
             count(*) FILTER (lower(command) IN {_MONGO_HANDSHAKE}) AS shaking,
             count(*) FILTER (lower(command) NOT IN {_MONGO_HANDSHAKE}) AS work
-        FROM commands SEMI JOIN ({_short("commands")}) USING (connection_id)
-        WHERE command IS NOT NULL
+        FROM commands WHERE connection_id IN (SELECT unnest($ids)) AND command IS NOT NULL
         GROUP BY connection_id, server, client_ip
         HAVING arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS}
             AND NOT bool_or(coalesce(error_code = {_MONGO_LOGIN_REFUSED}, false))
-    """)
+        """,
+            ids=ids,
+        )
+    )
     for row in rows:
         whose, times = (row.server, row.server, row.client, row.client_ip), (row.first_us, row.last_us)
         yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=False)

@@ -7,7 +7,7 @@ the partitions themselves get does not matter: a group can read on without being
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -45,43 +45,53 @@ ADVICE = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
     least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
-    long = [o for o in outages(_attempts(sources, least, least_us)) if o.lasts(least, least_us)]
+    refused = lasting([*_refused(sources.tables), *_not_found(sources)], least, least_us)
+    if not refused:
+        return []
+    long = [o for o in outages(refused, _served(sources.tables, refused)) if o.lasts(least, least_us)]
     found = (_finding(wave, sources, settings) for wave in waves(long))
     return list({(one.cluster, one.subject): one for one in found}.values())
 
 
-def _attempts(sources: Sources, least: int, least_us: int) -> list[Attempt]:
-    """All attempts in the name of those that were refused often and for long."""
-    every = [*_answers(sources.tables, f"error_code IN {REFUSALS}"), *_not_found(sources)]
-    refused = lasting(every, least, least_us)
-    if not refused:
-        return []
-    places = {(one.cluster, one.place) for one in refused}
-    served = [
-        one._replace(error=None)
-        for one in _answers(sources.tables, "error_code = 0")
-        if (one.cluster, one.place) in places
-    ]
-    return sorted((*refused, *served), key=lambda a: (a.cluster, a.place, a.us, a.error or "", a.exchange_id))
+_PLACE = """
+    CASE WHEN transactional_id IS NULL THEN 'group ' || group_id ELSE 'transactional id ' || transactional_id END
+"""
+_OF_GROUPS = "group_id IS NOT NULL AND transactional_id IS NULL"
+_BY_COORDINATORS = "kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL"
 
 
-def _answers(tables: Tables, which: str) -> Iterator[Attempt]:
-    """What coordinators answered to requests in the name of a group or transactional id."""
-    columns = """
-        cluster, CASE WHEN transactional_id IS NULL THEN 'group ' || group_id
-            ELSE 'transactional id ' || transactional_id END AS place,
-        epoch_us(ts) AS us, exchange_id, error_name AS error, server,
+def _refused(tables: Tables) -> Iterator[Attempt]:
+    """What coordinators refused of requests in the name of a group or transactional id."""
+    columns = f"""
+        cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
         coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
             || regexp_replace(client, ':\\d+$', '') AS "by"
     """
     rows = tables.rows(f"""
-        SELECT {columns} FROM states
-        WHERE {which} AND kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL
-        UNION ALL
-        SELECT {columns} FROM events WHERE {which} AND group_id IS NOT NULL AND transactional_id IS NULL
-            AND kind IN ('committed', 'commit_rejected', 'fetched_commit')
+        SELECT {columns} FROM states WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
+        UNION ALL SELECT {columns} FROM events
+        WHERE error_code IN {REFUSALS} AND {_OF_GROUPS} AND kind IN ('commit_rejected', 'fetched_commit')
     """)
     return (Attempt(*row) for row in rows)
+
+
+def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
+    """When they accepted such requests of the same groups and ids, ascending."""
+    rows = tables.rows(
+        f"""
+        WITH accepted AS (
+            SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us FROM states
+            WHERE error_code = 0 AND {_BY_COORDINATORS}
+                AND coalesce(transactional_id, group_id) IN (SELECT unnest($names))
+            UNION ALL SELECT cluster, 'group ' || group_id, epoch_us(ts) FROM events
+            WHERE error_code = 0 AND {_OF_GROUPS} AND kind IN ('committed', 'fetched_commit')
+                AND group_id IN (SELECT unnest($names))
+        )
+        SELECT cluster, place, list(us ORDER BY us) AS times FROM accepted GROUP BY ALL
+        """,
+        names=sorted({name.removeprefix("group ").removeprefix("transactional id ") for _, name, *_ in refused}),
+    )
+    return {(row.cluster, row.place): row.times for row in rows}
 
 
 def _not_found(sources: Sources) -> Iterator[Attempt]:
@@ -92,8 +102,9 @@ def _not_found(sources: Sources) -> Iterator[Attempt]:
             response_body
         FROM exchanges WHERE protocol = 'kafka' AND api_key = {_FIND_COORDINATOR} AND ({codes})
     """)
-    for row in rows:
-        cluster, by = sources.facts.cluster_at(row.server, row.us), f"{row.client_id or '?'} at {row.client_ip}"
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        by = f"{row.client_id or '?'} at {row.client_ip}"
         for place, code in _keys(orjson.loads(row.request_body or "{}"), orjson.loads(row.response_body or "{}")):
             yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
 

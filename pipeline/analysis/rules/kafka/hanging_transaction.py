@@ -124,12 +124,13 @@ def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
         ORDER BY us, exchange_id
     """)
     found: defaultdict[str, list[Introduced]] = defaultdict(list)
-    for row in rows:
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
         body = orjson.loads(row.request_body)
         if name := body.get("transactionalId"):
             timeout_us = (body.get("transactionTimeoutMs") or 0) * 1000
             one = Introduced(row.us, name, timeout_us, row.client_id, row.client_ip, row.exchange_id)
-            found[sources.facts.cluster_at(row.server, row.us)].append(one)
+            found[cluster].append(one)
     return found
 
 

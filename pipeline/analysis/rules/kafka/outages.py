@@ -7,8 +7,9 @@ that goes away makes them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
@@ -20,17 +21,19 @@ from pipeline.analysis.tables import ADDRESS, Tables
 
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""
+_LAST_SUCCESSES = 100
+"""Before an outage, which tell how long it usually is from one to the next."""
 _TOGETHER_US = 2_000_000
 """Outages that begin so shortly after another one ended belong to it: clients notice at different moments."""
 
 
 class Attempt(NamedTuple):
-    """What one answer says of one place.
+    """A refusal, and of what.
 
     Attributes:
         place: ``topic-partition``; or what has a coordinator, as people name it.
         us: µs since the epoch.
-        error: name of the refusal; None: it was a success.
+        error: its name.
         by: client id and host.
     """
 
@@ -38,7 +41,7 @@ class Attempt(NamedTuple):
     place: str
     us: int
     exchange_id: str
-    error: str | None
+    error: str
     server: str
     by: str
 
@@ -49,12 +52,12 @@ class Outage:
 
     Attributes:
         refused: in order of time.
-        healed: the success that ended it; None: none was seen.
+        healed_us: the success that ended it; None: none was seen.
         usual_us: median time between two successes before; None: not known.
     """
 
     refused: tuple[Attempt, ...]
-    healed: Attempt | None
+    healed_us: int | None
     usual_us: int | None
 
     @property
@@ -95,31 +98,33 @@ class Wave:
         return sorted({outage.refused[0].place for outage in self.outages})
 
     @property
-    def healed(self) -> Attempt | None:
+    def healed_us(self) -> int | None:
         """The last of the successes that ended it all; None: not all of it was seen to end."""
-        ends = [outage.healed for outage in self.outages]
-        return None if None in ends else max((one for one in ends if one), key=lambda a: a.us)
+        ends = [outage.healed_us for outage in self.outages]
+        return None if None in ends else max(us for us in ends if us is not None)
 
 
-def outages(attempts: Iterable[Attempt]) -> Iterator[Outage]:
+def outages(refused: Iterable[Attempt], served: Mapping[tuple[str, str], Sequence[int]]) -> Iterator[Outage]:
     """The outages of all places.
 
     Args:
-        attempts: of each place in order of time, place by place.
+        refused: refusals.
+        served: by cluster and place the times of successes, ascending, µs since the epoch.
     """
-    for _, some in groupby(attempts, key=lambda a: (a.cluster, a.place)):
-        run: list[Attempt] = []
-        successes: list[int] = []
+    ordered = sorted(refused, key=lambda a: (a.cluster, a.place, a.us, a.exchange_id))
+    for where, some in groupby(ordered, key=lambda a: (a.cluster, a.place)):
+        times, run = served.get(where, ()), list[Attempt]()
         for one in some:
-            if one.error is not None:
-                run.append(one)
-                continue
-            if run:
-                yield Outage(tuple(run), one, _usual_us(successes))
+            if run and (healed_us := _first_after(times, run[-1].us)) is not None and healed_us <= one.us:
+                yield Outage(tuple(run), healed_us, _usual_us(times, run[0].us))
                 run = []
-            successes.append(one.us)
-        if run:
-            yield Outage(tuple(run), None, _usual_us(successes))
+            run.append(one)
+        yield Outage(tuple(run), _first_after(times, run[-1].us), _usual_us(times, run[0].us))
+
+
+def _first_after(times: Sequence[int], us: int) -> int | None:
+    place = bisect_right(times, us)
+    return times[place] if place < len(times) else None
 
 
 def lasting(refused: Iterable[Attempt], least: int, least_us: int) -> list[Attempt]:
@@ -135,8 +140,9 @@ def lasting(refused: Iterable[Attempt], least: int, least_us: int) -> list[Attem
     ]
 
 
-def _usual_us(successes: Sequence[int]) -> int | None:
-    gaps = [after - before for before, after in pairwise(successes)]
+def _usual_us(times: Sequence[int], until_us: int) -> int | None:
+    end = bisect_right(times, until_us)
+    gaps = [after - before for before, after in pairwise(times[max(end - _LAST_SUCCESSES, 0) : end])]
     return int(median(gaps)) if gaps else None
 
 
@@ -188,19 +194,19 @@ def finding(
         max_evidence: exchange ids to keep.
         least: refusals that were enough.
     """
-    refused, healed = wave.refused, wave.healed
+    refused, healed_us = wave.refused, wave.healed_us
     first_us, last_us = refused[0].us, refused[-1].us
     of_cluster = {server for server in sources.server_ends if sources.facts.cluster_at(server, last_us) == wave.cluster}
     silent = silent_brokers(sources.tables, wave, of_cluster)
     hurt = [name for name, _ in Counter(one.by for one in refused).most_common()]
-    errors = sorted({one.error for one in refused if one.error})
-    state = "closed" if healed else sources.state(wave.cluster, first_us, last_us, len(refused))
+    errors = sorted({one.error for one in refused})
+    state = "closed" if healed_us else sources.state(wave.cluster, first_us, last_us, len(refused))
     parts = [
-        f"{what} for {seconds((healed.us if healed else last_us) - first_us)}, from {clock(first_us)} UTC on: "
+        f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
         f"{len(refused)} requests of {_some(hurt)} were refused ({', '.join(errors)})",
         f"{_some(silent)} answered nothing meanwhile" if silent else "",
-        f"It was over at {clock(healed.us)} UTC, when {healed.server} served {healed.place} again"
-        if healed
+        f"It was over at {clock(healed_us)} UTC, when all of it was served again"
+        if healed_us
         else "No success was seen since",
     ]
     return Finding(
@@ -210,7 +216,7 @@ def finding(
         evidence=[*dict.fromkeys(one.exchange_id for one in refused)][:max_evidence],
         details={
             "places": wave.places, "times": len(refused), "clients": hurt, "kinds": errors,
-            "silent_brokers": silent, "healed_us": healed.us if healed else None,
+            "silent_brokers": silent, "healed_us": healed_us,
             "enough_us": refused[min(least, len(refused)) - 1].us,
         },
     )  # fmt: skip

@@ -7,7 +7,7 @@ is ``stale_metadata``: others are served meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import orjson
@@ -45,43 +45,38 @@ ADVICE = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
     least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
-    long = [o for o in outages(_attempts(sources, least, least_us)) if o.lasts(least, least_us)]
+    refused = lasting([*_refused(sources.tables), *_without_leader(sources)], least, least_us)
+    if not refused:
+        return []
+    long = [o for o in outages(refused, _served(sources.tables, refused)) if o.lasts(least, least_us)]
     found = (_finding(wave, sources, settings) for wave in waves(long))
     return list({(one.cluster, one.subject): one for one in found}.values())
 
 
-def _attempts(sources: Sources, least: int, least_us: int) -> list[Attempt]:
-    """All attempts on partitions that refused often and for long."""
-    refused = lasting([*_refused(sources.tables), *_without_leader(sources)], least, least_us)
-    if not refused:
-        return []
-    places = {(one.cluster, one.place) for one in refused}
-    served = [one for one in _served(sources.tables, {one.cluster for one in refused}) if one[:2] in places]
-    return sorted((*refused, *served), key=lambda a: (a.cluster, a.place, a.us, a.error or "", a.exchange_id))
-
-
-_ATTEMPT = """
-    cluster, topic || '-' || partition AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
-    coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
-        || regexp_replace(client, ':\\d+$', '') AS "by"
-"""
+_PLACE = "topic || '-' || partition"
 
 
 def _refused(tables: Tables) -> Iterator[Attempt]:
-    rows = tables.rows(f"SELECT {_ATTEMPT} FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL")
+    rows = tables.rows(f"""
+        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
+            coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
+                || regexp_replace(client, ':\\d+$', '') AS "by"
+        FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL
+    """)
     return (Attempt(*row) for row in rows)
 
 
-def _served(tables: Tables, clusters: set[str]) -> Iterator[Attempt]:
+def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
+    """When the same partitions were written to or read, ascending."""
     rows = tables.rows(
         f"""
-        SELECT {_ATTEMPT} FROM events
-        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND topic IS NOT NULL
-            AND list_contains($clusters, cluster)
+        SELECT cluster, {_PLACE} AS place, list(epoch_us(ts) ORDER BY ts) AS times FROM events
+        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND list_contains($topics, topic)
+        GROUP BY ALL
         """,
-        clusters=sorted(clusters),
+        topics=sorted({one.place.rpartition("-")[0] for one in refused}),
     )
-    return (Attempt(*row)._replace(error=None) for row in rows)
+    return {(row.cluster, row.place): row.times for row in rows}
 
 
 def _without_leader(sources: Sources) -> Iterator[Attempt]:
@@ -91,8 +86,9 @@ def _without_leader(sources: Sources) -> Iterator[Attempt]:
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body
         FROM exchanges WHERE protocol = 'kafka' AND api_key = {METADATA} AND ({codes})
     """)
-    for row in rows:
-        cluster, by = sources.facts.cluster_at(row.server, row.us), f"{row.client_id or '?'} at {row.client_ip}"
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        by = f"{row.client_id or '?'} at {row.client_ip}"
         for topic in orjson.loads(row.response_body or "{}").get("topics") or []:
             name = topic.get("name") or topic.get("topicId")
             for part in topic.get("partitions") or []:

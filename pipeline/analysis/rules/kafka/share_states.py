@@ -78,8 +78,8 @@ def deliveries(sources: Sources) -> list[Delivery]:
             AND (contains(response_body, '"acquiredRecords":[{{') OR contains(request_body, '"firstOffset"'))
         ORDER BY us, exchange_id
     """)
-    names = sources.facts.names()
-    return [one for row in rows for one in _of_exchange(row, sources.facts.cluster_at(row.server, row.us), names)]
+    names, clusters = sources.facts.names(), sources.facts.clusters_at((row.server, row.us) for row in rows)
+    return [one for cluster, row in zip(clusters, rows, strict=True) for one in _of_exchange(row, cluster, names)]
 
 
 def _of_exchange(row: Any, cluster: str, names: dict[str, str]) -> Iterator[Delivery]:
@@ -140,12 +140,12 @@ def beats(sources: Sources) -> list[Beat]:
         ORDER BY us, exchange_id
     """)
     found = []
-    for row in rows:
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
         body = orjson.loads(row.request_body)
         if body.get("groupId") and body.get("memberId"):
             who = body["memberId"], f"{row.client_id or '?'} at {row.client_ip}"
-            cluster, is_leaving = sources.facts.cluster_at(row.server, row.us), body.get("memberEpoch") == _LEFT
-            found.append(Beat(cluster, body["groupId"], *who, row.us, is_leaving))
+            found.append(Beat(cluster, body["groupId"], *who, row.us, body.get("memberEpoch") == _LEFT))
     return found
 
 
@@ -157,8 +157,9 @@ def start_offsets(sources: Sources) -> dict[SharePlace, int]:
         ORDER BY us, exchange_id
     """)
     names, found = sources.facts.names(), dict[SharePlace, int]()
-    for row in rows:
-        body, cluster = orjson.loads(row.request_body), sources.facts.cluster_at(row.server, row.us)
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        body = orjson.loads(row.request_body)
         for topic, part in _parts(body, "topics"):
             name = names.get(str(topic.get("topicId")), str(topic.get("topicId")))
             if part.get("startOffset", -1) >= 0:

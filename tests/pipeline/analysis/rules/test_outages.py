@@ -132,8 +132,7 @@ def test_a_coordinator_that_moves_refuses_and_is_found_again():
 
 
 def test_a_success_ends_an_outage_and_the_next_one_is_another_wave():
-    some = [Attempt("C", "p", us * SECOND, f"e{us}", error, "s", "c") for us, error in
-            ((0, "X"), (5, "X"), (9, None), (60, "X"))]  # fmt: skip
-    found = list(outages(some))
-    assert [(len(one.refused), one.healed is not None) for one in found] == [(2, True), (1, False)]
+    some = [Attempt("C", "p", n * SECOND, f"e{n}", "X", "s", "c") for n in (0, 5, 60)]
+    found = list(outages(some, {("C", "p"): [9 * SECOND]}))
+    assert [(len(one.refused), one.healed_us) for one in found] == [(2, 9 * SECOND), (1, None)]
     assert [len(wave.outages) for wave in waves(found)] == [1, 1]
