@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka.share_states import SHARE_APIS
+from pipeline.analysis.rules.kafka.share_states import SHARE_APIS, STREAMS_HEARTBEAT
 from pipeline.analysis.rules.kafka.symptoms import (
     API_VERSIONS,
     CONSUMER_GROUP_HEARTBEAT,
@@ -176,7 +176,9 @@ MAY_SHOW_ONE = f"""
         OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
 """
 """As SQL, with ``$slow_us``: which Kafka exchanges may show a symptom. The bodies of no other are looked at."""
-_BODIES_ASKED = f"protocol = 'kafka' AND (api_key IN {(API_VERSIONS, *SHARE_APIS)} OR {MAY_SHOW_ONE})"
+_BODIES_ASKED = (
+    f"protocol = 'kafka' AND (api_key IN {(API_VERSIONS, STREAMS_HEARTBEAT, *SHARE_APIS)} OR {MAY_SHOW_ONE})"
+)
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,

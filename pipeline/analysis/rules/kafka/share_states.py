@@ -17,6 +17,8 @@ from pipeline.analysis.tables import ADDRESS
 
 SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE = 76, 78, 79, 85
 SHARE_APIS: Final = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
+STREAMS_HEARTBEAT: Final = 88
+"""Of Streams groups (KIP-1071), which have no delivery states: they commit offsets."""
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 _LEFT = -1
 

@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka import coordinator_unavailable, partition_unavailable
 from pipeline.analysis.rules.kafka.outages import Attempt, outages, waves
@@ -119,6 +121,16 @@ def test_find_coordinator_counts_in_each_of_its_forms():
     new = [exchange(n, 10, [15], {"coordinatorKeys": ["tx", "ty"], "keyType": 1}, answer) for n in range(14)]
     (found,) = look(COORDINATOR, exchanges=new)
     assert (found.details["places"], found.group_id) == (["transactional id tx"], None)
+
+
+@pytest.mark.parametrize("api_key", [76, 88])
+def test_share_and_streams_groups_have_heartbeats_of_their_own(api_key: int):
+    asked = {"groupId": "g", "memberId": "m"}
+    lost = [exchange(n, api_key, [15], asked, {"errorCode": 15}) for n in range(14)]
+    (found,) = look(COORDINATOR, exchanges=lost)
+    assert (found.group_id, found.state) == ("g", "open")
+    (found,) = look(COORDINATOR, exchanges=[*lost, exchange(20, api_key, [], asked, {"errorCode": 0})])
+    assert (found.group_id, found.state) == ("g", "closed")
 
 
 def test_the_first_group_of_a_cluster_waits_for_its_topic():
