@@ -135,13 +135,10 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
     is_over = not ends["held"] and (not ends["released"] or quiet > max(lock_us, 1_000_000))
     members = sorted({one.client for suspect in bad for one in suspect.shown})
     most = max(one.deliveries for one in bad)
-    fate = [f"{times} {end}" for end, times in sorted(ends.items())]
-    given_up = ends["released"] if is_over else 0
     summary = (
         f"{_range(bad)} of {place.topic}-{place.partition} came to {_some(members)} of share group {place.group} up to "
-        f"{most} times from {clock(first_us)} to {clock(last_us)} UTC, while {others} other records were accepted; at "
-        f"last {', '.join(fate)}."
-        + (f" The broker did not deliver {given_up} of them again: the group has skipped them." if given_up else "")
+        f"{most} times from {clock(first_us)} to {clock(last_us)} UTC, while {others} other records were accepted. "
+        f"{_fate(ends, is_over=is_over)}."
     )
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.told)})
     return Finding(
@@ -156,6 +153,21 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
             "enough_us": min(d.us for one in bad for d in one.shown if d.deliveries >= settings.share_deliveries),
         },
     )  # fmt: skip
+
+
+def _fate(ends: Counter[str], *, is_over: bool) -> str:
+    """What became of the suspects, for people."""
+    words = {
+        "accepted": "was accepted at last",
+        "rejected": "was rejected at last",
+        "held": "is held by a member that says nothing of it",
+        "released": "was released and not delivered again: the group skips it at its delivery limit"
+        if is_over
+        else "was released, and will be delivered again",
+    }
+    if sum(ends.values()) == 1:
+        return f"It {words.get(next(iter(ends)), 'was told of')}"
+    return "Of them " + "; ".join(f"{times} {words.get(end, 'told of')}" for end, times in sorted(ends.items()))
 
 
 def _range(bad: Sequence[_Suspect]) -> str:
