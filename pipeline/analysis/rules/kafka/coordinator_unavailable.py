@@ -112,7 +112,7 @@ def _other_heartbeats(sources: Sources) -> Iterator[tuple[str, str, int]]:
 
 
 def _not_found(sources: Sources) -> Iterator[Attempt]:
-    """Refusals of FindCoordinator, of one key or several (version 4 on), and of heartbeats that are not in ``states``."""
+    """Refusals of FindCoordinator, of one key or several (version 4 on), and of heartbeats that make no ``states``."""
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
