@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,12 +18,12 @@ class CaptureError(RuntimeError):
 
 
 class Tcpdump:
-    """Records TCP traffic of some loopback ports: `with Tcpdump(path, [9092]): …`."""
+    """Records TCP traffic of some loopback ports, of all addresses or some: `with Tcpdump(path, [9092]): …`."""
 
-    def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096, net: str | None = None) -> None:
-        """Plan a recording; with ``net`` (such as 127.0.3.0/24) of what its addresses send and get alone."""
+    def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096, hosts: Sequence[str] = ()) -> None:
         self._path = path
-        self._ports, self._net = ports, net
+        self._ports = ports
+        self._hosts = hosts
         self._buffer_kib = buffer_kib
         self._process: subprocess.Popen[bytes] | None = None
         self.start_ms = 0
@@ -38,7 +39,8 @@ class Tcpdump:
             CaptureError: if tcpdump ends or does not listen within 10 s.
         """
         wanted = " or ".join(f"tcp port {port}" for port in self._ports)
-        wanted = f"({wanted}) and net {self._net}" if self._net else wanted
+        if self._hosts:
+            wanted = f"({wanted}) and ({' or '.join(f'host {host}' for host in self._hosts)})"
         # -Z root: Debian's tcpdump otherwise changes user and may not write here.
         command = ["tcpdump", "-i", "lo", "-n", "-s", "0", "-U", "--immediate-mode", "-B", str(self._buffer_kib)]
         with self._log.open("wb") as log:

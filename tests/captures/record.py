@@ -35,8 +35,7 @@ INCIDENTS = (
     "lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "broker_gone", "share_groups",
     "unsure_writers",
 )  # fmt: skip
-"""Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own. Those with a
-``NET`` are recorded by their addresses alone, so that other brokers may run meanwhile."""
+"""Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
 """Kafka's usual port, so that a reader needs no option; two brokers differ by their loopback address."""
@@ -57,6 +56,7 @@ def record(name: str, directory: Path = HERE) -> None:
     target = directory / f"{name}.pcap"
     fresh = directory / f".{name}.recording.pcap"
     ports = [PORT, *getattr(scenario, "MORE_PORTS", ())]
+    hosts = [*scenario.BROKERS.values(), *getattr(scenario, "MORE_HOSTS", ())]
     for version in getattr(scenario, "JAVA_VERSIONS", ("4.4.0",)):
         class_path(version)  # compile now, not while the scenario's clock runs
     with contextlib.ExitStack() as stack:
@@ -64,7 +64,7 @@ def record(name: str, directory: Path = HERE) -> None:
         brokers = {kind: _broker(kind, host, name, scenario) for kind, host in scenario.BROKERS.items()}
         for broker in brokers.values():
             stack.enter_context(broker)
-        with Tcpdump(fresh, ports, buffer_kib=65_536, net=getattr(scenario, "NET", None)) as capture:
+        with Tcpdump(fresh, ports, buffer_kib=65_536, hosts=hosts) as capture:
             # A scenario that harms its broker asks for it.
             more = {"brokers": brokers} if "brokers" in inspect.signature(scenario.play).parameters else {}
             scenario.play({kind: b.bootstrap for kind, b in brokers.items()}, truth, capture.stop, **more)

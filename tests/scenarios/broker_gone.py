@@ -22,7 +22,7 @@ from tests.scenarios.truth import Truth
 
 BROKERS = {"kafka4": "127.0.3.1"}
 OTHER = "127.0.3.2"
-NET = "127.0.3.0/24"
+MORE_HOSTS = (OTHER,)
 _CONTROLLER = "127.0.3.1:9094"
 PROPERTIES = f"""
 controller.quorum.voters=1@{_CONTROLLER}

@@ -19,7 +19,6 @@ from pymongo.errors import OperationFailure, PyMongoError
 from tests.scenarios.mongodb import Truth
 
 HOST = "127.0.3.1"
-NET = "127.0.3.0/24"
 KEPT = 20
 FINDINGS = {
     ("change_stream_lost", "shop.orders/search-index"),

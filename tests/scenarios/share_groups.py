@@ -18,7 +18,6 @@ from tests.scenarios.java_client import JavaClient
 from tests.scenarios.truth import Truth
 
 BROKERS = {"kafka4": "127.0.3.1"}
-NET = "127.0.3.0/24"
 PROPERTIES = """
 group.share.min.record.lock.duration.ms=1000
 group.share.record.lock.duration.ms=4000

@@ -24,7 +24,6 @@ from tests.scenarios.raw import API_VERSIONS, RawClient
 from tests.scenarios.truth import Truth
 
 BROKERS = {"kafka4": "127.0.3.1"}
-NET = "127.0.3.0/24"
 PROPERTIES = """
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 """

@@ -51,7 +51,7 @@ def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
         else:
             server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
             stack.enter_context(MongodbProxy("127.0.0.1", port, server.port, compressor))
-        with Tcpdump(fresh, [port], net=lost_streams.NET if name == STREAMS else None) as capture:
+        with Tcpdump(fresh, [port], hosts=[lost_streams.HOST] if name == STREAMS else []) as capture:
             if isinstance(server, MongoJavaServer):
                 old_mongodb.play(server.host, port, truth)
             elif name == TROUBLED:
