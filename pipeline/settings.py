@@ -169,6 +169,37 @@ class FindingSettings(BaseModel):
     )
     mongo_open_cursors: Count = Field(default=10, description="Cursors that one application leaves open")
     mongo_cursor_idle_seconds: Seconds = Field(default=30.0, description="Without a use of them for so long")
+    unavailable_refusals: Count = Field(
+        default=5, description="Refusals of a partition or coordinator without a success between"
+    )
+    unavailable_seconds: Seconds = Field(
+        default=10.0,
+        description="For how long; at least three times the usual time between two successes, where that is known",
+    )
+    share_deliveries: Annotated[int, Field(ge=2)] = Field(
+        default=3, description="Deliveries of one record to members of a share group (KIP-932)"
+    )
+    duplicate_write_seconds: Seconds = Field(
+        default=0.5, description="From a batch without an answer to the same batch on another connection, at least"
+    )
+    hanging_seconds: Seconds = Field(
+        default=30.0, description="How long a transaction is open, and nothing was seen of it, at least"
+    )
+    hanging_ratio: Annotated[float, Field(ge=1)] = Field(
+        default=5.0, description="Times as long as the longest that its client, or others there, took to commit"
+    )
+    churn_connections: Annotated[int, Field(ge=2)] = Field(
+        default=30, description="Connections that one client opens within a minute"
+    )
+    churn_work: Annotated[float, Field(ge=0)] = Field(
+        default=3.0, description="At most so many requests beside the handshake on each (median)"
+    )
+    churn_checks: Annotated[int, Field(ge=3)] = Field(
+        default=5, description="Connections in a steady rhythm without any work that are a health check"
+    )
+    stream_losses: Count = Field(
+        default=1, description="Errors after which a change stream of one application cannot go on"
+    )
     lookback: Annotated[timedelta, Field(ge=timedelta(hours=1))] = Field(
         default=timedelta(days=1), description="How far before the hour of the first news rules look, at least an hour"
     )

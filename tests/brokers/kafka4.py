@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -68,7 +69,7 @@ class Kafka4:
             properties: lines for server.properties that win over ours; `{host}` and `{port}` stand for the address.
         """
         self.host = host
-        self._cluster_id, self._properties = cluster_id, properties
+        self.cluster_id, self._properties = cluster_id, properties
         self._wanted_port = port
         self.port = 0
 
@@ -99,7 +100,7 @@ class Kafka4:
         java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         java += [f"-Dlog4j2.configurationFile={logging}", "-cp", f"{libs}/*"]
         try:
-            _format([*java, "kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)])
+            _format([*java, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(config)])
             self._command = [*java, "kafka.Kafka", str(config)]
             self._start(home)
         except BaseException:
@@ -118,6 +119,13 @@ class Kafka4:
     def restart(self) -> None:
         """Stop the broker and start it again with its data: every leader gets a new epoch."""
         self._server.stop()
+        self._start(Path(self._temp.name))
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Stop the broker, and start it again with its data afterwards."""
+        self._server.stop()
+        yield
         self._start(Path(self._temp.name))
 
     def frozen(self) -> AbstractContextManager[None]:

@@ -31,7 +31,10 @@ from tests.scenarios.truth import Truth
 
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
-INCIDENTS = ("lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "refused", "hung")
+INCIDENTS = (
+    "lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "refused", "hung",
+    "broker_gone", "share_groups", "unsure_writers",
+)  # fmt: skip
 """Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"
 PORT = 9092
@@ -53,6 +56,7 @@ def record(name: str, directory: Path = HERE) -> None:
     target = directory / f"{name}.pcap"
     fresh = directory / f".{name}.recording.pcap"
     ports = [PORT, *getattr(scenario, "MORE_PORTS", ())]
+    hosts = [*scenario.BROKERS.values(), *getattr(scenario, "MORE_HOSTS", ())]
     for version in getattr(scenario, "JAVA_VERSIONS", ("4.4.0",)):
         class_path(version)  # compile now, not while the scenario's clock runs
     with contextlib.ExitStack() as stack:
@@ -60,7 +64,7 @@ def record(name: str, directory: Path = HERE) -> None:
         brokers = {kind: _broker(kind, host, name, scenario) for kind, host in scenario.BROKERS.items()}
         for broker in brokers.values():
             stack.enter_context(broker)
-        with Tcpdump(fresh, ports, buffer_kib=65_536, hosts=list(scenario.BROKERS.values())) as capture:
+        with Tcpdump(fresh, ports, buffer_kib=65_536, hosts=hosts) as capture:
             # A scenario that harms its broker asks for it.
             more = {"brokers": brokers} if "brokers" in inspect.signature(scenario.play).parameters else {}
             scenario.play({kind: b.bootstrap for kind, b in brokers.items()}, truth, capture.stop, **more)
@@ -114,7 +118,7 @@ def main(names: list[str]) -> int:
         for name in names
         if name not in (*SCENARIOS, *INCIDENTS)
     ]
-    problems += [f"port {PORT} of {host} is in use: stop what listens there" for host in _hosts_in_use()]
+    problems += [f"port {PORT} of {host} is in use: stop what listens there" for host in _hosts_in_use(names)]
     for problem in problems:
         console.print(problem, style="red", markup=False)
     if problems:
@@ -132,9 +136,13 @@ def main(names: list[str]) -> int:
     return 0
 
 
-def _hosts_in_use() -> list[str]:
+def _hosts_in_use(names: list[str]) -> list[str]:
+    """Addresses that the scenarios need and something else listens at."""
+    wanted = [name for name in names or (*SCENARIOS, *INCIDENTS) if name in (*SCENARIOS, *INCIDENTS)]
     used = []
-    for host in ("127.0.0.1", "127.0.0.2", "127.0.2.1", "127.0.2.2", "127.0.2.3"):
+    for host in sorted(
+        {h for name in wanted for h in importlib.import_module(f"tests.scenarios.{name}").BROKERS.values()}
+    ):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

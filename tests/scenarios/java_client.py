@@ -51,7 +51,7 @@ class JavaClient:
         truth.client(client_id, "kafka-clients", "Java", version)
 
     def __enter__(self) -> JavaClient:
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors, self._killed = tempfile.TemporaryFile("w+"), False
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
@@ -66,9 +66,10 @@ class JavaClient:
         self._process.stdin.flush()
 
     def kill(self) -> None:
-        """End it at once, without a word to anyone; leaving it then is no failure."""
+        """End it without a word to the broker, as a crash does; leaving the context then is fine."""
         self._killed = True
         self._process.kill()
+        self._process.wait()
 
     def wait(self, timeout_s: float = 60.0) -> None:
         """Wait until the client ended by itself.
@@ -85,7 +86,9 @@ class JavaClient:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            if self._process.poll() is None and not self._killed:
+            if self._killed:
+                return
+            if self._process.poll() is None:
                 self.tell("stop")
             self.wait(30)
         finally:

@@ -20,7 +20,11 @@ from tests.scenarios.truth import Truth
 BROKERS = {"kafka4": "127.0.0.1"}
 TOPIC, PARTITIONS, STALLED = "orders", 2, 0
 OPEN_S = 36.0
-FINDINGS = {("lso_stalled", "orders-0"), ("read_committed_starved", "reports/orders-0")}
+FINDINGS = {
+    ("lso_stalled", "orders-0"),
+    ("read_committed_starved", "reports/orders-0"),
+    ("hanging_transaction", "orders-tx-1"),
+}
 
 
 def play(bootstraps: dict[str, str], truth: Truth, capture_over: Callable[[], None]) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
+from pipeline.analysis.rules.kafka.share_states import SHARE_APIS, STREAMS_HEARTBEAT
 from pipeline.analysis.rules.kafka.symptoms import (
     API_VERSIONS,
     CONSUMER_GROUP_HEARTBEAT,
@@ -180,7 +181,9 @@ _COMES_OR_GOES = f"""
     (api_key = {LEAVE_GROUP}
         OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)')))
 """
-_BODIES_ASKED = f"protocol = 'kafka' AND (api_key = {API_VERSIONS} OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})"
+_BODIES_ASKED = f"""protocol = 'kafka' AND (
+    api_key IN {(API_VERSIONS, STREAMS_HEARTBEAT, *SHARE_APIS)} OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})
+"""
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,

@@ -26,7 +26,8 @@ class Rule:
 
     Attributes:
         name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
-        protocol: of what it speaks: as in ``silver.exchanges``, or ``capture`` for the capture itself.
+        protocol: of what it speaks: as in ``silver.exchanges``, or ``capture`` for the capture itself
+            and for what is no one protocol's.
         severities: those that its findings may have, the most severe first.
         meaning: what is wrong then, in a line.
         thresholds: the settings (pipeline.settings.FindingSettings) that decide when it fires.

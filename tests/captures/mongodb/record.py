@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pymongo
 
+from tests.brokers.change_streams import ChangeStreams
 from tests.brokers.ferretdb import FerretDB
 from tests.brokers.mongo_java_server import MongoJavaServer
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.process import free_ports
 from tests.brokers.tcpdump import Tcpdump
-from tests.scenarios import old_mongodb, troubled_mongodb
+from tests.scenarios import lost_streams, old_mongodb, troubled_mongodb
 from tests.scenarios.mongodb import Truth, old_opcodes, play
 
 HERE = Path(__file__).parent
@@ -24,7 +25,9 @@ RECORDINGS: dict[str, str | None] = {"plain": None, "proxied": None, "snappy": "
 """What is spoken between the client and what it takes for the server, by compressor; `plain`: with FerretDB itself."""
 TROUBLED = "troubled_mongodb"
 """With FerretDB itself, at an address of its own."""
-NAMES = (*RECORDINGS, TROUBLED)
+STREAMS = "lost_streams"
+"""With FerretDB behind a proxy that keeps change streams, at an address of its own."""
+NAMES = (*RECORDINGS, TROUBLED, STREAMS)
 """By pymongo."""
 OLD = "old_opcodes"
 """With mongo-java-server, by a plain socket."""
@@ -42,14 +45,19 @@ def record(name: str, directory: Path = HERE, port: int = 27017) -> None:
             server = stack.enter_context(MongoJavaServer("127.0.0.1", port))
         elif name in ("plain", TROUBLED):
             server = stack.enter_context(FerretDB(troubled_mongodb.HOST if name == TROUBLED else "127.0.0.1", port))
+        elif name == STREAMS:
+            server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
+            stack.enter_context(ChangeStreams(lost_streams.HOST, port, server.port, lost_streams.KEPT))
         else:
             server = stack.enter_context(FerretDB("127.0.0.1", free_ports(1)[0]))
             stack.enter_context(MongodbProxy("127.0.0.1", port, server.port, compressor))
-        with Tcpdump(fresh, [port]) as capture:
+        with Tcpdump(fresh, [port], hosts=[lost_streams.HOST] if name == STREAMS else []) as capture:
             if isinstance(server, MongoJavaServer):
                 old_mongodb.play(server.host, port, truth)
             elif name == TROUBLED:
                 troubled_mongodb.play(server.host, port, truth, server.frozen)
+            elif name == STREAMS:
+                lost_streams.play(lost_streams.HOST, port, truth)
             else:
                 play("127.0.0.1", port, truth, compressor, is_proxied=name != "plain")
             if name == "plain":

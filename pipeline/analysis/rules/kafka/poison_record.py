@@ -31,7 +31,7 @@ RULE = Rule(
     "kafka",
     ("critical", "warning"),
     "Whoever of a group reads one record of a partition ends there.",
-    ("poison_lives", "poison_seconds"),
+    ("poison_lives", "poison_seconds", "share_deliveries"),
     ("exchanges", "events", "batches"),
 )
 ADVICE = (

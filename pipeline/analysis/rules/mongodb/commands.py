@@ -22,6 +22,8 @@ SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mon
 _DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS = 11000, 26, 48
 ORDINARY: Final = (_DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS)
 """Errors by which applications learn of the state of their data: whether something is there already."""
+STREAM_LOST: Final = (136, 260, 280, 286)
+"""CappedPositionLost, InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost: no driver resumes then."""
 RETRIED: Final = (6, 7, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436)
 """Errors after which a driver or its transaction begins again (mongodb/specifications, retryable writes; 112)."""
 _UNHEEDED: Final = ("endSessions",)
@@ -52,7 +54,7 @@ _SYMPTOMS: Final = f"""
         SELECT *, CASE WHEN coalesce(error_code, 0) IN {RETRIED} THEN '{RETRIES}' ELSE '{FAILED}' END AS rule,
             coalesce(error_name, 'error ' || error_code, 'error') AS what, 0::DOUBLE AS value
         FROM placed
-        WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {ORDINARY}
+        WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {(*ORDINARY, *STREAM_LOST)}
             AND NOT list_contains({list(_UNHEEDED)}, coalesce(command, ''))
     ), repeated AS (
         SELECT *, '{RETRIES}' AS rule, 'the same write again' AS what, 0::DOUBLE AS value FROM placed

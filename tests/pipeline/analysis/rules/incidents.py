@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.captures.mongodb.record import HERE as MONGODB_DIR
-from tests.captures.mongodb.record import TROUBLED
+from tests.captures.mongodb.record import STREAMS, TROUBLED
 from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, SCENARIOS
 from tests.captures.rhythms import HERE as RHYTHMS_DIR
 from tests.captures.rhythms import SCENARIOS as RHYTHMS
 from tests.captures.rhythms import story_of
 
-RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED)
+RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED, STREAMS)
 """Of half a minute each."""
 ALL = (*RECORDINGS, *RHYTHMS)
 """With those of ten minutes at real rhythms."""
 _FOLDERS = {
     **dict.fromkeys(INCIDENTS, INCIDENTS_DIR),
-    TROUBLED: MONGODB_DIR,
+    **dict.fromkeys((TROUBLED, STREAMS), MONGODB_DIR),
     **dict.fromkeys(RHYTHMS, RHYTHMS_DIR),
 }
 

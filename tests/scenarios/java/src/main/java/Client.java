@@ -3,6 +3,7 @@
 //   Client produce  key=value...   count, topic, partitions, compression, interval_ms, idempotent
 //   Client transact key=value...   transactional_id, transactions, records, interval_ms, hold_ms, leave_open
 //   Client consume  key=value...   group, topic, isolation, commit_ms (0: the library commits), work_ms
+//   Client share    key=value...   group, topic, poison (see ShareReader)
 //
 // Common: bootstrap, client_id, and what begins with "kafka." goes to the library as it is. A line "stop" (or the end) on standard input ends the client in good order,
 // "pause" makes a consumer go on without polling or committing, as if its application were busy.
@@ -56,6 +57,7 @@ public final class Client {
       case "produce" -> client.produce();
       case "transact" -> client.transact();
       case "consume" -> client.consume();
+      case "share" -> ShareReader.run(options, client::event, () -> stopped, () -> paused);
       default -> throw new IllegalArgumentException("unknown command " + args[0]);
     }
   }
@@ -90,7 +92,7 @@ public final class Client {
   private void transact() throws Exception {
     Properties config = producerConfig();
     config.put("transactional.id", options.get("transactional_id"));
-    config.putIfAbsent("transaction.timeout.ms", "600000");
+    config.putIfAbsent("transaction.timeout.ms", options.getOrDefault("transaction_timeout_ms", "600000"));
     boolean leaveOpen = Boolean.parseBoolean(options.get("leave_open"));
     int transactions = number("transactions", Integer.MAX_VALUE);
     int records = number("records", 5);

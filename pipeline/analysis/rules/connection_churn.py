@@ -1,0 +1,263 @@
+"""Rule ``connection_churn``: a client connects anew for each little piece of work, to Kafka or MongoDB.
+
+Evidence: connections of one client that begin within the capture, how many in a minute, and what is asked on them: the
+handshake (versions, login, metadata; hello, sasl) against the work. Whoever asks for nothing else, in a steady rhythm,
+looks whether the port answers: a health check, which is told as such.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "connection_churn",
+    "capture",
+    ("warning", "info"),
+    "A client connects anew for each little piece of work.",
+    ("churn_connections", "churn_work", "churn_checks"),
+    ("exchanges", "commands"),
+)
+_MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
+"""A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
+_FEW_REQUESTS = 40
+"""Of a connection: what was asked more on is no connection for a little piece of work."""
+_HANDSHAKE_SHARE, _STEADY = 0.5, 3
+"""Of all requests; and how many times the usual pause between two health checks the longest may be."""
+_KAFKA_HANDSHAKE: Final = (3, 10, 17, 18, 36, 60, 71)
+"""Metadata, FindCoordinator, SaslHandshake, ApiVersions, SaslAuthenticate, DescribeCluster and
+GetTelemetrySubscriptions."""
+_KAFKA_BEGINS: Final = (3, 17, 18)
+_LOGIN_REFUSED: Final = (
+    "list_contains(error_codes, 58) OR list_contains(error_codes, 33) OR list_contains(error_codes, 34)"
+)
+_MONGO_HANDSHAKE: Final = (
+    "hello", "ismaster", "saslstart", "saslcontinue", "authenticate", "getnonce", "logout", "buildinfo", "ping",
+    "endsessions", "connectionstatus",
+)  # fmt: skip
+_MONGO_BEGINS: Final = ("hello", "ismaster")
+_MONGO_LOGIN_REFUSED = 18
+_KAFKA_ADVICE = (
+    "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
+    "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "
+    "consumer for the life of the process and share it (a KafkaProducer and librdkafka's handle may be used by many "
+    "threads); in functions that are called, keep it outside of the handler. Look at connections.max.idle.ms if the "
+    "broker or client ends them for being idle."
+)
+_MONGO_ADVICE = (
+    "Now: nothing breaks, but each connection costs the server a thread, a handshake and a login; watch "
+    "connections.totalCreated of serverStatus. Fix: make one MongoClient for the life of the process (it is a pool: "
+    "maxPoolSize, minPoolSize, maxIdleTimeMS) instead of one for each request; in functions that are called, keep it "
+    "outside of the handler; a maxIdleTimeMS of some seconds has the same effect."
+)
+_CHECK_ADVICE = (
+    "Now: nothing to do if this is a load balancer's or a monitor's check. Fix: it counts as a client of the cluster "
+    "in inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if many "
+    "look."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection that began within the capture. Times are µs since the epoch.
+
+    Attributes:
+        shaking, work: how many requests belong to the handshake, and how many do not.
+    """
+
+    cluster: str
+    server: str
+    client: str
+    host: str
+    first_us: int
+    last_us: int
+    shaking: int
+    work: int
+    evidence: str
+    is_kafka: bool
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each client and host."""
+    by_client: defaultdict[tuple[str, str, str], list[Connection]] = defaultdict(list)
+    least = min(settings.churn_checks, settings.churn_connections)
+    for one in (*_of_kafka(sources, least), *_of_mongodb(sources.tables, least)):
+        by_client[one.cluster, one.client, one.host].append(one)
+    many = {whose: sorted(some, key=_begin) for whose, some in sorted(by_client.items()) if len(some) >= least}
+    working = _working(sources) if many else set()
+    found = (_judge(some, sources, settings, is_working=whose in working) for whose, some in many.items())
+    return [one for one in found if one is not None]
+
+
+def _begin(one: Connection) -> tuple[int, str]:
+    return one.first_us, one.evidence
+
+
+_COLUMNS: Final = """
+    max(epoch_us(ts)) AS last_us, min(epoch_us(ts)) AS first_us, arg_min(exchange_id, (ts, exchange_id)) AS evidence
+"""
+
+
+def _short(tables: Tables, table: str, least: int) -> list[str]:
+    """Connections of few requests, if there are enough of them; the others are looked at no further."""
+    rows = tables.rows(f"SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}")
+    return sorted(row.connection_id for row in rows) if len(rows) >= least else []
+
+
+def _of_kafka(sources: Sources, least: int) -> Iterator[Connection]:
+    """Short connections whose first request is one that clients begin with, and whose login was not refused."""
+    ids = _short(sources.tables, "exchanges", least)
+    rows: list[Row] = (
+        []
+        if not ids
+        else sources.tables.rows(
+            f"""
+        SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
+            {_COLUMNS},
+            count(*) FILTER (api_key IN {_KAFKA_HANDSHAKE}) AS shaking,
+            count(*) FILTER (api_key NOT IN {_KAFKA_HANDSHAKE}) AS work
+        FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND protocol = 'kafka' AND api_key IS NOT NULL
+        GROUP BY connection_id, server, client_ip
+        HAVING arg_min(api_key, (ts, exchange_id)) IN {_KAFKA_BEGINS}
+            AND NOT bool_or(coalesce({_LOGIN_REFUSED}, false))
+        """,
+            ids=ids,
+        )
+    )
+    clusters = sources.facts.clusters_at((row.server, row.last_us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        whose = cluster, row.server, row.client, row.client_ip
+        yield Connection(*whose, row.first_us, row.last_us, row.shaking, row.work, row.evidence, is_kafka=True)
+
+
+def _of_mongodb(tables: Tables, least: int) -> Iterator[Connection]:
+    """The same; an application that does not give its name goes by that of its driver."""
+    ids = _short(tables, "commands", least)
+    rows: list[Row] = (
+        []
+        if not ids
+        else tables.rows(
+            f"""
+        SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, {_COLUMNS},
+            count(*) FILTER (lower(command) IN {_MONGO_HANDSHAKE}) AS shaking,
+            count(*) FILTER (lower(command) NOT IN {_MONGO_HANDSHAKE}) AS work
+        FROM commands WHERE connection_id IN (SELECT unnest($ids)) AND command IS NOT NULL
+        GROUP BY connection_id, server, client_ip
+        HAVING arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS}
+            AND NOT bool_or(coalesce(error_code = {_MONGO_LOGIN_REFUSED}, false))
+        """,
+            ids=ids,
+        )
+    )
+    for row in rows:
+        whose, times = (row.server, row.server, row.client, row.client_ip), (row.first_us, row.last_us)
+        yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=False)
+
+
+def _working(sources: Sources) -> set[tuple[str, str, str]]:
+    """Cluster, client and host of those that asked for more than a handshake on any connection."""
+    kafka = {
+        (one.cluster, one.client_id or "?", one.client_ip)
+        for one in sources.traffic
+        if one.api_key not in _KAFKA_HANDSHAKE
+    }
+    rows = sources.tables.rows(f"""
+        SELECT DISTINCT server, coalesce(application, driver, '?') AS client, client_ip FROM commands
+        WHERE lower(command) NOT IN {_MONGO_HANDSHAKE}
+    """)
+    return kafka | {(row.server, row.client, row.client_ip) for row in rows}
+
+
+def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
+    """The connections of the minute in which most begin.
+
+    Args:
+        some: in the order in which they begin.
+    """
+    best, begin = (0, 0), 0
+    for end, one in enumerate(some):
+        while one.first_us - some[begin].first_us > _MINUTE_US:
+            begin += 1
+        if end + 1 - begin > best[1] - best[0]:
+            best = (begin, end + 1)
+    return some[best[0] : best[1]]
+
+
+def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
+    """Whether connections of one minute are many, spread, little used, and mostly handshake."""
+    if len(some) < settings.churn_connections or some[-1].first_us - some[0].first_us < _SPREAD_US:
+        return False
+    shaking, work = sum(one.shaking for one in some), sum(one.work for one in some)
+    return median(one.work for one in some) <= settings.churn_work and shaking >= _HANDSHAKE_SHARE * (shaking + work)
+
+
+def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
+    """Whether all that a client makes ask for nothing and come in a steady rhythm, one after the other."""
+    if len(some) < settings.churn_checks or any(one.work for one in some):
+        return False
+    pauses = [after.first_us - before.first_us for before, after in pairwise(some)]
+    one_by_one = all(before.last_us <= after.first_us for before, after in pairwise(some))
+    return one_by_one and 0 < max(pauses) <= _STEADY * median(pauses)
+
+
+def _judge(
+    some: Sequence[Connection], sources: Sources, settings: FindingSettings, *, is_working: bool
+) -> Finding | None:
+    if not is_working and is_check(some, settings):
+        every = median(after.first_us - before.first_us for before, after in pairwise(some))
+        summary = (
+            f"{_who(some)} connected {len(some)} times, every {every / 1_000_000:.1f} s from {clock(some[0].first_us)} "
+            f"to {clock(some[-1].first_us)} UTC, and asked for nothing but the handshake: a health check of "
+            f"{_servers(some)}."
+        )
+        return _finding(some, "info", summary, _CHECK_ADVICE, settings.churn_checks, sources, settings)
+    minute = busiest_minute(some)
+    if not is_churn(minute, settings):
+        return None
+    work = sum(one.work for one in minute)
+    shaking = sum(one.shaking for one in minute)
+    summary = (
+        f"{_who(some)} opened {len(minute)} connections to {_servers(minute)} within "
+        f"{seconds(minute[-1].first_us - minute[0].first_us)} from {clock(minute[0].first_us)} UTC on, and asked "
+        f"{work} requests on them beside {shaking} of the handshake: {work / len(minute):.1f} for each connection."
+    )
+    advice = _KAFKA_ADVICE if some[0].is_kafka else _MONGO_ADVICE
+    return _finding(minute, "warning", summary, advice, settings.churn_connections, sources, settings)
+
+
+def _who(some: Sequence[Connection]) -> str:
+    name = "A client without a name" if some[0].client == "?" else some[0].client
+    return f"{name} at {some[0].host}"
+
+
+def _servers(some: Iterable[Connection]) -> str:
+    names = sorted({one.server for one in some})
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _finding(
+    some: Sequence[Connection], severity: str, summary: str, advice: str, least: int, sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    first, last_us = some[0], max(one.last_us for one in some)
+    return Finding(
+        rule=RULE.name, severity=severity, subject=f"{first.client}/{first.host}",
+        state=sources.state(first.cluster, first.first_us, some[-1].first_us, len(some)), cluster=first.cluster,
+        topic=None, partition=None, group_id=None, first_us=first.first_us, last_us=last_us, summary=summary,
+        advice=advice, evidence=[one.evidence for one in some][: settings.max_evidence],
+        details={
+            "connections": len(some), "handshake_requests": sum(one.shaking for one in some),
+            "work_requests": sum(one.work for one in some), "servers": sorted({one.server for one in some}),
+            "client": first.client, "host": first.host, "enough_us": some[min(least, len(some)) - 1].first_us,
+        },
+    )  # fmt: skip

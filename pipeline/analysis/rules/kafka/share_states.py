@@ -1,0 +1,171 @@
+"""What do members of share groups get, and what do they say of it (KIP-932)? From ShareFetch and ShareAcknowledge.
+
+A broker hands out ranges of offsets to any member, locked for a while, with a count of deliveries; members accept,
+release or reject them, by ShareAcknowledge or with their next ShareFetch. What is released, or whose lock runs out, is
+handed out again, until the broker gives it up (``group.share.delivery.count.limit``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.tables import ADDRESS
+
+SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE = 76, 78, 79, 85
+SHARE_APIS: Final = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
+STREAMS_HEARTBEAT: Final = 88
+"""Of Streams groups (KIP-1071), which have no delivery states: they commit offsets."""
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+_LEFT = -1
+
+Json = dict[str, Any]
+
+
+class SharePlace(NamedTuple):
+    """A partition as a share group reads it."""
+
+    cluster: str
+    group: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.topic}-{self.partition}"
+
+
+class Delivery(NamedTuple):
+    """Offsets from ``first`` to ``last`` (inclusive), and what became of them.
+
+    Attributes:
+        what: an acknowledge type, or None: they were acquired.
+        deliveries: of an acquisition, how often they have been delivered with it.
+        lock_us: of an acquisition, for how long they are locked, µs.
+        us: µs since the epoch: of the answer.
+    """
+
+    place: SharePlace
+    us: int
+    first: int
+    last: int
+    what: int | None
+    deliveries: int
+    lock_us: int
+    member: str
+    client: str
+    exchange_id: str
+
+
+class Beat(NamedTuple):
+    """A heartbeat of a member; the last one says that it leaves."""
+
+    cluster: str
+    group: str
+    member: str
+    client: str
+    us: int
+    is_leaving: bool
+
+
+def deliveries(sources: Sources) -> list[Delivery]:
+    """All of them in order of time; of one answer acknowledgements come before what is newly acquired."""
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, exchange_id, request_body, response_body,
+            epoch_us(coalesce(response_ts, ts)) AS us
+        FROM exchanges
+        WHERE protocol = 'kafka' AND api_key IN ({SHARE_FETCH}, {SHARE_ACKNOWLEDGE}) AND response_body IS NOT NULL
+            AND (contains(response_body, '"acquiredRecords":[{{') OR contains(request_body, '"firstOffset"'))
+        ORDER BY us, exchange_id
+    """)
+    names, clusters = sources.facts.names(), sources.facts.clusters_at((row.server, row.us) for row in rows)
+    return [one for cluster, row in zip(clusters, rows, strict=True) for one in _of_exchange(row, cluster, names)]
+
+
+def _of_exchange(row: Any, cluster: str, names: dict[str, str]) -> Iterator[Delivery]:
+    request, answer = orjson.loads(row.request_body or "{}"), orjson.loads(row.response_body)
+    group, member = request.get("groupId"), request.get("memberId") or ""
+    if not group:
+        return
+    client, lock_us = f"{row.client_id or '?'} at {row.client_ip}", (answer.get("acquisitionLockTimeoutMs") or 0) * 1000
+    refused = {
+        (topic.get("topicId"), part.get("partitionIndex"))
+        for topic, part in _parts(answer, "responses")
+        if part.get("acknowledgeErrorCode") or part.get("errorCode")
+    }
+
+    def place(topic: Json, part: Json) -> SharePlace:
+        topic_id = str(topic.get("topicId"))
+        return SharePlace(cluster, group, names.get(topic_id, topic_id), int(part.get("partitionIndex", -1)))
+
+    for topic, part in _parts(request, "topics"):
+        if (topic.get("topicId"), part.get("partitionIndex")) in refused:
+            continue
+        for batch in part.get("acknowledgementBatches") or []:
+            for first, last, what in _acknowledged(batch):
+                yield Delivery(place(topic, part), row.us, first, last, what, 0, 0, member, client, row.exchange_id)
+    for topic, part in _parts(answer, "responses"):
+        for batch in part.get("acquiredRecords") or []:
+            span = int(batch["firstOffset"]), int(batch["lastOffset"])
+            count = int(batch.get("deliveryCount", 1))
+            yield Delivery(place(topic, part), row.us, *span, None, count, lock_us, member, client, row.exchange_id)
+
+
+def _parts(body: Json, name: str) -> Iterator[tuple[Json, Json]]:
+    for topic in body.get(name) or []:
+        for part in topic.get("partitions") or []:
+            yield topic, part
+
+
+def _acknowledged(batch: Json) -> Iterator[tuple[int, int, int]]:
+    """One type stands for the whole batch; else there is one for each offset: equal neighbours are put together."""
+    first, last, types = int(batch["firstOffset"]), int(batch["lastOffset"]), batch.get("acknowledgeTypes") or []
+    if len(types) == 1:
+        yield first, last, types[0]
+        return
+    begin = 0
+    for at in range(1, len(types) + 1):
+        if at == len(types) or types[at] != types[begin]:
+            yield first + begin, first + at - 1, types[begin]
+            begin = at
+
+
+def beats(sources: Sources) -> list[Beat]:
+    """Accepted heartbeats of members of share groups, in order of time."""
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, request_body, epoch_us(ts) AS us
+        FROM exchanges
+        WHERE protocol = 'kafka' AND api_key = {SHARE_HEARTBEAT} AND coalesce(len(error_codes), 0) = 0
+            AND request_body IS NOT NULL
+        ORDER BY us, exchange_id
+    """)
+    found = []
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        body = orjson.loads(row.request_body)
+        if body.get("groupId") and body.get("memberId"):
+            who = body["memberId"], f"{row.client_id or '?'} at {row.client_ip}"
+            found.append(Beat(cluster, body["groupId"], *who, row.us, body.get("memberEpoch") == _LEFT))
+    return found
+
+
+def start_offsets(sources: Sources) -> dict[SharePlace, int]:
+    """The last start offset of each share-partition, where a broker told the share coordinator of it on the wire."""
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, request_body, epoch_us(ts) AS us FROM exchanges
+        WHERE protocol = 'kafka' AND api_key = {WRITE_SHARE_STATE} AND request_body IS NOT NULL
+        ORDER BY us, exchange_id
+    """)
+    names, found = sources.facts.names(), dict[SharePlace, int]()
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        body = orjson.loads(row.request_body)
+        for topic, part in _parts(body, "topics"):
+            name = names.get(str(topic.get("topicId")), str(topic.get("topicId")))
+            if part.get("startOffset", -1) >= 0:
+                found[SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))] = part[
+                    "startOffset"
+                ]
+    return found

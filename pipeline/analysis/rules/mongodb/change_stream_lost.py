@@ -1,0 +1,115 @@
+"""Rule ``change_stream_lost``: a change stream, or a tailable cursor, cannot go on from where it was.
+
+Evidence: ChangeStreamHistoryLost, ChangeStreamFatalError and InvalidResumeToken in the reply to the aggregate that
+resumes or to a getMore, CappedPositionLost in that to a getMore. Drivers do not resume after them
+(mongodb/specifications, change streams: errors without the label ResumableChangeStreamError), so one is enough: what
+happened since the last event is not delivered any more. Errors after which a driver resumes by itself (CursorNotFound,
+a change of primary) are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.mongodb.commands import NAMESPACE, STREAM_LOST
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.settings import FindingSettings
+
+RULE = Rule(
+    "change_stream_lost",
+    "mongodb",
+    ("critical", "warning"),
+    "A change stream cannot go on from where it was: events are not delivered.",
+    ("stream_losses",),
+    ("commands",),
+)
+_HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
+_WHY: Final = {
+    _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
+    _INVALID_TOKEN: "its resume token is none of this stream's",
+    _POSITION_LOST: "what it was about to read was overwritten",
+}
+_ADVICE: Final = {
+    _HISTORY_LOST: (
+        "Now: read the collection anew (a full copy or a comparison since the last event that was processed), and "
+        "begin a stream without resumeAfter, or from the time of that copy (startAtOperationTime); to try again with "
+        "the same token cannot succeed. Fix: make the history longer than the longest time that the reader is away: "
+        "`replSetResizeOplog` with minRetentionHours (storage.oplogMinRetentionHours), and read faster than is "
+        "written: look at the work on one event, use maxAwaitTimeMS and batchSize, narrow the pipeline ($match)."
+    ),
+    _INVALID_TOKEN: (
+        "Now: begin a stream without resumeAfter and read the collection anew for the time between. Fix: store the "
+        "token as the driver gives it (the whole document of getResumeToken / resume_token), one for each stream: a "
+        "token of another collection, pipeline or cluster does not fit; after an invalidate event use startAfter."
+    ),
+    _POSITION_LOST: (
+        "Now: begin at the oldest record that is left, and count what is missing. Fix: a larger capped collection (or "
+        "oplog: replSetResizeOplog), or a faster reader."
+    ),
+}
+_ROWS: Final = f"""
+    WITH placed AS (
+        SELECT server, coalesce({NAMESPACE}, '?') AS namespace, coalesce(application, driver, '?') AS application,
+            client_ip, epoch_us(ts) AS us, exchange_id, command, error_code, error_name, cursor_left, is_awaiting, ok
+        FROM commands WHERE command IN ('aggregate', 'getMore')
+    ), hurt AS (
+        SELECT DISTINCT server, namespace, application, client_ip FROM placed WHERE error_code IN {STREAM_LOST}
+    )
+    SELECT * FROM placed SEMI JOIN hurt USING (server, namespace, application, client_ip)
+    ORDER BY server, namespace, application, client_ip, us, exchange_id
+"""
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each application and namespace."""
+    found = []
+    for _, some in groupby(_rows(sources.tables), key=lambda r: (r.server, r.namespace, r.application, r.client_ip)):
+        rows = list(some)
+        lost = [row for row in rows if row.error_code in STREAM_LOST]
+        if len(lost) >= settings.stream_losses:
+            found.append(_finding(rows, lost, sources, settings))
+    return found
+
+
+def _rows(tables: Tables) -> list[Row]:
+    """The aggregates and getMores of applications that lost a stream, application by application in order of time."""
+    return tables.rows(_ROWS)
+
+
+def _finding(rows: Sequence[Row], lost: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+    first, last = lost[0], lost[-1]
+    before = [row.us for row in rows if row.us < first.us and row.command == "getMore" and row.error_code is None]
+    anew = next((row for row in rows if row.us > last.us and _opens(row)), None)
+    errors = sorted({row.error_name or f"error {row.error_code}" for row in lost})
+    name = "an application without name" if first.application == "?" else first.application
+    times = "once" if len(lost) == 1 else f"{len(lost)} times until {clock(last.us)} UTC"
+    parts = [
+        f"The change stream of {name} at {first.client_ip} on {first.namespace} was lost at {clock(first.us)} UTC "
+        f"({', '.join(errors)}, {times}): {_WHY.get(first.error_code, 'the server cannot go on with it')}",
+        f"It had read last at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
+        f"It began a stream anew at {clock(anew.us)} UTC: what happened between is not in it"
+        if anew
+        else "It was not seen to begin anew: what happens since is not delivered",
+    ]
+    return Finding(
+        rule=RULE.name, severity="warning" if anew else "critical", subject=f"{first.namespace}/{first.application}",
+        state="closed" if anew else "open", cluster=first.server, topic=None, partition=None, group_id=None,
+        first_us=first.us, last_us=last.us, summary=". ".join(part for part in parts if part) + ".",
+        advice=_ADVICE.get(first.error_code, _ADVICE[_HISTORY_LOST]),
+        evidence=[row.exchange_id for row in lost][: settings.max_evidence],
+        details={
+            "times": len(lost), "kinds": errors, "application": first.application, "host": first.client_ip,
+            "namespace": first.namespace, "last_read_us": before[-1] if before else None,
+            "anew_us": anew.us if anew else None, "enough_us": lost[min(settings.stream_losses, len(lost)) - 1].us,
+        },
+    )  # fmt: skip
+
+
+def _opens(row: Row) -> bool:
+    """Whether it opens a cursor that waits for more: any other aggregate may be read to its end at once."""
+    return bool(row.command == "aggregate" and row.error_code is None and row.ok and row.cursor_left)

@@ -1,0 +1,65 @@
+"""Change streams that cannot go on, beside those that drivers resume."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.rules.mongodb import change_stream_lost
+from pipeline.analysis.rules.mongodb.commands import command_symptoms
+from pipeline.settings import FindingSettings
+from pipeline.tables import MONGO_COMMANDS
+from tests.pipeline.analysis.sources import sources, tables
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+LOST, FATAL, TOKEN, OVERWRITTEN, NO_CURSOR, STEPPED_DOWN = 286, 280, 260, 136, 43, 189
+Row = dict[str, Any]
+
+
+def command(n: float, name: str, code: int | None = None, **more: Any) -> Row:
+    when = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n:06.1f}", "server": "S", "client_ip": "10.0.0.9"}
+    what = {"command": name, "database": "shop", "collection": "orders", "application": "index", "ok": code is None}
+    outcome = {"error_code": code, "error_name": f"Error{code}" if code else None, "cursor_left": None if code else 7}
+    return row(MONGO_COMMANDS, **when | what | outcome | more)
+
+
+OPENED = [command(0, "aggregate"), command(1, "getMore"), command(2, "getMore")]
+PLAYS: dict[str, tuple[list[Row], str | None]] = {
+    "reads on": ([*OPENED, command(3, "getMore")], None),
+    "was away for too long": ([*OPENED, command(9, "getMore", LOST)], "open"),
+    "tries again": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", LOST)], "open"),
+    "begins anew": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate")], "closed"),
+    "reads something else": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", cursor_left=0)], "open"),
+    "another begins": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", application="b")], "open"),
+    "a token of another stream": ([command(0, "aggregate", TOKEN)], "open"),
+    "a token that was not found": ([command(0, "aggregate", FATAL)], "open"),
+    "a capped collection went on": ([command(0, "find"), command(1, "getMore", OVERWRITTEN)], "open"),
+    "the cursor was closed": ([*OPENED, command(3, "getMore", NO_CURSOR), command(4, "aggregate")], None),
+    "the primary changed": ([*OPENED, command(3, "getMore", STEPPED_DOWN), command(4, "aggregate")], None),
+}
+"""What is asked, and the state of the stream that must be found lost."""
+
+
+@pytest.mark.parametrize("play", PLAYS)
+def test_a_stream_is_lost_if_no_driver_can_resume_it(play: str):
+    rows, state = PLAYS[play]
+    found = list(change_stream_lost.find(sources(commands=rows), SETTINGS))
+    assert [(f.subject, f.state) for f in found] == ([("shop.orders/index", state)] if state else [])
+    assert {f.severity for f in found} <= {"critical" if state == "open" else "warning"}
+
+
+def test_it_is_told_when_it_had_read_last():
+    (found,) = change_stream_lost.find(sources(commands=PLAYS["begins anew"][0]), SETTINGS)
+    assert "had read last at 12:00:02 UTC, 7 s before" in found.summary
+    assert "began a stream anew at 12:00:10 UTC" in found.summary
+    assert found.details["times"] == 1
+
+
+def test_what_is_reported_as_a_lost_stream_is_no_failed_command_as_well():
+    rows = [command(n, "aggregate", LOST) for n in range(9)]
+    assert command_symptoms(tables(commands=rows), SETTINGS) == []
+    others = [command(n, "aggregate", NO_CURSOR) for n in range(3)]
+    assert {one.rule for one in command_symptoms(tables(commands=others), SETTINGS)} == {"mongo_command_failed"}

@@ -1,0 +1,82 @@
+"""Connections for each piece of work, health checks, and pools, deploys and tools that look like them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.rules import connection_churn
+from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES, MONGO_COMMANDS
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import T0, row
+
+Row = dict[str, Any]
+METADATA, VERSIONS, PRODUCE, FETCH = 3, 18, 0, 1
+
+
+def exchange(n: float, connection: str, api_key: int, **more: Any) -> Row:
+    where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_id": "app"}
+    when = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"{n:09.3f}{connection}"}
+    return row(EXCHANGES, **where | when | {"connection_id": connection, "api_key": api_key, "error_codes": []} | more)
+
+
+def kafka(n: float, number: int, *apis: int, **more: Any) -> Iterator[Row]:
+    """A connection that begins then and asks these."""
+    for place, api in enumerate((VERSIONS, METADATA, *apis)):
+        yield exchange(n + place / 1000, f"c{number}", api, **more)
+
+
+def mongo(n: float, number: int, *commands: str) -> Iterator[Row]:
+    for place, command in enumerate(("hello", *commands)):
+        when = {"ts": T0 + timedelta(seconds=n + place / 1000), "exchange_id": f"{n:09.3f}-{place}"}
+        where = {"server": "10.0.0.1:27017", "client_ip": "10.0.0.9", "application": "shop"}
+        yield row(MONGO_COMMANDS, **when | where, connection_id=f"m{number}", command=command)
+
+
+def spread(count: int, every: float, *apis: int, **more: Any) -> list[Row]:
+    return list(chain.from_iterable(kafka(n * every, n, *apis, **more) for n in range(count)))
+
+
+IDLE_POOL = list(chain.from_iterable(kafka(n / 100, n, FETCH) for n in range(60)))
+PLAYS: dict[str, tuple[list[Row], str | None]] = {
+    "one connection a record": (spread(40, 1, PRODUCE), "warning"),
+    "fewer": (spread(29, 1, PRODUCE), None),
+    "slower": (spread(40, 3, PRODUCE), None),
+    "all day, and slowly": (spread(300, 2.5, PRODUCE), None),
+    "a pool that fills": (IDLE_POOL, None),
+    "many that work": (spread(40, 1, *[PRODUCE] * 9), None),
+    "as much work as handshake": (spread(40, 1, PRODUCE, PRODUCE), "warning"),
+    "more work than handshake": (spread(40, 1, PRODUCE, PRODUCE, PRODUCE), None),
+    "joined midway": ([one for one in spread(40, 1, PRODUCE) if one["api_key"] == PRODUCE], None),
+    "login refused": (spread(40, 1, error_codes=[58]), None),
+    "looks at the port": (spread(9, 5), "info"),
+    "looks at the port all the time": (spread(90, 0.5), "info"),
+    "a tool now and then": ([*spread(3, 5), *kafka(90, 9), *kafka(400, 10)], None),
+    "looks, and works elsewhere": ([*spread(9, 5), *kafka(60, 99, FETCH)], None),
+}
+"""What is asked, and the severity of what must be found."""
+
+
+@pytest.mark.parametrize("play", PLAYS)
+def test_churn_is_many_spread_connections_with_little_work(play: str):
+    rows, severity = PLAYS[play]
+    found = list(connection_churn.find(sources(exchanges=rows), FindingSettings()))
+    assert [(f.severity, f.subject) for f in found] == ([(severity, "app/10.0.0.9")] if severity else [])
+
+
+def test_clients_of_mongodb_churn_alike():
+    rows = list(chain.from_iterable(mongo(n, n, "saslStart", "find", "endSessions") for n in range(40)))
+    (found,) = connection_churn.find(sources(commands=rows), FindingSettings())
+    assert (found.severity, found.subject, found.cluster) == ("warning", "shop/10.0.0.9", "10.0.0.1:27017")
+    assert (found.details["connections"], found.details["work_requests"]) == (40, 40)
+    assert "MongoClient" in found.advice
+
+
+def test_monitoring_connections_of_a_driver_stay_and_are_none():
+    rows = [one for m in range(3) for n in range(60) for one in mongo(n, m, "hello")]
+    assert list(connection_churn.find(sources(commands=rows), FindingSettings())) == []

@@ -1,0 +1,150 @@
+"""Partitions without a leader and groups without a coordinator, beside elections and clients that are behind."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.rules.kafka import coordinator_unavailable, partition_unavailable
+from pipeline.analysis.rules.kafka.outages import Attempt, outages, waves
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
+from tests.pipeline.analysis.sources import tables
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+SECOND = 1_000_000
+SERVER = "10.0.0.1:9092"
+Row = dict[str, Any]
+
+
+def at(n: float) -> dict[str, Any]:
+    return {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n:08.3f}"}
+
+
+def refused(n: float, code: int = 5, **more: Any) -> Row:
+    what = {"kind": "produce_rejected", "topic": "t", "partition": 0, "cluster": "C", "server": SERVER, "ordinal": 0}
+    who = {"client_id": "writer", "client": "10.0.0.9:1", "error_code": code, "error_name": f"ERROR_{code}"}
+    return row(OFFSET_EVENTS, **at(n) | what | who | more)
+
+
+def served(n: float, **more: Any) -> Row:
+    return refused(n, 0, **{"kind": "produced", "error_name": "NONE", "offset": int(n)} | more)
+
+
+def heartbeat(n: float, code: int = 0, **more: Any) -> Row:
+    what = {"kind": "heartbeat", "group_id": "g", "cluster": "C", "server": SERVER, "ordinal": 0, "client_id": "reader"}
+    answer = {"client": "10.0.0.8:1", "error_code": code, "error_name": f"ERROR_{code}" if code else "NONE"}
+    return row(STATE_EVENTS, **at(n) | what | answer | more)
+
+
+def exchange(n: float, api_key: int, codes: list[int], request: Row, response: Row) -> Row:
+    when = {"request_ts": T0 + timedelta(seconds=n), "response_ts": T0 + timedelta(seconds=n)}
+    where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.7", "client_id": "asker"}
+    bodies = {"request_body": json.dumps(request), "response_body": json.dumps(response)}
+    return row(EXCHANGES, **at(n) | when | where | bodies, api_key=api_key, error_codes=codes)
+
+
+def look(rule: Any, **rows: list[Row]) -> list[Finding]:
+    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)})
+    end = max(int(one["ts"].timestamp() * SECOND) for some in rows.values() for one in some)
+    found: list[Finding] = rule.find(
+        Sources(tables(**rows), facts, ends={"C": end}, server_ends={SERVER: end}), SETTINGS
+    )
+    return found
+
+
+PARTITION, COORDINATOR = partition_unavailable, coordinator_unavailable
+
+
+def test_a_partition_without_a_leader_is_found_and_over_when_somebody_is_served():
+    (found,) = look(PARTITION, events=[served(0), *(refused(1 + n) for n in range(14)), served(20)])
+    assert (found.rule, found.severity, found.state, found.subject) == (
+        "partition_unavailable", "warning", "closed", "t-0",
+    )  # fmt: skip
+    assert (found.topic, found.partition, found.details["times"]) == ("t", 0, 14)
+    assert "was over at 12:00:20 UTC" in found.summary
+
+
+def test_it_is_critical_as_long_as_nobody_is_served():
+    (found,) = look(PARTITION, events=[served(0), *(refused(1 + n) for n in range(14))])
+    assert (found.severity, found.state) == ("critical", "open")
+    assert found.summary.endswith("No success was seen since.")
+
+
+def test_an_election_is_none():
+    assert look(PARTITION, events=[served(0), *(refused(1 + n / 10, 6) for n in range(14)), served(3)]) == []
+
+
+def test_a_client_that_is_behind_while_others_are_served_is_none():
+    others = [served(n + 0.5, client_id="other") for n in range(20)]
+    assert look(PARTITION, events=[*others, *(refused(n, 6) for n in range(20))]) == []
+
+
+def test_a_writer_that_is_seldom_served_must_be_refused_for_longer():
+    rare = [served(-60 * n) for n in range(4)]
+    assert look(PARTITION, events=[*rare, *(refused(1 + n) for n in range(30))]) == []
+    assert len(look(PARTITION, events=[*rare, *(refused(1 + 10 * n) for n in range(20))])) == 1
+
+
+def test_what_goes_at_the_same_time_is_one_finding():
+    events = [refused(n + p / 10, partition=p) for n in range(14) for p in range(3)]
+    (found,) = look(PARTITION, events=[*events, *(served(20 + p, partition=p) for p in range(3))])
+    assert found.details["places"] == ["t-0", "t-1", "t-2"]
+    assert (found.subject, found.topic, found.partition) == ("t-0", "t", None)
+
+
+def test_metadata_tells_of_partitions_that_nobody_uses():
+    parts = [{"partitionIndex": 0, "errorCode": 5}, {"partitionIndex": 1, "errorCode": 0}]
+    asked = [exchange(n, 3, [5], {}, {"topics": [{"name": "t", "partitions": parts}]}) for n in range(14)]
+    (found,) = look(PARTITION, exchanges=asked)
+    assert (found.details["places"], found.details["clients"]) == (["t-0"], ["asker at 10.0.0.7"])
+
+
+def test_a_group_without_a_coordinator_is_found():
+    states = [heartbeat(-3), heartbeat(0), *(heartbeat(1 + n, 15) for n in range(14)), heartbeat(20)]
+    (found,) = look(COORDINATOR, states=states)
+    assert (found.subject, found.group_id, found.state) == (SERVER, "g", "closed")
+    assert found.details["groups"] == ["g"]
+
+
+def test_find_coordinator_counts_in_each_of_its_forms():
+    old = [exchange(n, 10, [15], {"key": "g", "keyType": 0}, {"errorCode": 15}) for n in range(14)]
+    (found,) = look(COORDINATOR, exchanges=old)
+    assert found.details["places"] == ["group g"]
+    answer = {"coordinators": [{"key": "tx", "errorCode": 15}, {"key": "ty", "errorCode": 0}]}
+    new = [exchange(n, 10, [15], {"coordinatorKeys": ["tx", "ty"], "keyType": 1}, answer) for n in range(14)]
+    (found,) = look(COORDINATOR, exchanges=new)
+    assert (found.details["places"], found.group_id) == (["transactional id tx"], None)
+
+
+@pytest.mark.parametrize("api_key", [76, 88])
+def test_share_and_streams_groups_have_heartbeats_of_their_own(api_key: int):
+    asked = {"groupId": "g", "memberId": "m"}
+    lost = [exchange(n, api_key, [15], asked, {"errorCode": 15}) for n in range(14)]
+    (found,) = look(COORDINATOR, exchanges=lost)
+    assert (found.group_id, found.state) == ("g", "open")
+    (found,) = look(COORDINATOR, exchanges=[*lost, exchange(20, api_key, [], asked, {"errorCode": 0})])
+    assert (found.group_id, found.state) == ("g", "closed")
+
+
+def test_the_first_group_of_a_cluster_waits_for_its_topic():
+    early = [exchange(n / 5, 10, [15], {"key": "g", "keyType": 0}, {"errorCode": 15}) for n in range(15)]
+    assert look(COORDINATOR, exchanges=early, states=[heartbeat(4)]) == []
+
+
+def test_a_coordinator_that_moves_refuses_and_is_found_again():
+    states = [heartbeat(3 * n, 16 if n % 4 == 0 else 0) for n in range(40)]
+    assert look(COORDINATOR, states=states) == []
+
+
+def test_a_success_ends_an_outage_and_the_next_one_is_another_wave():
+    some = [Attempt("C", "p", n * SECOND, f"e{n}", "X", "s", "c") for n in (0, 5, 60)]
+    found = list(outages(some, {("C", "p"): [9 * SECOND]}))
+    assert [(len(one.refused), one.healed_us) for one in found] == [(2, 9 * SECOND), (1, None)]
+    assert [len(wave.outages) for wave in waves(found)] == [1, 1]

@@ -1,0 +1,168 @@
+"""Records that share groups give back or hold, beside groups in good health."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.rules.kafka import share_groups
+from pipeline.analysis.rules.kafka.share_groups import last_silence, suspects
+from pipeline.analysis.rules.kafka.share_states import Delivery, SharePlace, deliveries
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.settings import FindingSettings
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS
+from tests.pipeline.analysis.sources import tables
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+SECOND = 1_000_000
+SERVER = "10.0.0.1:9092"
+FETCH, ACKNOWLEDGE, HEARTBEAT = 78, 79, 76
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+Row = dict[str, Any]
+
+
+def at(n: float) -> dict[str, Any]:
+    return {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n:07.2f}"}
+
+
+def share(n: float, api_key: int, request: Row, response: Row, group: str = "g", **more: Any) -> Row:
+    where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_id": "packer"}
+    asked = json.dumps({"groupId": group, "memberId": "m", **request}, separators=(",", ":"))
+    bodies = {"request_body": asked, "response_body": json.dumps(response, separators=(",", ":"))}
+    values = {**at(n), "api_key": api_key, "response_ts": T0 + timedelta(seconds=n), "error_codes": []}
+    return row(EXCHANGES, **values | where | bodies | more)
+
+
+def got(n: float, first: int, last: int, count: int = 1) -> Row:
+    acquired = [{"firstOffset": first, "lastOffset": last, "deliveryCount": count}]
+    part = {"partitionIndex": 0, "errorCode": 0, "acknowledgeErrorCode": 0, "acquiredRecords": acquired}
+    answer = {"acquisitionLockTimeoutMs": 4000, "responses": [{"topicId": "T", "partitions": [part]}]}
+    return share(n, FETCH, {"topics": []}, answer)
+
+
+def said(n: float, first: int, last: int, *types: int, refused: int = 0, api_key: int = ACKNOWLEDGE) -> Row:
+    batch = {"firstOffset": first, "lastOffset": last, "acknowledgeTypes": list(types)}
+    topics = [{"topicId": "T", "partitions": [{"partitionIndex": 0, "acknowledgementBatches": [batch]}]}]
+    code = "acknowledgeErrorCode" if api_key == FETCH else "errorCode"
+    answer = {"responses": [{"topicId": "T", "partitions": [{"partitionIndex": 0, code: refused}]}]}
+    return share(n, api_key, {"topics": topics}, answer)
+
+
+def written(n: float, offset: int) -> Row:
+    what = {"kind": "produced", "topic": "orders", "partition": 0, "cluster": "C", "ordinal": 0}
+    return row(OFFSET_EVENTS, **at(n) | what, offset=offset - 1, next_offset=offset)
+
+
+def beat(n: float, epoch: int = 3) -> Row:
+    return share(n, HEARTBEAT, {"memberEpoch": epoch}, {"errorCode": 0})
+
+
+def look(exchanges: list[Row], events: list[Row] | None = None, end: float = 60) -> list[Finding]:
+    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
+    made = Sources(tables(exchanges=exchanges, events=events or []), facts, ends={"C": us(end)})
+    return share_groups.find(made, SETTINGS)
+
+
+def us(n: float) -> int:
+    return int((T0 + timedelta(seconds=n)).timestamp() * SECOND)
+
+
+def again(*ends: int) -> list[Row]:
+    """Offset 5 is delivered and given back so often; another record is accepted each time."""
+    rows = [got(0, 5, 5), said(0.5, 5, 5, RELEASE)]
+    for n, end in enumerate(ends, 2):
+        rows += [got(n, 5, 5, n), got(n + 0.1, 10 + n, 10 + n), said(n + 0.3, 10 + n, 10 + n, ACCEPT)]
+        rows += [said(n + 0.5, 5, 5, end)] if end else []
+    return rows
+
+
+POISONED: dict[str, tuple[list[Row], float, str | None]] = {
+    "released again and again": (again(RELEASE, RELEASE, RELEASE), 5, "open"),
+    "given up by the broker": (again(RELEASE, RELEASE, RELEASE), 60, "closed"),
+    "held until its lock ends": (again(0, 0, 0), 5, "open"),
+    "rejected at last": (again(RELEASE, RELEASE, REJECT), 60, "closed"),
+    "accepted at last": (again(RELEASE, RELEASE, ACCEPT), 60, "closed"),
+    "released once": (again(ACCEPT), 60, None),
+    "nothing gets on": ([got(n, 5, 5, n) for n in range(1, 5)], 10, None),
+    "a crowd comes again": ([got(n, 0, 5000, n) for n in range(1, 5)] + [said(3.5, 9000, 9000, ACCEPT)], 10, None),
+}
+"""What is delivered and said, when the capture ends, and the state of the record that must be found."""
+
+
+@pytest.mark.parametrize("play", POISONED)
+def test_a_record_that_comes_again_and_again_is_found(play: str):
+    rows, end, state = POISONED[play]
+    found = [f for f in look(rows, end=end) if f.rule == "poison_record"]
+    assert [(f.subject, f.state) for f in found] == ([("g/orders-0", state)] if state else [])
+    for one in found:
+        assert (one.group_id, one.topic, one.partition, one.details["offsets"]) == ("g", "orders", 0, [5])
+        assert "offset 5" in one.summary
+
+
+WORK = [one for n in range(20) for one in (got(n, 4 * n, 4 * n + 3), said(n + 0.5, 4 * n, 4 * n + 3, ACCEPT))]
+WRITTEN = [written(n, 4 * n + 4) for n in range(60)]
+SILENT: dict[str, tuple[list[Row], list[Row], float, tuple[str, str] | None]] = {
+    "hangs": ([*WORK, *(beat(n) for n in range(60))], WRITTEN, 60, ("open", "critical")),
+    "is gone": (WORK, WRITTEN, 60, ("open", "critical")),
+    "has left": ([*WORK, beat(20, -1)], WRITTEN, 60, ("open", "warning")),
+    "hung and went on": (
+        [*WORK, said(50, 80, 90, ACCEPT), said(51, 91, 99, ACCEPT)],
+        WRITTEN,
+        52,
+        ("closed", "critical"),
+    ),
+    "works": (WORK, WRITTEN, 21, None),
+    "has nothing to read": (WORK, WRITTEN[:20], 60, None),
+    "always pauses": ([one for one in WORK if one["ts"].second in (0, 19)], WRITTEN, 40, None),
+}
+"""What is said, what is written, when the capture ends, and state and severity of what must be found."""
+
+
+@pytest.mark.parametrize("play", SILENT)
+def test_a_group_that_says_nothing_more_while_records_wait_is_found(play: str):
+    rows, events, end, expected = SILENT[play]
+    found = [f for f in look(rows, events, end) if f.rule == "stopped"]
+    assert [(f.subject, f.state, f.severity) for f in found] == ([("g/orders", *expected)] if expected else [])
+
+
+def test_a_member_that_hangs_is_told_from_one_that_is_gone():
+    (hangs,) = look(SILENT["hangs"][0], WRITTEN)
+    (gone,) = look(SILENT["is gone"][0], WRITTEN)
+    assert "packer at 10.0.0.9 still sent heartbeats" in hangs.summary
+    assert "nothing was heard of its members any more" in gone.summary
+
+
+def test_the_rhythm_of_the_group_counts():
+    assert last_silence([us(n) for n in range(0, 300, 30)], us(300), SETTINGS) is None
+    assert last_silence([us(n) for n in range(0, 300, 30)], us(500), SETTINGS) == (us(270), us(500), False)
+    assert last_silence([us(0)], us(500), SETTINGS) is None
+
+
+def test_acknowledgements_come_with_either_request_and_for_each_offset():
+    rows = [said(1, 5, 9, ACCEPT, ACCEPT, REJECT, RELEASE, RELEASE), said(2, 5, 5, ACCEPT, api_key=FETCH)]
+    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)}, {})
+    found = deliveries(Sources(tables(exchanges=rows), facts))
+    assert [(one.first, one.last, one.what) for one in found] == [
+        (5, 6, ACCEPT), (7, 7, REJECT), (8, 9, RELEASE), (5, 5, ACCEPT),
+    ]  # fmt: skip
+    assert found[0].place == SharePlace("C", "g", "T", 0)
+
+
+def test_what_a_broker_refuses_was_not_said():
+    assert deliveries(Sources(tables(exchanges=[said(1, 5, 5, ACCEPT, refused=121)]))) == []
+
+
+def test_only_what_comes_often_enough_is_suspect():
+    place = SharePlace("C", "g", "t", 0)
+
+    def delivery(us: int, offset: int, what: int | None, count: int = 0) -> Delivery:
+        return Delivery(place, us, offset, offset, what, count, 0, "m", "c", f"e{us}")
+
+    some = [delivery(1, 5, None, 2), delivery(2, 6, None, 3), delivery(3, 6, RELEASE), delivery(4, 6, None, 4)]
+    (found,) = suspects(some, 3)
+    assert (found.offset, found.deliveries, found.end) == (6, 4, "held")
