@@ -82,7 +82,7 @@ def command_symptoms(tables: Tables, settings: FindingSettings) -> list[Shown]:
         settings: the latency that is a symptom.
     """
     rows = tables.rows(_SYMPTOMS, slow_us=int(settings.mongo_slow_seconds * 1_000_000))
-    return [Shown._make(row) for row in rows]
+    return [Shown(*row) for row in rows]
 
 
 def ends(tables: Tables) -> dict[str, int]:
