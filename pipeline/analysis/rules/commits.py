@@ -51,7 +51,7 @@ _BY_ANOTHER = """
 
 @dataclass(slots=True)
 class _Committer:
-    """Commits of one connection to one group: when each was answered, which were taken, and how many refused in a row."""
+    """Commits of one connection to one group: when, which were taken, and how many were refused in a row."""
 
     times_us: list[int] = field(default_factory=list)
     taken_us: list[int] = field(default_factory=list)

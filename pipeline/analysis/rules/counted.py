@@ -57,7 +57,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
-    """Of each subject in its cluster the last episode, with those of other hosts at the same time, and what was before."""
+    """Of each subject in its cluster the last episode, with those of other hosts at the time, and what was before."""
     last: dict[tuple[str, str], Episode] = {}
     for episode in sorted(episodes, key=lambda e: (e.last_us, e.server), reverse=True):
         place = episode.cluster, episode.subject
@@ -167,7 +167,7 @@ COUNTED = (
             ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
             ("exchanges", "events"),
         ),
-        "Now: restart the client, or let it rejoin the group: what it works on is read again by the partitions' owners. "
+        "Now: restart the client, or let it rejoin the group: what it works on is read again by their owners. "
         "Fix: commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
         "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records by "
         "max.poll.records), and rejoin after the error instead of retrying.",
@@ -214,7 +214,7 @@ COUNTED = (
             ("unknown_topic_times", "in_vain_seconds"),
             ("exchanges", "events"),
         ),
-        "Now: create the topic, or correct its name in the client's configuration. Where the topic was deleted on purpose, "
+        "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, "
         "take it out of the client. Fix: create topics before the clients that use them start; with "
         "auto.create.topics.enable (and allow.auto.create.topics of the client) the first requests fail, too.",
         lambda s: s.unknown_topic_times,
@@ -235,8 +235,8 @@ COUNTED = (
             ("exchanges", "events"),
         ),
         "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has a "
-        "fault: update its library. After an unclean election (unclean.leader.election.enable) it may have read records that "
-        "are gone.",
+        "fault: update it. After an unclean election (unclean.leader.election.enable) it may have read records "
+        "that are gone.",
         lambda s: s.stale_metadata_times,
         lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}{_gets_on(e)}.",
         lambda e, s: e.run_us >= s.stale_metadata_seconds * 1_000_000,
@@ -270,8 +270,8 @@ COUNTED = (
             ("auth_failed_times", "refused_again_times"),
         ),
         "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --list`). If nobody "
-        "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: sasl.username, "
-        "sasl.password), sasl.mechanism, or `kafka-acls.sh --add`.",
+        "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: "
+        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --add`.",
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,

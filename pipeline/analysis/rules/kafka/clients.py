@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from decoder.kafka.schema.releases import first_version, is_removed
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import (
-    API_VERSIONS,
     CLOSED,
     TOPIC_CHANGED,
 )
@@ -38,13 +36,6 @@ RULES = (
         ("unsupported_version_times", "refused_again_times", "still_open_seconds"),
     ),
     Rule(
-        "kip896_incompatible_client",
-        "kafka",
-        ("warning",),
-        "A client uses protocol versions that Kafka 4 has removed.",
-        (),
-    ),
-    Rule(
         "topic_recreated",
         "kafka",
         ("warning",),
@@ -61,7 +52,6 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     return [
         *_fetch_session_churn(episodes, sources, settings),
         *_unsupported_version(episodes, traffic, sources, settings),
-        *_incompatible(traffic, sources.newest, sources, settings),
         *_topic_recreated(episodes, sources, settings),
     ]
 
@@ -90,8 +80,8 @@ def _unsupported_version(
 ) -> Iterator[Finding]:
     """Requests that a broker refuses, or closes the connection on, because of their version."""
     advice = (
-        "Now: run the client's last version that worked with this broker. Fix: update its library: it uses a request that "
-        "this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker and does not "
+        "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
+        "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker and does not "
         "ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
     )
     answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
@@ -116,45 +106,12 @@ def _unsupported_version(
         yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
 
 
-def _incompatible(
-    traffic: Sequence[Traffic], newest: Mapping[str, Mapping[int, int]], sources: Sources, settings: FindingSettings
-) -> Iterator[Finding]:
-    """Clients that use versions which Kafka 4 dropped, although the broker would take newer ones, or unasked."""
-    advice = (
-        "Update this client's library before the brokers go to Kafka 4: kafka-clients 2.1 or later, librdkafka 1.0 "
-        "or later, other libraries of 2019 or later."
-    )
-    asks = {(t.server, t.client_id, t.client_ip) for t in traffic if t.api_key == API_VERSIONS}
-    old: defaultdict[tuple[str, str], list[Traffic]] = defaultdict(list)
-    for t in traffic:
-        if not is_removed(t.api_key, t.api_version):
-            continue
-        has_newer = newest.get(t.cluster, {}).get(t.api_key, 0) >= first_version(t.api_key)
-        if has_newer or (t.server, t.client_id, t.client_ip) not in asks:
-            old[t.cluster, t.client_id or "?"].append(t)
-    for (cluster, client_id), uses in sorted(old.items()):
-        apis = sorted({f"{t.api_name} v{t.api_version}" for t in uses})
-        first_us, last_us = min(t.first_us for t in uses), max(t.last_us for t in uses)
-        times = sum(t.times for t in uses)
-        hosts = sorted({t.client_ip for t in uses})
-        summary = (
-            f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which Kafka 4 no longer answers "
-            f"(KIP-896): {times} requests from {clock(first_us)} to {clock(last_us)} UTC."
-        )
-        yield Finding(
-            rule="kip896_incompatible_client", severity="warning", subject=client_id,
-            state=sources.state(cluster, first_us, last_us, times), cluster=cluster, topic=None, partition=None,
-            group_id=None, first_us=first_us, last_us=last_us, summary=summary, advice=advice,
-            evidence=[t.evidence for t in uses][: settings.max_evidence],
-            details={"apis": apis, "hosts": hosts, "requests": times, "enough_us": first_us},
-        )  # fmt: skip
-
-
 def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
     advice = (
-        "Offsets that groups have committed belong to the topic that is gone: check their positions, reset them to the "
-        "beginning if in doubt. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
+        "Now: check the positions of its groups: what they have committed belongs to the topic that is gone; reset them "
+        "to the beginning if in doubt (`kafka-consumer-groups.sh --reset-offsets --to-earliest`). Fix: delete its groups' "
+        "offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
     )
     known = sorted(
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)

@@ -34,7 +34,7 @@ _ADVICE = (
 )
 _ADVICE_DEPLOY = (
     "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
-    "than a restart, a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848) make deploys cheaper."
+    "than a restart, a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848) make it cheaper."
 )
 
 RULE = Rule(

@@ -5,6 +5,7 @@ A symptom carries the name of the rule that it is for, and the subject of a find
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -123,7 +124,8 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *LEFT_BEHIND) and not _is_foreign(x):
         yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
     throttled_ms = x.response.get("throttleTimeMs") or 0
-    worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + (x.request.get("maxWaitMs") or 0))
+    waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (FETCH, _SHARE_FETCH) else math.inf)
+    worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
         yield Symptom("latency_outlier", x.server, x.api_name, value=worked_us)
     if throttled_ms > 0:
