@@ -81,8 +81,8 @@ def _unsupported_version(
     """Requests that a broker refuses, or closes the connection on, because of their version."""
     advice = (
         "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
-        "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker and does not "
-        "ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
+        "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
+        "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
     )
     answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
     for t in traffic:
@@ -109,9 +109,9 @@ def _unsupported_version(
 def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
     advice = (
-        "Now: check the positions of its groups: what they have committed belongs to the topic that is gone; reset them "
-        "to the beginning if in doubt (`kafka-consumer-groups.sh --reset-offsets --to-earliest`). Fix: delete its groups' "
-        "offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
+        "Now: check the positions of its groups: what they have committed belongs to the topic that is gone; reset "
+        "them if in doubt (`kafka-consumer-groups.sh --reset-offsets --to-earliest`). Fix: delete its groups' offsets "
+        "with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
     )
     known = sorted(
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
