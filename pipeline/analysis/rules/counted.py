@@ -201,7 +201,8 @@ COUNTED = (
     ),
     CountedRule(
         CRC_MISMATCH,
-        "Something on the way changes bytes: look at the client's memory and library, and at the network.",
+        "Now: stop this client. Fix: something on the way changes bytes: look at its memory and library, and at the "
+        "network.",
         lambda _: 1,
         lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
     ),
@@ -284,7 +285,8 @@ COUNTED = (
             "A producer writes without asking for an answer (acks=0).",
             ("acks0_requests",),
         ),
-        "With acks=0 nobody learns of records that the broker did not take. Use acks=all, unless losing them is fine.",
+        "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not take. "
+        "Fix: acks=all.",
         lambda s: s.acks0_requests,
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
     ),
@@ -297,9 +299,9 @@ COUNTED = (
             ("mongo_slow_seconds", "mongo_slow_commands"),
             ("commands",),
         ),
-        "Look at the query plan (`explain`) for a missing index, and at the server at that time: locks, a full cache, "
-        "a slow disk, a write concern that waits for lagging members. `silver.mongo_commands` shows which, by "
-        "latency_us.",
+        "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern "
+        "that waits for lagging members. Fix: the query plan (`explain`) shows a missing index. "
+        "`silver.mongo_commands` shows which, by latency_us.",
         lambda s: s.mongo_slow_commands,
         lambda e: (
             f"{e.server} took up to {e.peak / 1_000_000:.1f} s for {_command(e)}: {e.times} slow commands of "
@@ -315,8 +317,9 @@ COUNTED = (
             ("mongo_failures",),
             ("commands",),
         ),
-        "Read the error: a command or operator that the server does not have, a document that its schema refuses, a "
-        "missing right, a cursor that is gone. `silver.mongo_commands` has each one, with code and client.",
+        "Now: look at what the application gave up. Fix: read the error: a command or operator that the server does "
+        "not have, a document that its schema refuses, a missing right, a cursor that is gone. "
+        "`silver.mongo_commands` has each one, with code and client.",
         lambda s: s.mongo_failures,
         lambda e: f"{_command(e)} of {clients(e)} failed {when(e)}: {names(e)}.",
     ),
@@ -329,8 +332,9 @@ COUNTED = (
             ("mongo_retries", "mongo_retry_interval_seconds"),
             ("commands",),
         ),
-        "Drivers repeat a write once after an error of the network or of a change of primary, and applications a "
-        "transaction after a conflict. So many mean that the cause stays: an election that does not end, connections "
+        "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a "
+        "write once after an error of the network or of a change of primary (retryWrites), and applications a "
+        "transaction after a conflict: so many mean that the cause stays: an election that does not end, connections "
         "that are cut, documents that many transactions want at once.",
         lambda s: s.mongo_retries,
         lambda e: f"{clients(e)} had to repeat {_command(e)} {when(e)} ({names(e)}).",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
-from pipeline.analysis.rules.kafka import clients, producers
-from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, JOINED_AT
+from pipeline.analysis.rules.kafka import clients, elections, producers
+from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.kafka.traffic import Traffic
 from pipeline.analysis.rules.model import Finding
 from pipeline.settings import FindingSettings
@@ -30,23 +30,8 @@ def symptom(seconds: float, rule: str, subject: str, what: str, host: str = "h",
     return Shown(server, "c", host, us, f"{subject}/{seconds:09.1f}", rule, subject, what, "t", 0, "g", 0.0)
 
 
-def joins(subject: str, every: float, hours: float, host: str = "h") -> list[Shown]:
-    times = int(hours * 3600 / every)
-    return [symptom(n * every, "rebalance_storm", subject, str(n), host) for n in range(times)]
-
-
-def joined(subject: str, number: int, host: str) -> Shown:
-    return symptom(number, "rebalance_storm", subject, f"{JOINED_AT}{number}", host)
-
-
 SYMPTOMS = [
-    *joins("every half minute", 30, 2),
-    *joins("every four minutes", 240, 8),
-    *joins("a storm, then one more", 30, 0.5),
-    symptom(3600, "rebalance_storm", "a storm, then one more", "999"),
     *(symptom(n, "commit_rejected", "two pods", "ILLEGAL_GENERATION", f"h{n % 2}") for n in range(6)),
-    *(joined("six start", n, f"h{n}") for n in range(6)),
-    *(joined("one comes again", n, "h") for n in range(6)),
     *(symptom(n, "commit_rejected", "six pods", "REBALANCE_IN_PROGRESS", f"h{n}") for n in range(6)),
     *(symptom(n, "commit_rejected", "one pod", "ILLEGAL_GENERATION") for n in range(2)),
     *(symptom(n, "commit_rejected", "moved", "ILLEGAL_GENERATION", server="b:2") for n in range(2)),
@@ -61,8 +46,6 @@ SYMPTOMS = [
     ),
     symptom(5, "sequence_gap", "lost", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "sequence_gap", "forgotten", "UNKNOWN_PRODUCER_ID"),
-    *(symptom(n / 100, "unanswered_requests", "killed", "Produce") for n in range(5)),
-    *(symptom(30 * n, "unanswered_requests", "waits in vain", "Produce") for n in range(3)),
     symptom(5, "unsupported_version", "killed/Fetch v3", CLOSED),
     symptom(5, "unsupported_version", "ancient/Fetch v2", CLOSED),
     symptom(5, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
@@ -118,6 +101,7 @@ def found() -> dict[tuple[str, str], Finding]:
         *counted.find(made, SETTINGS),
         *clients.find(made, SETTINGS),
         *producers.find(made, SETTINGS),
+        *elections.find(made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}
 
@@ -128,11 +112,6 @@ Found = dict[tuple[str, str], Finding]
 @pytest.mark.parametrize(
     ("rule", "subject", "is_found"),
     [
-        ("rebalance_storm", "every half minute", True),
-        ("rebalance_storm", "every four minutes", False),
-        ("rebalance_storm", "a storm, then one more", True),
-        ("rebalance_storm", "six start", False),
-        ("rebalance_storm", "one comes again", True),
         ("commit_rejected", "six pods", False),
         ("commit_rejected", "one pod", True),
         ("commit_rejected", "moved", True),
@@ -146,8 +125,6 @@ Found = dict[tuple[str, str], Finding]
         ("sequence_gap", "other half", True),
         ("sequence_gap", "lost", True),
         ("sequence_gap", "forgotten", True),
-        ("unanswered_requests", "killed", False),
-        ("unanswered_requests", "waits in vain", True),
         ("unsupported_version", "killed/Fetch v3", False),
         ("unsupported_version", "ancient/Fetch v2", True),
         ("unsupported_version", "before the upgrade/Produce v0", True),
@@ -161,13 +138,36 @@ def test_a_rule_fires_on_trouble_and_not_on_what_looks_like_it(
     assert ((rule, subject) in found) == is_found
 
 
-def test_a_storm_that_lasts_is_counted_in_full(found: Found) -> None:
-    assert "240 generations in 120 min" in found["rebalance_storm", "every half minute"].summary
-
-
 def test_the_last_episode_is_reported_whichever_broker_it_was_at(found: Found) -> None:
     moved = found["commit_rejected", "moved"]
     assert (moved.details["server"], moved.details["times"]) == ("b:1", 9)
+
+
+def test_what_came_before_is_counted_and_dated(found: Found) -> None:
+    moved = found["commit_rejected", "moved"]
+    assert moved.details["recurrences"] == 1
+    assert (moved.details["first_of_all_us"], moved.details["last_of_all_us"]) == (T0_US, T0_US + 9_008_000_000)
+    assert moved.summary.endswith("It came once before, first at 12:00:00 UTC.")
+    assert found["commit_rejected", "one pod"].details["recurrences"] == 0
+
+
+def test_recurrences_of_several_hosts_at_one_time_are_one() -> None:
+    shown = [
+        symptom(1000 * turn + n, "commit_rejected", "pods", "ILLEGAL_GENERATION", f"h{n % 2}")
+        for turn in range(4)
+        for n in range(4)
+    ]
+    (last,) = counted.last_of_each(collect_episodes(shown, Facts(), SETTINGS))
+    assert (last.times, len(last.before)) == (4, 3)
+    assert last.before[0] == (T0_US, T0_US + 3_000_000)
+    assert counted.again(last) == " It came 3 times before, first at 12:00:00 UTC."
+
+
+def test_a_coordinator_that_moves_goes_on_with_the_episode() -> None:
+    facts = Facts(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
+    shown = [symptom(n, "commit_rejected", "g/c", "ILLEGAL_GENERATION", server=f"b:{n % 2 + 1}") for n in range(6)]
+    (one,) = collect_episodes(shown, facts, SETTINGS)
+    assert (one.cluster, one.times, one.server, one.servers) == ("C", 6, "b:2", ("b:1", "b:2"))
 
 
 def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:

@@ -135,9 +135,7 @@ def not_led(times: Sequence[float], rule: str = "stale_metadata", **more: Any) -
 
 LEADERS = {
     "a moment": Play(not_led([0, 0.1, 0.2])),
-    "an election each five minutes": Play(
-        not_led([0, 290, 580]), [served(n) for n in (1, 291, 581)], end_s=END_S
-    ),
+    "an election each five minutes": Play(not_led([0, 290, 580]), [served(n) for n in (1, 291, 581)], end_s=END_S),
     "some seconds": Play(not_led([0, 1, 2]), [served(3)], severity="info", more={"state": "closed"}),
     "in vain": Play(not_led([0, 10, 20, 31]), severity="warning"),
     "another partition is served": Play(not_led([0, 10, 20, 31]), [served(32, partition=1)], severity="warning"),

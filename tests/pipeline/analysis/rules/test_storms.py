@@ -143,7 +143,9 @@ def stands_still(name: str) -> Group:
 HEALTHY = [
     deployed(started("rolls", 5), 5, 0, "new"),
     deployed(started("rolls on one host", 5, one_host=True), 5, 0, "new"),
-    deployed(started("rolls by numbers", 5, one_host=True, client="consumer-g-{}"), 5, 0, "new", client="consumer-g-77"),
+    deployed(
+        started("rolls by numbers", 5, one_host=True, client="consumer-g-{}"), 5, 0, "new", client="consumer-g-77"
+    ),
     deployed(started("rolls to other hosts", 8), 8, 0, "new", host="10.0.1.1"),
     deployed(started("cooperates", 5, following=1), 5, 0, "new"),
     deployed(started("cooperates at length", 5, following=3), 5, 0, "new"),
