@@ -50,6 +50,8 @@ SYMPTOMS = [
     symptom(5, "unsupported_version", "ancient/Fetch v2", CLOSED),
     symptom(5, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
     symptom(95, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
+    symptom(5, "oversized_or_tiny_batches", "splits", "oversized"),
+    symptom(5, "oversized_or_tiny_batches", "large", "oversized"),
     symptom(1, INTRODUCED, "slow-tx", "c"),
     symptom(90, "fenced_producer", "slow-tx", "INVALID_PRODUCER_EPOCH"),
     symptom(1, INTRODUCED, "shared-tx", "c", "other"),
@@ -66,17 +68,17 @@ def fetch(seconds: float, client: str) -> Row:
     return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=1, **when)
 
 
-def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0) -> Row:
+def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0, **more: Any) -> Row:
     what = {
         "cluster": "b:1",
-        "topic": "t",
+        "topic": more.pop("topic", "t"),
         "partition": partition,
         "source": "produce",
         "producer_id": 7,
         "producer_epoch": 0,
     }
     when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{subject}/{seconds:09.1f}"}
-    return row(RECORD_BATCHES, **what | when, base_sequence=sequence, base_offset=offset)
+    return row(RECORD_BATCHES, **what | when, base_sequence=sequence, base_offset=offset, **more)
 
 
 FETCHES = [
@@ -87,6 +89,12 @@ FETCHES = [
 ]
 BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
 BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
+BATCHES += [
+    batch(5, "splits", 0, None, topic="split", size=9000, base_timestamp=77),
+    batch(6, "a piece", 1, 500, topic="split", size=5000, base_timestamp=77),
+    batch(5, "large", 0, None, topic="large", size=9000, base_timestamp=77),
+    batch(6, "a small one", 1, 500, topic="large", size=5000, base_timestamp=78),
+]
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +187,12 @@ def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
 def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:
     assert found["sequence_gap", "lost"].severity == "critical"
     assert found["sequence_gap", "forgotten"].severity == "warning"
+
+
+def test_a_batch_that_was_split_is_not_lost(found: Found) -> None:
+    split, large = (found["oversized_or_tiny_batches", subject] for subject in ("splits", "large"))
+    assert (split.severity, large.severity) == ("info", "warning")
+    assert "took the smaller ones" in split.summary
 
 
 def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
