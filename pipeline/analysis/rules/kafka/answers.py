@@ -32,6 +32,7 @@ UNANSWERED = Rule(
 _REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
 _REPLICA_LAG_US = 30_000_000
 """A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
+_SETTLED_US = 5_000_000
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
 _ADVICE_SLOW = (
@@ -70,6 +71,29 @@ def beside_throttling(found: Sequence[Shown]) -> list[Shown]:
         return place > 0 and spans[place - 1][1] > one.us
 
     return [one for one in found if one.rule != LATENCY.name or not is_held(one)] if held else list(found)
+
+
+def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown]:
+    """The symptoms without slow answers to what a connection begins with.
+
+    A client's first requests wait for logins and metadata, and meet brokers that have just started.
+
+    Args:
+        found: symptoms.
+        tables: ``exchanges``.
+    """
+    slow = sorted({one.connection_id for one in found if one.rule == LATENCY.name})
+    if not slow:
+        return list(found)
+    rows = tables.rows(
+        """
+        SELECT connection_id, min(epoch_us(ts)) AS us FROM exchanges
+        WHERE list_contains($slow, connection_id) GROUP BY connection_id
+        """,
+        slow=slow,
+    )
+    begun = {row.connection_id: row.us for row in rows}
+    return [one for one in found if one.rule != LATENCY.name or one.us - begun[one.connection_id] >= _SETTLED_US]
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

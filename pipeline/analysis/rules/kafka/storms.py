@@ -87,25 +87,36 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     if not many:
         return
     lives, joins = _lives(sources.tables, many), _joins(sources.tables, many)
-    for episode in last_of_each(many):
-        group = episode.cluster, episode.subject
-        within = [one for one in lives[group] if one.first_us <= episode.last_us and one.last_us >= episode.first_us]
-        rounds = [one for one in joins[group] if episode.first_us <= one.last_us and one.first_us <= episode.last_us]
-        by_epochs = _is_by_epochs(episode)
-        told = explain_joins(within, episode) if by_epochs else explain_generations(within, rounds)
-        unstable_us = 0 if by_epochs else sum(one.last_us - one.first_us for one in rounds)
-        is_mostly_unstable = unstable_us >= max(
-            settings.storm_share * episode.span_us, settings.storm_interval_seconds * 1_000_000
-        )
-        is_storm = told.unexplained >= settings.storm_unexplained or is_mostly_unstable
-        summary = _summary(episode, told, unstable_us, is_storm=is_storm)
+    told = {episode: _tell(episode, lives, joins) for episode in many}
+    storms = [episode for episode in many if _is_storm(episode, *told[episode], settings)]
+    stormy = {(episode.cluster, episode.subject) for episode in storms}
+    deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
+    for episode in last_of_each([*storms, *deploys]):
+        is_storm = (episode.cluster, episode.subject) in stormy
+        explained, unstable_us = told[replace(episode, before=())]
+        summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
         severity, advice = ("warning", _ADVICE) if is_storm else ("info", _ADVICE_DEPLOY)
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
         more = {
-            "generations": told.total, "unexplained": told.unexplained, "instances": told.instances,
-            "unstable_us": unstable_us, "comers": dict(told.comers), "is_deploy": not is_storm,
+            "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
+            "unstable_us": unstable_us, "comers": dict(explained.comers), "is_deploy": not is_storm,
         }  # fmt: skip
         yield replace(made, details={**made.details, **more})
+
+
+def _tell(episode: Episode, lives: _Lives, joins: _Joins) -> tuple[Explained, int]:
+    """What explains an episode, and for how long the group stood still, µs."""
+    group = episode.cluster, episode.subject
+    within = [one for one in lives[group] if one.first_us <= episode.last_us and one.last_us >= episode.first_us]
+    if _is_by_epochs(episode):
+        return explain_joins(within, episode), 0
+    rounds = [one for one in joins[group] if episode.first_us <= one.last_us and one.first_us <= episode.last_us]
+    return explain_generations(within, rounds), sum(one.last_us - one.first_us for one in rounds)
+
+
+def _is_storm(episode: Episode, explained: Explained, unstable_us: int, settings: FindingSettings) -> bool:
+    longest_us = max(settings.storm_share * episode.span_us, settings.storm_interval_seconds * 1_000_000)
+    return explained.unexplained >= settings.storm_unexplained or unstable_us >= longest_us
 
 
 def _is_often(episode: Episode, settings: FindingSettings) -> bool:
@@ -130,7 +141,10 @@ def _summary(episode: Episode, told: Explained, unstable_us: int, *, is_storm: b
     return f"{went}{still}. {why}"
 
 
-def _lives(tables: Tables, episodes: Sequence[Episode]) -> defaultdict[tuple[str, str], list[Life]]:
+_Lives = defaultdict[tuple[str, str], list[Life]]
+
+
+def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
     rows = tables.rows(
         r"""
         WITH stated AS (
@@ -146,7 +160,7 @@ def _lives(tables: Tables, episodes: Sequence[Episode]) -> defaultdict[tuple[str
         """,
         groups=sorted({e.subject for e in episodes}),
     )
-    found: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)
+    found: _Lives = defaultdict(list)
     for row in rows:
         life = Life(row.member_id, row.client_id, row.client_ip, row.first_us, row.last_us)
         found[row.cluster, row.group_id].append(life)
@@ -163,7 +177,10 @@ class Round:
     last_us: int
 
 
-def _joins(tables: Tables, episodes: Sequence[Episode]) -> defaultdict[tuple[str, str], list[Round]]:
+_Joins = defaultdict[tuple[str, str], list[Round]]
+
+
+def _joins(tables: Tables, episodes: Sequence[Episode]) -> _Joins:
     rows = tables.rows(
         """
         SELECT joined.cluster, group_id, generation, list(DISTINCT member_id) AS members,
@@ -175,7 +192,7 @@ def _joins(tables: Tables, episodes: Sequence[Episode]) -> defaultdict[tuple[str
         """,
         groups=sorted({e.subject for e in episodes}),
     )
-    found: defaultdict[tuple[str, str], list[Round]] = defaultdict(list)
+    found: _Joins = defaultdict(list)
     for row in rows:
         round_ = Round(row.generation, frozenset(row.members), row.first_us, row.last_us)
         found[row.cluster, row.group_id].append(round_)

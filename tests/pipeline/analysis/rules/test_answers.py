@@ -44,7 +44,7 @@ def usual(api: str, times: int = 40, latency_s: float = 0.002, **more: Any) -> l
 
 
 def slow(api: str, times: int = 4, latency_s: float = 3.0, **more: Any) -> list[Row]:
-    return [asked(n, api, latency_s, **more) for n in range(times)]
+    return [asked(n, api, latency_s, **{"connection": "usual", **more}) for n in range(times)]
 
 
 WAITS = {"request_body": '{"maxWaitMs":5000}'}
@@ -57,6 +57,10 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
     "is asked seldom": ([*usual("Metadata", 9), *slow("Metadata")], None),
     "is slow for another api": ([*usual("Heartbeat"), *slow("Metadata")], None),
     "is slow a little": ([*usual("Metadata", latency_s=0.5), *slow("Metadata")], None),
+    "has just started": (
+        [*usual("Metadata"), *(one for n in range(4) for one in slow("Metadata", 1, connection=f"new {n}"))],
+        None,
+    ),
     "waits for members": ([*usual("JoinGroup"), *slow("JoinGroup")], None),
     "waits for a transaction": ([*usual("InitProducerId"), *slow("InitProducerId"), *slow("EndTxn")], None),
     "waits for what is stable": (
@@ -70,13 +74,13 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
     "waits for replicas": ([*usual("Produce"), *slow("Produce")], "info"),
     "waits for replicas too long": ([*usual("Produce"), *slow("Produce", latency_s=40)], "warning"),
     "holds back": (
-        [*usual("Heartbeat"), *THROTTLED, *(asked(9 * n + 0.02, "Heartbeat", 7.9) for n in range(4))],
+        [*usual("Heartbeat"), *THROTTLED, *(asked(9 * n + 0.02, "Heartbeat", 7.9, "usual") for n in range(4))],
         None,
     ),
     "holds another back": (
         [
             *usual("Heartbeat"), *THROTTLED,
-            *(asked(9 * n + 0.02, "Heartbeat", 7.9, client_ip="10.0.0.2") for n in range(4)),
+            *(asked(9 * n + 0.02, "Heartbeat", 7.9, "usual", client_ip="10.0.0.2") for n in range(4)),
         ],
         "warning",
     ),

@@ -163,6 +163,7 @@ STORMS = [
     rejoining("rejoins", 8),
     nobody_changes("nobody changes", 9),
     stands_still("stands still"),
+    deployed(crashing("crashes, and is deployed an hour later", 30, 8), 3, 3600, "new"),
 ]
 QUIET = [deployed(started("restarts two", 5), 2, 0, "new"), growing("starts", 3)]
 
@@ -195,6 +196,18 @@ def test_who_comes_again_and_again_is_named(all_found: dict[str, Finding]) -> No
     assert crashes.details["comers"] == {"bad at 10.0.0.66": 8}
     assert "bad at 10.0.0.66 came 8 times" in crashes.summary
     assert all_found["stands still"].details["unstable_us"] > 150 * SECOND
+
+
+def test_a_storm_that_comes_again_says_so() -> None:
+    group = started("again", 3)
+    for turn in range(3):
+        for n in range(8):
+            group.come(turn * 3600 + n * 30, f"bad{turn}-{n}", "bad", "10.0.0.66")
+            group.go(turn * 3600 + n * 30 + 15, f"bad{turn}-{n}")
+    finding = found([group])["again"]
+    assert (finding.details["recurrences"], finding.details["first_of_all_us"]) == (2, T0_US)
+    assert finding.first_us == T0_US + 7200 * SECOND
+    assert finding.summary.endswith("It came 2 times before, first at 12:00:00 UTC.")
 
 
 def test_members_of_one_name_are_told_apart_by_how_many_live_at_once() -> None:
