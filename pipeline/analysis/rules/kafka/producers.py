@@ -16,6 +16,8 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
 
+_RESENT_US = 2_000_000
+"""Within so long a producer sends again what was refused: of the last of a capture nothing follows."""
 Episodes = Mapping[str, Sequence[Episode]]
 
 
@@ -97,7 +99,12 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
         "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
         "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
     )
-    enough = [e for e in episodes.get("sequence_gap", []) if e.times >= settings.sequence_gap_times]
+    enough = [
+        e
+        for e in episodes.get("sequence_gap", [])
+        if e.times >= settings.sequence_gap_times
+        and sources.ends.get(e.cluster, e.first_us + _RESENT_US) - e.first_us >= _RESENT_US
+    ]
     healed = taken_later(sources.tables, enough)
     for episode in last_of_each(e for e in enough if e not in healed):
         only_forgotten = episode.names == ("UNKNOWN_PRODUCER_ID",)

@@ -39,6 +39,7 @@ SYMPTOMS = [
     *(symptom(n / 1000, "stale_metadata", "leader moved", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
     *(symptom(n, "stale_metadata", "never asks", "NOT_LEADER_OR_FOLLOWER") for n in range(5)),
     *(symptom(n, "fetch_session_churn", client, "opened") for n in range(12) for client in ("churns", "reads", "?")),
+    *(symptom(n / 10, "fetch_session_churn", "reads of many", "opened", server=f"b:{n}") for n in range(12)),
     symptom(5, "sequence_gap", "resent", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "sequence_gap", "half", "OUT_OF_ORDER_SEQUENCE_NUMBER")._replace(
@@ -46,6 +47,7 @@ SYMPTOMS = [
     ),
     symptom(5, "sequence_gap", "lost", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "sequence_gap", "forgotten", "UNKNOWN_PRODUCER_ID"),
+    symptom(9999, "sequence_gap", "at the end", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     symptom(5, "unsupported_version", "killed/Fetch v3", CLOSED),
     symptom(5, "unsupported_version", "ancient/Fetch v2", CLOSED),
     symptom(5, "unsupported_version", "before the upgrade/Produce v0", CLOSED),
@@ -57,15 +59,16 @@ SYMPTOMS = [
     symptom(1, INTRODUCED, "shared-tx", "c", "other"),
     symptom(90, "fenced_producer", "shared-tx", "INVALID_PRODUCER_EPOCH"),
 ]
+ONE_CLUSTER = Facts(brokers={(f"b:{n}", "b:1"): Seen("b:1", 0, 1) for n in range(12)})
 TRAFFIC = [
     Traffic("b:1", "b:1", "c", "h", 1, "Fetch", 3, 1000, 0, T0_US, T0_US, 500_000, "e"),
     Traffic("b:1", "b:1", "c", "h", 0, "Produce", 0, 1000, 0, T0_US, T0_US, 500, "e"),
 ]
 
 
-def fetch(seconds: float, client: str) -> Row:
+def fetch(seconds: float, client: str, port: int = 1) -> Row:
     when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{client}{seconds}"}
-    return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=1, **when)
+    return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=port, **when)
 
 
 def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0, **more: Any) -> Row:
@@ -81,11 +84,13 @@ def batch(seconds: float, subject: str, sequence: int, offset: int | None, parti
     return row(RECORD_BATCHES, **what | when, base_sequence=sequence, base_offset=offset, **more)
 
 
+ENDS = {"b:1": T0_US + 10_000_000_000}
 FETCHES = [
     *(fetch(n, "churns") for n in range(12)),
     *(fetch(3600 + n / 10, "churns") for n in range(100)),  # a day of good health does not hide what came before
     *(fetch(n / 10, "reads") for n in range(110)),
     *(fetch(n / 10, "") for n in range(110)),
+    *(fetch(n / 1000, "reads of many", port) for n in range(100) for port in range(12)),
 ]
 BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
 BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
@@ -101,10 +106,9 @@ BATCHES += [
 def found() -> dict[tuple[str, str], Finding]:
     """All findings by rule and subject."""
     episodes: dict[str, list[Episode]] = {}
-    for episode in collect_episodes(SYMPTOMS, Facts(), SETTINGS):
-        one_cluster = replace(episode, cluster="b:1")
-        episodes.setdefault(episode.rule, []).append(one_cluster)
-    made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC)
+    for episode in collect_episodes(SYMPTOMS, ONE_CLUSTER, SETTINGS):
+        episodes.setdefault(episode.rule, []).append(episode)
+    made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC, ends=ENDS)
     findings = [
         *counted.find(made, SETTINGS),
         *clients.find(made, SETTINGS),
@@ -128,11 +132,13 @@ Found = dict[tuple[str, str], Finding]
         ("fetch_session_churn", "churns", True),
         ("fetch_session_churn", "reads", False),
         ("fetch_session_churn", "?", False),
+        ("fetch_session_churn", "reads of many", False),
         ("sequence_gap", "resent", False),
         ("sequence_gap", "half", False),
         ("sequence_gap", "other half", True),
         ("sequence_gap", "lost", True),
         ("sequence_gap", "forgotten", True),
+        ("sequence_gap", "at the end", False),
         ("unsupported_version", "killed/Fetch v3", False),
         ("unsupported_version", "ancient/Fetch v2", True),
         ("unsupported_version", "before the upgrade/Produce v0", True),
