@@ -167,7 +167,7 @@ COUNTED = (
             ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
             ("exchanges", "events"),
         ),
-        "Now: restart the client, or let it rejoin the group: what it works on is read again by their owners. "
+        "Now: restart the client, or let it rejoin the group: what it holds is read again by its owners. "
         "Fix: commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
         "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records by "
         "max.poll.records), and rejoin after the error instead of retrying.",

@@ -210,11 +210,20 @@ def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _In
     for row in rows:
         by_host[row.client_ip].append(row)
     for some in by_host.values():
-        span_us = some[-1].head_us - some[0].head_us
-        if len(some) >= settings.unanswered_times and span_us >= slow_us and len(some) > requests:
-            requests, waited_us = sum(row.requests for row in some), max(waited_us, span_us)
+        if _moments([row.head_us for row in some], slow_us) >= settings.unanswered_times:
+            requests = max(requests, sum(row.requests for row in some))
+            waited_us = max(waited_us, some[-1].head_us - some[0].head_us)
     (others,) = tables.rows(_OTHERS, server=episode.server, first=episode.first_us, last=episode.last_us)
     return _InVain(requests, waited_us, others.answered)
+
+
+def _moments(times_us: Sequence[int], apart_us: int) -> int:
+    """How many times there are if those within ``apart_us`` of the first of them are one: what a kill leaves behind."""
+    count, last_us = 0, None
+    for us in times_us:
+        if last_us is None or us - last_us >= apart_us:
+            count, last_us = count + 1, us
+    return count
 
 
 _CONNECTIONS = f"""

@@ -106,6 +106,10 @@ NEVER: dict[str, tuple[list[Row], str | None]] = {
         ],
         None,
     ),
+    "many of a host, and twice a broker that went away": (
+        [*(one for n in range(10) for one in lost([60 * (n % 2)], connection=f"c{n}")), *OTHERS],
+        None,
+    ),
     "went away behind a long poll": (
         [*lost([0], "Fetch"), *lost([0.1, 1, 2], "OffsetCommit"), *OTHERS],
         None,
