@@ -54,6 +54,8 @@ class Life:
     Attributes:
         client_id, client_ip: whose it is.
         first_us, last_us: when it was accepted first and last.
+        client: ip:port by which it came.
+        left: whether it said goodbye.
     """
 
     member_id: str
@@ -61,6 +63,8 @@ class Life:
     client_ip: str
     first_us: int
     last_us: int
+    client: str = ""
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,8 @@ def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
         )
         SELECT cluster, group_id, member_id, coalesce(arg_min(client_id, ts) FILTER (own), '?') AS client_id,
             coalesce(arg_min(regexp_replace(client, ':\d+$', ''), ts) FILTER (own), '?') AS client_ip,
-            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
+            coalesce(arg_min(client, ts) FILTER (own), '') AS client, bool_or(kind = 'leave') AS has_left
         FROM stated
         WHERE kind IN ('join', 'heartbeat', 'assignment', 'leave') AND coalesce(error_code, 0) = 0
             AND coalesce(member_id, '') <> '' AND list_contains($groups, group_id)
@@ -162,7 +167,8 @@ def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
     )
     found: _Lives = defaultdict(list)
     for row in rows:
-        life = Life(row.member_id, row.client_id, row.client_ip, row.first_us, row.last_us)
+        whose = row.member_id, row.client_id, row.client_ip
+        life = Life(*whose, row.first_us, row.last_us, row.client, row.has_left)
         found[row.cluster, row.group_id].append(life)
     return found
 
@@ -206,14 +212,14 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         lives: of the group, in order of their beginning.
         rounds: its generations, in order of time.
     """
-    surplus = _surplus(lives)
+    surplus, run = _surplus(lives), _runs(lives)
     unexplained, following, known = 0, 0, set[str]()
     changed: set[str] = set()
     for before, round_ in pairwise([Round(-1, frozenset(), 0, 0), *rounds]):
         came, gone = round_.members - known, before.members - round_.members
         known |= round_.members
         changed |= came | gone
-        is_first_sight = not before.members
+        is_first_sight = {run.get(m) for m in round_.members}.isdisjoint(run.get(m) for m in before.members)
         comes, goes = (surplus.get(m, 0) <= _BIRTHS for m in came), (surplus.get(m, 0) <= _DEATHS for m in gone)
         if is_first_sight or any(comes) or any(goes):
             following = 0
@@ -240,15 +246,34 @@ def _surplus(lives: Sequence[Life]) -> dict[str, int]:
     An instance is known by client id and host, or, where its client id changes with each start, by what stays of it.
     """
     surplus: dict[str, int] = {}
+    run = _runs(lives)
     for of in (_exact, _by_host, _by_name):
-        kinds: defaultdict[tuple[str, ...], list[Life]] = defaultdict(list)
+        kinds: defaultdict[tuple[int, tuple[str, ...]], list[Life]] = defaultdict(list)
         for one in lives:
-            kinds[of(one)].append(one)
+            kinds[run[one.member_id], of(one)].append(one)
         for alike in kinds.values():
             slots = _at_once(alike)
             for rank, one in enumerate(alike):
                 surplus[one.member_id] = max(surplus.get(one.member_id, 0), rank // slots + 1)
     return surplus
+
+
+def _runs(lives: Sequence[Life]) -> dict[str, int]:
+    """By member id in which run of the group it was: a job ends when all have said goodbye, and begins anew.
+
+    Who comes again by the connection of one that left is no new process, so the run goes on.
+    """
+    runs: dict[str, int] = {}
+    number, until_us, has_ended, known = 0, 0, False, set[str]()
+    for one in lives:
+        if has_ended and one.first_us > until_us and one.client not in known:
+            number, has_ended, known = number + 1, True, set()
+        elif not known:
+            has_ended = True
+        runs[one.member_id] = number
+        known.add(one.client)
+        until_us, has_ended = max(until_us, one.last_us), has_ended and one.left
+    return runs
 
 
 def _exact(one: Life) -> tuple[str, ...]:

@@ -31,15 +31,15 @@ class Group:
 
     def __init__(self, name: str, following: int = 0, by_epochs: bool = False) -> None:
         self.name, self.following, self.by_epochs = name, following, by_epochs
-        self.members: dict[str, tuple[str, str]] = {}
+        self.members: dict[str, tuple[str, str, int]] = {}
         self.states: list[Row] = []
         self.exchanges: list[Row] = []
         self.shown: list[Shown] = []
         self.generation = 0
 
-    def come(self, at: float, member: str, client: str = "app", host: str = "10.0.0.1") -> None:
+    def come(self, at: float, member: str, client: str = "app", host: str = "10.0.0.1", port: int = 5) -> None:
         """A member joins."""
-        self.members[member] = client, host
+        self.members[member] = client, host, port
         if self.by_epochs:
             self.generation += 1
             for other in self.members:
@@ -64,16 +64,16 @@ class Group:
                 self._show(at + turn / 10, member, str(self.generation))
 
     def _state(self, at: float, kind: str, member: str, protocol: str, takes: float = 0.0) -> None:
-        client, host = self.members[member]
+        client, host, port = self.members[member]
         number = f"{self.name}{len(self.states):06}"
-        by = {"client_id": client, "client": f"{host}:5", "cluster": "b:1", "server": "b:1", "exchange_id": number}
+        by = {"client_id": client, "client": f"{host}:{port}", "cluster": "b:1", "server": "b:1", "exchange_id": number}
         what = {"kind": kind, "group_id": self.name, "member_id": member, "group_protocol": protocol}
         ts = T0 + timedelta(seconds=at)
         self.states.append(row(STATE_EVENTS, **by, **what, ts=ts, generation=self.generation, error_code=0))
         self.exchanges.append(row(EXCHANGES, exchange_id=number, ts=ts, request_ts=ts - timedelta(seconds=takes)))
 
     def _show(self, at: float, member: str, what: str) -> None:
-        client, host = self.members[member]
+        client, host, _ = self.members[member]
         us, number = T0_US + round(at * SECOND), f"{self.name}{len(self.shown):06}"
         one = Shown("b:1", client, host, us, number, "rebalance_storm", self.name, what, None, None, self.name, 0.0)
         self.shown.append(one)
@@ -96,7 +96,7 @@ def started(name: str, members: int, *, one_host: bool = False, client: str = "a
 
 def deployed(group: Group, members: int, at: float, life: str, every: float = 20, **where: Any) -> Group:
     for n, old in enumerate(list(group.members)[:members]):
-        client, host = group.members[old]
+        client, host, _ = group.members[old]
         group.go(at + n * every, old)
         group.come(at + n * every + 5, f"{life}{n}", where.get("client", client), where.get("host", host))
     return group
@@ -107,6 +107,18 @@ def crashing(name: str, every: float, times: int, client: str = "bad", **more: A
     for n in range(times):
         group.come(n * every, f"bad{n}", client.format(n), "10.0.0.66")
         group.go(n * every + every / 2, f"bad{n}")
+    return group
+
+
+def working(name: str, members: int, *, anew: bool, by_epochs: bool = False) -> Group:
+    """A job that runs each half minute; not anew: a member that leaves for too long a piece of work, and comes back."""
+    group = Group(name, by_epochs=by_epochs)
+    for turn in range(9):
+        for n in range(members):
+            port = 1000 * turn + n if anew else 7 + n
+            group.come(30 * turn + n, f"m{turn}-{n}", "nightly", "10.0.0.1", port)
+        for n in range(members):
+            group.go(30 * turn + 15 + n / 10, f"m{turn}-{n}")
     return group
 
 
@@ -151,6 +163,9 @@ HEALTHY = [
     deployed(started("cooperates at length", 5, following=3), 5, 0, "new"),
     deployed(deployed(started("rolls back", 4), 4, 0, "new"), 4, 90, "old"),
     deployed(started("rolls by epochs", 8, by_epochs=True), 8, 0, "new"),
+    working("works each half minute", 1, anew=True),
+    working("works each half minute by two", 2, anew=True),
+    working("works each half minute by epochs", 2, anew=True, by_epochs=True),
     growing("grows", 8),
     growing("grows by epochs", 8, by_epochs=True),
 ]
@@ -163,6 +178,8 @@ STORMS = [
     rejoining("rejoins", 8),
     nobody_changes("nobody changes", 9),
     stands_still("stands still"),
+    working("is too slow alone", 1, anew=False),
+    working("is too slow alone by epochs", 1, anew=False, by_epochs=True),
     deployed(crashing("crashes, and is deployed an hour later", 30, 8), 3, 3600, "new"),
 ]
 QUIET = [deployed(started("restarts two", 5), 2, 0, "new"), growing("starts", 3)]
