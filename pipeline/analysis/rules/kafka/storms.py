@@ -138,7 +138,8 @@ def _summary(episode: Episode, told: Explained, unstable_us: int, *, is_storm: b
     when = f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
     went = f"Group {episode.subject} went through {told.total} {what} in {when}"
     if not is_storm:
-        return f"{went}, because {told.instances} members came or went: a deploy, or a change of scale."
+        why = "a deploy, a change of scale, or a job that comes and goes"
+        return f"{went}, because {told.instances} members came or went: {why}."
     who = ", ".join(f"{name} came {times} times" for name, times in told.comers[:3])
     why = f"{who}." if who else f"{clients(episode)} joined {episode.times} times."
     still = "" if _is_by_epochs(episode) else f"; meanwhile it does not read, {seconds(unstable_us)} together"
