@@ -102,11 +102,24 @@ class FindingSettings(BaseModel):
     commit_rejected_times_rebalancing: Count = Field(
         default=4, description="The same, where all were refused because of a rebalance: some are normal"
     )
+    commit_repair_seconds: Seconds = Field(
+        default=10.0,
+        description="A refused commit is made good if its member, or the partition's owner, has one accepted within so "
+        "long; at least three of its own periods",
+    )
     zombie_times: Count = Field(default=3, description="Requests of a member that is none any more")
     zombie_seconds: Seconds = Field(default=1.0, description="For how long")
     storm_generations: Annotated[int, Field(ge=2)] = Field(default=5, description="Generations of a group")
     storm_interval_seconds: Seconds = Field(
         default=60.0, description="At most so long from one to the next, on average"
+    )
+    storm_unexplained: Count = Field(
+        default=3,
+        description="Generations among them that no deploy explains: instances come again and again, or nobody came or "
+        "went",
+    )
+    storm_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.5, description="Or the share of time in which the group stands still for rebalances"
     )
     reset_records: Count = Field(
         default=1, description="Records that a group skips or reads again when its position is reset"
@@ -143,12 +156,24 @@ class FindingSettings(BaseModel):
     stale_metadata_seconds: Seconds = Field(
         default=1.0, description="For how long they do not agree on the leader: when it changes, requests are under way"
     )
+    in_vain_seconds: Seconds = Field(
+        default=30.0,
+        description="How long a client asks in vain, for a topic or of a broker that does not lead, until it is a "
+        "warning: until then topics are made and metadata spread",
+    )
+    refused_again_times: Count = Field(
+        default=3, description="Refusals without a success between them that make a refused client more than a probe"
+    )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
+    costly_sessions: Count = Field(default=300, description="So many of them are a warning")
     slow_seconds: Seconds = Field(default=1.0, description="Latency of an answer that does not wait by design")
     slow_answers: Count = Field(default=3, description="Slow answers of one broker")
     slow_ratio: Annotated[float, Field(ge=1)] = Field(
         default=20.0, description="Times the usual 95th percentile that the slowest must take"
+    )
+    slow_samples: Count = Field(
+        default=20, description="Answers of an api and broker from which its usual latency follows"
     )
     throttled_times: Count = Field(default=3, description="Answers with a throttle time, of one client")
     throttled_seconds: Seconds = Field(default=1.0, description="Their sum")

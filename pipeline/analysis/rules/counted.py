@@ -7,7 +7,7 @@ its own in :mod:`pipeline.analysis.rules.kafka.clients` or :mod:`pipeline.analys
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.shared import CRC_MISMATCH
@@ -22,10 +22,12 @@ class CountedRule:
     """A rule.
 
     Attributes:
-        rule: its name, what it means; it has one severity.
+        rule: its name, what it means.
         least: how many symptoms without a long pause make a finding.
         words: the summary.
         holds: a further condition on the episode.
+        severity: of the episode; by default the rule's most severe.
+        count: what must be so many; by default all symptoms.
     """
 
     rule: Rule
@@ -33,44 +35,77 @@ class CountedRule:
     least: Callable[[FindingSettings], int]
     words: Callable[[Episode], str]
     holds: Callable[[Episode, FindingSettings], bool] = lambda _episode, _settings: True
+    severity: Callable[[Episode, FindingSettings], str] | None = None
+    count: Callable[[Episode], int] = lambda episode: episode.times
+
+    def fires(self, episode: Episode, settings: FindingSettings) -> bool:
+        """Whether the episode is a finding."""
+        return self.count(episode) >= self.least(settings) and self.holds(episode, settings)
 
 
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply all counted rules."""
     return [
-        finding(one, counted.rule.severities[0], counted.words(one), counted.advice, sources, counted.least(settings))
-        for counted in COUNTED
-        for one in last_of_each(
-            e
-            for e in sources.episodes.get(counted.rule.name, ())
-            if e.times >= counted.least(settings) and counted.holds(e, settings)
+        finding(
+            one,
+            counted.severity(one, settings) if counted.severity else counted.rule.severities[0],
+            counted.words(one), counted.advice, sources, counted.least(settings),
         )
-    ]
+        for counted in COUNTED
+        for one in last_of_each(e for e in sources.episodes.get(counted.rule.name, ()) if counted.fires(e, settings))
+    ]  # fmt: skip
 
 
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
-    """Of each subject in its cluster the last episode, with those of other hosts and brokers at the same time."""
+    """Of each subject in its cluster the last episode, with those of other hosts at the time, and what was before."""
     last: dict[tuple[str, str], Episode] = {}
     for episode in sorted(episodes, key=lambda e: (e.last_us, e.server), reverse=True):
-        known = last.setdefault((episode.cluster, episode.subject), episode)
-        if known is not episode and episode.last_us >= known.first_us:
-            last[episode.cluster, episode.subject] = known.with_another(episode)
+        place = episode.cluster, episode.subject
+        known = last.setdefault(place, episode)
+        if known is episode:
+            continue
+        since_us = known.before[0][0] if known.before else known.first_us
+        if not known.before and episode.last_us >= known.first_us:
+            last[place] = known.with_another(episode)
+        elif episode.last_us >= since_us:  # another host's, at the time of one before
+            first = min(since_us, episode.first_us), known.before[0][1]
+            last[place] = replace(known, before=(first, *known.before[1:]))
+        else:
+            last[place] = replace(known, before=((episode.first_us, episode.last_us), *known.before))
     return list(last.values())
 
 
 def finding(episode: Episode, severity: str, summary: str, advice: str, sources: Sources, least: int = 1) -> Finding:
-    """The finding that an episode makes; ``least`` is how many symptoms were enough."""
+    """The finding that an episode makes; ``least`` is how many symptoms were enough.
+
+    It is over once its client was seen to succeed. Its ``details`` say how often it came before
+    (``recurrences``), and from when to when all of it was (``first_of_all_us``, ``last_of_all_us``).
+    """
+    is_healed = episode.healed_us is not None
     return Finding(
         rule=episode.rule, severity=severity, subject=episode.subject,
-        state=sources.state(episode.cluster, episode.first_us, episode.last_us, episode.times),
+        state="closed" if is_healed
+        else sources.state(episode.cluster, episode.first_us, episode.last_us, episode.times),
         cluster=episode.cluster, topic=episode.topic, partition=episode.partition, group_id=episode.group_id,
-        first_us=episode.first_us, last_us=episode.last_us, summary=summary, advice=advice, evidence=episode.evidence,
+        first_us=episode.first_us, last_us=episode.last_us, summary=summary + again(episode), advice=advice,
+        evidence=episode.evidence,
         details={
             "times": episode.times, "clients": list(episode.clients), "kinds": list(episode.names),
             "server": episode.server, "total": episode.total, "peak": episode.peak,
             "enough_us": episode.times_us[min(least, len(episode.times_us)) - 1],
+            "healed_us": episode.healed_us, "recurrences": len(episode.before),
+            "first_of_all_us": episode.before[0][0] if episode.before else episode.first_us,
+            "last_of_all_us": episode.last_us,
         },
     )  # fmt: skip
+
+
+def again(episode: Episode) -> str:
+    """How often it came before, for people; a sentence behind others."""
+    if not episode.before:
+        return ""
+    times = "once" if len(episode.before) == 1 else f"{len(episode.before)} times"
+    return f" It came {times} before, first at {clock(episode.before[0][0])} UTC."
 
 
 def when(episode: Episode) -> str:
@@ -107,21 +142,42 @@ def _only_rebalancing(episode: Episode) -> bool:
     return episode.names == ("REBALANCE_IN_PROGRESS",)
 
 
+def refusal_severity(episode: Episode, settings: FindingSettings) -> str:
+    """Of who was refused: a probe or a health check is no trouble, nor is who gets on in another way."""
+    if episode.run < settings.refused_again_times:
+        return "info"
+    return "critical" if episode.healed_us is None else "warning"
+
+
+def _is_in_vain(episode: Episode, settings: FindingSettings) -> bool:
+    return episode.healed_us is None and episode.run_us >= settings.in_vain_seconds * 1_000_000
+
+
+def _gets_on(episode: Episode) -> str:
+    return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} it gets on"
+
+
 COUNTED = (
     CountedRule(
         Rule(
             "commit_rejected",
             "kafka",
             ("critical",),
-            "The coordinator refused commits.",
-            ("commit_rejected_times", "commit_rejected_times_rebalancing"),
+            "The coordinator refused commits, and nobody made them good.",
+            ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
+            ("exchanges", "events"),
         ),
-        "The coordinator does not take the offsets: after a restart these records are processed again. Commit only "
-        "while the member owns the partition: finish or drop the work in onPartitionsRevoked / the rebalance callback, "
-        "keep the work between two polls below max.poll.interval.ms, and rejoin after the error instead of retrying.",
+        "Now: restart the client, or let it rejoin the group: what it holds is read again by its owners. "
+        "Fix: commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
+        "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records by "
+        "max.poll.records), and rejoin after the error instead of retrying.",
         lambda s: s.commit_rejected_times,
-        lambda e: f"The coordinator refused commits of {clients(e)} to group {e.group_id} {when(e)}: {names(e)}.",
-        lambda e, s: not _only_rebalancing(e) or e.times >= s.commit_rejected_times_rebalancing,
+        lambda e: (
+            f"The coordinator refused commits of {clients(e)} to group {e.group_id} {when(e)} ({names(e)}), and "
+            f"{'none' if e.unhealed == e.times else f'{e.unhealed} of them were not'} made good since."
+        ),
+        lambda e, s: not _only_rebalancing(e) or e.unhealed >= s.commit_rejected_times_rebalancing,
+        count=lambda e: e.unhealed,
     ),
     CountedRule(
         Rule(
@@ -130,20 +186,23 @@ COUNTED = (
             ("warning",),
             "A client goes on as a member of a group that has put it out.",
             ("zombie_times", "zombie_seconds"),
+            ("exchanges", "states", "events"),
         ),
-        "The client does not know that it is out of the group: it was too slow (max.poll.interval.ms, "
-        "session.timeout.ms), or another took its group.instance.id. Let it rejoin (poll) or end it, and see that what "
-        "it works on is not written twice.",
+        "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
+        "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
+        "group.instance.id: let it poll, so that it rejoins, after such an error.",
         lambda s: s.zombie_times,
         lambda e: (
-            f"{clients(e)} went on as a member of group {e.group_id} for {seconds(e.span_us)} after the coordinator "
+            f"{clients(e)} went on as a member of group {e.group_id} for {seconds(e.run_us)} after the coordinator "
             f"had put it out: it was refused {when(e)} ({names(e)})."
         ),
-        lambda e, s: e.span_us >= s.zombie_seconds * 1_000_000,
+        lambda e, s: e.run_us >= s.zombie_seconds * 1_000_000,
+        count=lambda e: e.run,
     ),
     CountedRule(
         CRC_MISMATCH,
-        "Something on the way changes bytes: look at the client's memory and library, and at the network.",
+        "Now: stop this client. Fix: something on the way changes bytes: look at its memory and library, and at the "
+        "network.",
         lambda _: 1,
         lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
     ),
@@ -151,53 +210,51 @@ COUNTED = (
         Rule(
             "unknown_topic_loop",
             "kafka",
-            ("warning",),
+            ("warning", "info"),
             "A client asks again and again for a topic that the cluster does not have.",
-            ("unknown_topic_times",),
+            ("unknown_topic_times", "in_vain_seconds"),
+            ("exchanges", "events"),
         ),
-        "Create the topic, or correct its name in the client's configuration. Where the topic was deleted on purpose, "
-        "take it out of the client.",
+        "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, "
+        "take it out of the client. Fix: create topics before the clients that use them start; with "
+        "auto.create.topics.enable (and allow.auto.create.topics of the client) the first requests fail, too.",
         lambda s: s.unknown_topic_times,
-        lambda e: f"{clients(e)} asked for topic {e.topic}, which the cluster does not have, {when(e)}.",
+        lambda e: (
+            f"{clients(e)} asked for topic {e.topic}, which the cluster did not have, {when(e)}"
+            f"{'' if e.healed_us is None else f'; since {clock(e.healed_us)} it uses it'}."
+        ),
+        severity=lambda e, s: "warning" if _is_in_vain(e, s) else "info",
+        count=lambda e: e.run,
     ),
     CountedRule(
         Rule(
             "fenced_leader_epoch",
             "kafka",
-            ("warning",),
+            ("warning", "info"),
             "A client asks by a leader epoch that is over.",
-            ("stale_metadata_times",),
-        ),
-        "The client goes by an older leader than the broker's. A client that asks for metadata again gets on at once; "
-        "one that does not has a fault: update it. After an unclean election it may have read records that are gone.",
-        lambda s: s.stale_metadata_times,
-        lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}.",
-    ),
-    CountedRule(
-        Rule(
-            "stale_metadata",
-            "kafka",
-            ("warning",),
-            "A client asks a broker that is not the leader that the client takes it for.",
             ("stale_metadata_times", "stale_metadata_seconds"),
+            ("exchanges", "events"),
         ),
-        "The client asks a broker that is not, or not yet, the leader that it takes it for. If it lasts: look whether "
-        "this broker gets metadata updates (it may be cut off from the controller), and whether the client refreshes "
-        "its metadata.",
+        "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has a "
+        "fault: update it. After an unclean election (unclean.leader.election.enable) it may have read records "
+        "that are gone.",
         lambda s: s.stale_metadata_times,
-        lambda e: f"{clients(e)} and broker {e.server} do not agree on the leader of {place(e)}: {names(e)} {when(e)}.",
-        lambda e, s: e.span_us >= s.stale_metadata_seconds * 1_000_000,
+        lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}{_gets_on(e)}.",
+        lambda e, s: e.run_us >= s.stale_metadata_seconds * 1_000_000,
+        severity=lambda e, _: "warning" if e.healed_us is None else "info",
+        count=lambda e: e.run,
     ),
     CountedRule(
         Rule(
             "throttled",
             "kafka",
-            ("warning",),
+            ("info",),
             "Brokers hold a client back because it exceeds its quota.",
             ("throttled_times", "throttled_seconds"),
         ),
-        "The client exceeds its quota: raise the quota (`kafka-configs.sh --alter --entity-type clients`), or let the "
-        "client do less.",
+        "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
+        "(`kafka-configs.sh --alter --entity-type clients --add-config producer_byte_rate=…,consumer_byte_rate=…`), or "
+        "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
         lambda s: s.throttled_times,
         lambda e: (
             f"The brokers held {clients(e)} back {when(e)}, for {e.total / 1000:.1f} s together and up to "
@@ -209,14 +266,16 @@ COUNTED = (
         Rule(
             "auth_failed",
             "kafka",
-            ("critical",),
+            ("critical", "warning", "info"),
             "A broker refused a login, or an operation that the principal may not do.",
-            ("auth_failed_times",),
+            ("auth_failed_times", "refused_again_times"),
         ),
-        "Check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --list`). If nobody knows "
-        "the client, somebody tries passwords: look at the address.",
+        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --list`). If nobody "
+        "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: "
+        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --add`.",
         lambda s: s.auth_failed_times,
-        lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}.",
+        lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
+        severity=refusal_severity,
     ),
     CountedRule(
         Rule(
@@ -226,24 +285,10 @@ COUNTED = (
             "A producer writes without asking for an answer (acks=0).",
             ("acks0_requests",),
         ),
-        "With acks=0 nobody learns of records that the broker did not take. Use acks=all, unless losing them is fine.",
+        "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not take. "
+        "Fix: acks=all.",
         lambda s: s.acks0_requests,
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
-    ),
-    CountedRule(
-        Rule(
-            "unanswered_requests",
-            "kafka",
-            ("critical",),
-            "A broker did not answer requests before their connection ended.",
-            ("slow_seconds", "unanswered_times"),
-        ),
-        "The broker did not answer before the connection ended: look whether it hangs (garbage collection, disk, "
-        "network), or whether the client's request.timeout.ms is shorter than what the broker takes.",
-        lambda s: s.unanswered_times,
-        lambda e: f"{e.server} left {e.times} requests of {clients(e)} without an answer ({names(e)}), {when(e)}.",
-        # A client that is killed leaves all that it had in flight at once; one that waits in vain asks again.
-        lambda e, s: e.span_us >= s.slow_seconds * 1_000_000,
     ),
     CountedRule(
         Rule(
@@ -254,9 +299,9 @@ COUNTED = (
             ("mongo_slow_seconds", "mongo_slow_commands"),
             ("commands",),
         ),
-        "Look at the query plan (`explain`) for a missing index, and at the server at that time: locks, a full cache, "
-        "a slow disk, a write concern that waits for lagging members. `silver.mongo_commands` shows which, by "
-        "latency_us.",
+        "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern "
+        "that waits for lagging members. Fix: the query plan (`explain`) shows a missing index. "
+        "`silver.mongo_commands` shows which, by latency_us.",
         lambda s: s.mongo_slow_commands,
         lambda e: (
             f"{e.server} took up to {e.peak / 1_000_000:.1f} s for {_command(e)}: {e.times} slow commands of "
@@ -272,8 +317,9 @@ COUNTED = (
             ("mongo_failures",),
             ("commands",),
         ),
-        "Read the error: a command or operator that the server does not have, a document that its schema refuses, a "
-        "missing right, a cursor that is gone. `silver.mongo_commands` has each one, with code and client.",
+        "Now: look at what the application gave up. Fix: read the error: a command or operator that the server does "
+        "not have, a document that its schema refuses, a missing right, a cursor that is gone. "
+        "`silver.mongo_commands` has each one, with code and client.",
         lambda s: s.mongo_failures,
         lambda e: f"{_command(e)} of {clients(e)} failed {when(e)}: {names(e)}.",
     ),
@@ -286,8 +332,9 @@ COUNTED = (
             ("mongo_retries", "mongo_retry_interval_seconds"),
             ("commands",),
         ),
-        "Drivers repeat a write once after an error of the network or of a change of primary, and applications a "
-        "transaction after a conflict. So many mean that the cause stays: an election that does not end, connections "
+        "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a "
+        "write once after an error of the network or of a change of primary (retryWrites), and applications a "
+        "transaction after a conflict: so many mean that the cause stays: an election that does not end, connections "
         "that are cut, documents that many transactions want at once.",
         lambda s: s.mongo_retries,
         lambda e: f"{clients(e)} had to repeat {_command(e)} {when(e)} ({names(e)}).",

@@ -5,6 +5,7 @@ Only exchanges that can hold a symptom are parsed; the others are ruled out by c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -26,7 +27,8 @@ from pipeline.analysis.rules.kafka.symptoms import (
     JOIN_GROUP,
     LEAVE_GROUP,
     PRODUCE,
-    WAITING_APIS,
+    SASL_HANDSHAKE,
+    SLOW_BY_DESIGN,
     Exchange,
     symptoms,
 )
@@ -45,10 +47,15 @@ class Episode:
     """Symptoms of one rule and subject without a long pause between them. Times are µs since the epoch.
 
     Attributes:
+        server, servers: where the last symptom was shown, and where any was, at most fifty.
         kinds, names: how many distinct ``what`` its symptoms have, and which, at most fifty.
         callers, clients: how many showed it, and who, ``client_id at address``, at most fifty.
         total, peak: sum and maximum of their values.
         evidence, times_us: exchange ids and times of the first of them, as many as ``max_evidence``.
+        unhealed: symptoms after which their client did not succeed (see Shown.healed_us).
+        run, run_us: the most symptoms of a client between two of its successes, and the longest such time.
+        healed_us: when the client of the last symptom succeeded after it; None if that was not seen.
+        before: first and last time of its episodes before this one, in order of time.
     """
 
     rule: str
@@ -69,6 +76,12 @@ class Episode:
     group_id: str | None
     evidence: tuple[str, ...]
     times_us: tuple[int, ...]
+    servers: tuple[str, ...] = ()
+    unhealed: int = 0
+    run: int = 0
+    run_us: int = 0
+    healed_us: int | None = None
+    before: tuple[tuple[int, int], ...] = ()
 
     @property
     def span_us(self) -> int:
@@ -80,17 +93,29 @@ class Episode:
         names, clients = sorted({*self.names, *other.names}), sorted({*self.clients, *other.clients})
         shown = sorted(zip((*self.times_us, *other.times_us), (*self.evidence, *other.evidence), strict=True))
         kept = shown[: max(len(self.evidence), len(other.evidence))]
+        healed = (self.healed_us, other.healed_us)
         return replace(
             self, times=self.times + other.times, first_us=min(self.first_us, other.first_us),
             total=self.total + other.total, peak=max(self.peak, other.peak),
             kinds=max(self.kinds, other.kinds, len(names)), names=tuple(names[:_NAMES_KEPT]),
             callers=max(self.callers, other.callers, len(clients)), clients=tuple(clients[:_NAMES_KEPT]),
             evidence=tuple(one for _, one in kept), times_us=tuple(us for us, _ in kept),
+            servers=tuple(sorted({*self.servers, *other.servers}))[:_NAMES_KEPT],
+            unhealed=self.unhealed + other.unhealed, run=max(self.run, other.run),
+            run_us=max(self.run_us, other.run_us),
+            healed_us=None if None in healed else max(us for us in healed if us is not None),
         )  # fmt: skip
 
 
 class Shown(NamedTuple):
-    """A symptom and who showed it where; ``us`` is µs since the epoch."""
+    """A symptom and who showed it where. Times are µs since the epoch.
+
+    Attributes:
+        us: when the request was sent.
+        client: ip:port.
+        latency_us: from then to the answer; 0 without one.
+        healed_us: when the client succeeded in what had failed; None if it was not seen to, or of other rules.
+    """
 
     server: str
     client_id: str | None
@@ -104,6 +129,11 @@ class Shown(NamedTuple):
     partition: int | None
     group_id: str | None
     value: float
+    client: str = ""
+    connection_id: str = ""
+    api_name: str = ""
+    latency_us: int = 0
+    healed_us: int | None = None
 
     @property
     def host(self) -> str:
@@ -123,7 +153,8 @@ def exchange_symptoms(tables: Tables, settings: FindingSettings) -> Iterator[Sho
         for one in symptoms(_exchange(row), slow_us):
             yield Shown(
                 row.server, row.client_id, row.client_ip, row.us, row.exchange_id, one.rule, one.subject, one.what,
-                one.topic, one.partition, one.group_id, one.value,
+                one.topic, one.partition, one.group_id, one.value, row.client, row.connection_id, row.api_name or "",
+                row.latency_us or 0,
             )  # fmt: skip
 
 
@@ -135,23 +166,28 @@ def collect_episodes(found: Iterable[Shown], facts: Facts, settings: FindingSett
         facts: clusters as known now.
         settings: the pause that ends an episode.
     """
-    ordered = sorted(found, key=_in_order)
+    shown = list(found)
+    clusters = facts.clusters_at((one.server, one.us) for one in shown)
+    ordered = sorted(zip(clusters, shown, strict=True), key=_in_order)
     episodes = []
-    for (_, rule, _, _), some in groupby(ordered, key=_of_subject):
+    for (cluster, rule, _, _), some in groupby(ordered, key=_of_subject):
         # What a group did all day is no storm, but one may begin in it.
         longest = 2 * settings.storm_interval_seconds if rule == _STORM else settings.episode_pause_seconds
-        runs = _without_pauses(some, longest * 1_000_000)
-        episodes += [_episode(run, facts, settings.max_evidence) for run in runs]
+        runs = _without_pauses((one for _, one in some), longest * 1_000_000)
+        episodes += [_episode(run, cluster, settings.max_evidence) for run in runs]
     return episodes
 
 
-def _of_subject(one: Shown) -> tuple[str, str, str, str]:
-    return one.server, one.rule, one.subject, one.host
+def _of_subject(placed: tuple[str, Shown]) -> tuple[str, str, str, str]:
+    """A coordinator or leader that moves to another broker goes on with the same: clusters count, not servers."""
+    cluster, one = placed
+    return cluster, one.rule, one.subject, one.host
 
 
-def _in_order(one: Shown) -> tuple[object, ...]:
+def _in_order(placed: tuple[str, Shown]) -> tuple[object, ...]:
+    one = placed[1]
     partition = -1 if one.partition is None else one.partition
-    return (*_of_subject(one), one.us, one.exchange_id, one.what, partition)
+    return (*_of_subject(placed), one.us, one.exchange_id, one.what, partition)
 
 
 def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[Shown]]:
@@ -165,10 +201,10 @@ def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[S
         yield run
 
 
-_JOINS = (JOIN_GROUP, INIT_PRODUCER_ID, CREATE_TOPICS, DELETE_TOPICS)
+_JOINS = (JOIN_GROUP, INIT_PRODUCER_ID, CREATE_TOPICS, DELETE_TOPICS, SASL_HANDSHAKE)
 MAY_SHOW_ONE = f"""
         coalesce(len(error_codes), 0) > 0
-        OR (latency_us >= $slow_us AND api_key NOT IN {WAITING_APIS})
+        OR (latency_us >= $slow_us AND api_key NOT IN {SLOW_BY_DESIGN})
         OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
         OR (contains(response_body, '"throttleTimeMs":') AND NOT contains(response_body, '"throttleTimeMs":0'))
         OR (api_key = {FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
@@ -186,8 +222,9 @@ _BODIES_ASKED = f"""protocol = 'kafka' AND (
 """
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
-    SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, api_key, api_name,
-        api_version, status, request_status, latency_us, error_codes, request_body, response_body
+    SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, client_ip, connection_id,
+        epoch_us(ts) AS us, exchange_id, api_key, api_name, api_version,
+        status, request_status, latency_us, error_codes, request_body, response_body
     FROM exchanges
     WHERE protocol = 'kafka' AND ({MAY_SHOW_ONE}) AND NOT (
         connection_id IN (SELECT connection_id FROM lossy) AND status IN ('unanswered', 'orphan_response')
@@ -220,14 +257,16 @@ def _exchange(row: Row) -> Exchange:
     )  # fmt: skip
 
 
-def _episode(run: list[Shown], facts: Facts, max_evidence: int) -> Episode:
-    first, kept = run[0], run[:max_evidence]
+def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
+    first, last, kept = run[0], run[-1], run[:max_evidence]
     names = sorted({one.what for one in run})
     clients = sorted({f"{_name(one)} at {one.client_ip}" for one in run})
-    last_us = max(one.us for one in run)
+    between: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for one in run:
+        between[one.client_ip, one.healed_us].append(one.us)
     return Episode(
-        rule=first.rule, cluster=facts.cluster_at(first.server, last_us), server=first.server, subject=first.subject,
-        times=len(run), first_us=min(one.us for one in run), last_us=last_us,
+        rule=first.rule, cluster=cluster, server=last.server, subject=first.subject,
+        times=len(run), first_us=first.us, last_us=last.us,
         total=sum(float(one.value) for one in run), peak=max(float(one.value) for one in run),
         kinds=len(names), names=tuple(name for name in names[:_NAMES_KEPT] if name),
         callers=len(clients), clients=tuple(clients[:_NAMES_KEPT]),
@@ -235,6 +274,9 @@ def _episode(run: list[Shown], facts: Facts, max_evidence: int) -> Episode:
         partition=max((one.partition for one in run if one.partition is not None), default=None),
         group_id=max((one.group_id for one in run if one.group_id is not None), default=None),
         evidence=tuple(one.exchange_id for one in kept), times_us=tuple(one.us for one in kept),
+        servers=tuple(sorted({one.server for one in run})[:_NAMES_KEPT]),
+        unhealed=sum(one.healed_us is None for one in run), run=max(map(len, between.values())),
+        run_us=max(some[-1] - some[0] for some in between.values()), healed_us=last.healed_us,
     )  # fmt: skip
 
 

@@ -19,10 +19,12 @@ import pyarrow as pa
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
+from pipeline.analysis.rules.kafka.answers import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.coming_and_going import steps
 from pipeline.analysis.rules.kafka.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
+from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.analysis.rules.rule import families
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.settings import FindingSettings
@@ -51,15 +53,16 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
 
 
 def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources:
-    symptoms = [*exchange_symptoms(tables, settings), *commands.command_symptoms(tables, settings)]
-    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
-    for episode in collect_episodes(symptoms, facts, settings):
-        episodes[episode.rule].append(episode)
     traffic = collect_traffic(tables, facts)
     ends, server_ends = _ends_of_servers(tables) | commands.ends(tables), dict[str, int]()
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
         server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
+    shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
+    symptoms = with_repairs(shown, tables, facts, ends, settings)
+    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in collect_episodes([*symptoms, *commands.command_symptoms(tables, settings)], facts, settings):
+        episodes[episode.rule].append(episode)
     return Sources(
         tables,
         facts,

@@ -16,6 +16,8 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.settings import FindingSettings
 
+_RESENT_US = 2_000_000
+"""Within so long a producer sends again what was refused: of the last of a capture nothing follows."""
 Episodes = Mapping[str, Sequence[Episode]]
 
 
@@ -50,14 +52,15 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
     shared = (
-        "Two producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
-        "application.id and task), or see that the old process ends before the new one starts. The fenced one must be "
-        "closed; its open transaction was aborted."
+        "Now: close the fenced producer and stop one of the two processes; its open transaction was aborted. Fix: two "
+        "producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
+        "application.id and task), or see that the old process ends before the new one starts."
     )
     alone = (
-        "Nobody else was seen to take the id. The coordinator has probably aborted a transaction that was open for "
-        "longer than transaction.timeout.ms: commit more often, or raise it (up to the brokers' "
-        "transaction.max.timeout.ms). If another process uses the id unseen, give each its own."
+        "Now: restart the producer: its open transaction was aborted. Fix: nobody else was seen to take the id, so the "
+        "coordinator has probably aborted a transaction that was open for longer than transaction.timeout.ms: commit "
+        "more often, or raise it (up to the brokers' transaction.max.timeout.ms). If another process uses the id "
+        "unseen, give each its own."
     )
     introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
     for episode in episodes.get(INTRODUCED, []):
@@ -87,15 +90,21 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
     all again, in order, and nothing is lost (KIP-98, max.in.flight.requests.per.connection).
     """
     missing = (
-        "The broker misses records of this idempotent producer: they are lost, or were given up by the client. Restart "
-        "the producer, and look for earlier errors of it (timeouts, batches that expired)."
+        "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
+        "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
+        "message.timeout.ms) longer than the brokers are away."
     )
     forgotten = (
-        "Brokers without KIP-360 forget a producer when the last of its records is deleted: the producer begins anew, "
-        "and nothing is lost. If retention does not explain it, records are missing: look for an unclean "
-        "election or a log that was truncated."
+        "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
+        "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
+        "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
     )
-    enough = [e for e in episodes.get("sequence_gap", []) if e.times >= settings.sequence_gap_times]
+    enough = [
+        e
+        for e in episodes.get("sequence_gap", [])
+        if e.times >= settings.sequence_gap_times
+        and sources.ends.get(e.cluster, e.first_us + _RESENT_US) - e.first_us >= _RESENT_US
+    ]
     healed = taken_later(sources.tables, enough)
     for episode in last_of_each(e for e in enough if e not in healed):
         only_forgotten = episode.names == ("UNKNOWN_PRODUCER_ID",)
@@ -141,13 +150,60 @@ def taken_later(tables: Tables, episodes: Sequence[Episode]) -> set[Episode]:
 
 
 def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
-    advice = (
-        "Make the records smaller (compress, or put large values elsewhere and send a reference), or raise "
-        "max.message.bytes of the topic together with fetch limits of its readers. These records were not written."
+    """Batches that are larger than the topic allows.
+
+    Of a batch of several records a Java producer makes smaller ones and sends these (KIP-126): nothing is lost.
+    """
+    lost = (
+        "Now: stop writing such records, or raise max.message.bytes of the topic together with "
+        "max.partition.fetch.bytes of its readers: they were not written. Fix: make them smaller (compression.type, "
+        "or put large values elsewhere and send a reference)."
     )
-    for episode in last_of_each(episodes.get("oversized_or_tiny_batches", [])):
+    split = (
+        "Now: nothing: the producer made smaller batches of them, and these were written. Fix: a batch.size "
+        "(librdkafka: message.max.bytes) that is not larger than max.message.bytes of the topic."
+    )
+    many = episodes.get("oversized_or_tiny_batches", [])
+    taken = split_later(sources.tables, many)
+    for episode in last_of_each(many):
+        is_split = episode.times <= len(episode.evidence) and taken.issuperset(episode.evidence)
         summary = (
             f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
-            f"up to {episode.peak:.0f} bytes. The broker refused them."
+            f"up to {episode.peak:.0f} bytes. The broker refused them"
+            f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
         )
-        yield finding(episode, "warning", summary, advice, sources)
+        yield finding(episode, "info" if is_split else "warning", summary, split if is_split else lost, sources)
+
+
+def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
+    """The exchanges among the evidence whose refused batches were taken in pieces.
+
+    The first piece begins with the same record, so at the same time.
+
+    Args:
+        tables: ``batches``.
+        episodes: of batches that were too large.
+    """
+    ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
+    if not ids:
+        return set()
+    rows = tables.rows(
+        """
+        WITH refused AS (
+            SELECT * FROM batches WHERE source = 'produce' AND base_offset IS NULL AND list_contains($ids, exchange_id)
+        ), pieces AS (
+            SELECT refused.exchange_id, refused.topic, refused.partition, refused.ordinal, bool_or(
+                coalesce(piece.ts > refused.ts AND piece.size < refused.size, false)
+            ) AS is_taken
+            FROM refused LEFT JOIN batches AS piece
+                ON piece.cluster = refused.cluster AND piece.topic = refused.topic
+                AND piece.partition = refused.partition AND piece.client_id IS NOT DISTINCT FROM refused.client_id
+                AND piece.base_timestamp = refused.base_timestamp
+                AND piece.source = 'produce' AND piece.base_offset IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT exchange_id FROM pieces GROUP BY exchange_id HAVING bool_and(is_taken)
+        """,
+        ids=ids,
+    )
+    return {row.exchange_id for row in rows}

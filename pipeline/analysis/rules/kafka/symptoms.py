@@ -5,6 +5,7 @@ A symptom carries the name of the rule that it is for, and the subject of a find
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +21,24 @@ CREATE_TOPICS, DELETE_TOPICS = 19, 20
 _SHARE_FETCH = 78
 WAITING_APIS = (FETCH, JOIN_GROUP, SYNC_GROUP, _SHARE_FETCH)
 """Their answers may take long in good health: they wait for records or for other members."""
+_OFFSET_FETCH = 9
+SLOW_BY_DESIGN = (
+    JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID, CONSUMER_GROUP_HEARTBEAT,
+    21, 24, 25, 26, 27, 37, 43, 45, 52, 53, 57, 59, 63, 76, 79, 88,
+)  # fmt: skip
+"""These take long by design, or because of others: members, transactions, replicas, controllers.
+
+DeleteRecords, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, CreatePartitions, ElectLeaders,
+AlterPartitionReassignments, Vote, BeginQuorumEpoch, UpdateFeatures, FetchSnapshot, BrokerHeartbeat, and of share and
+Streams groups the heartbeats and ShareAcknowledge. Fetch and ShareFetch wait for as long as they say.
+"""
 
 _FIND_COORDINATOR = 10
-_LEFT_BEHIND = (METADATA, _FIND_COORDINATOR)
+LEFT_BEHIND = (METADATA, _FIND_COORDINATOR)
 """Clients ask this in the background, and close without waiting for the answer."""
 
+MECHANISM = "sasl_mechanism"
+"""Not a rule: by which mechanism a client logs in."""
 INTRODUCED = "introduced"
 """Not a rule: who got a producer id for a transactional id."""
 TOPIC_CHANGED = "topic_changed"
@@ -41,7 +55,9 @@ _CORRUPT, _OUT_OF_ORDER, _UNKNOWN_PRODUCER = 2, 45, 59
 _NOT_LEADER, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH = 6, 74, 75
 _SESSION_ERRORS = (70, 71)
 _PRODUCER_FENCED = (47, 90)
-_AUTH_ERRORS = (29, 30, 31, 33, 34, 53, 54, 58, 65)
+AUTH_ERRORS = (29, 30, 31, 33, 34, 53, 54, 58, 65)
+LOGIN_ERRORS = tuple(map(error_name, (33, 34, 54, 58)))
+"""Of a login; the others are about what a principal may do."""
 _OUT_OF_GROUP = (22, 25, 82, 110, 113)
 _COMMIT_REFUSED = (*_OUT_OF_GROUP, 12, 27, 28)
 _OF_PARTITION = {
@@ -105,18 +121,25 @@ def symptoms(x: Exchange, slow_us: int) -> Iterator[Symptom]:
 
 def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     client = x.client_id or "?"
-    if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *_LEFT_BEHIND) and not _is_foreign(x):
+    if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *LEFT_BEHIND) and not _is_foreign(x):
         yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
-    if x.latency_us is not None and x.latency_us >= slow_us and x.api_key not in WAITING_APIS:
-        yield Symptom("latency_outlier", x.server, x.api_name, value=x.latency_us)
     throttled_ms = x.response.get("throttleTimeMs") or 0
+    waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (FETCH, _SHARE_FETCH) else math.inf)
+    worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
+    if worked_us >= slow_us and not _waits(x):
+        yield Symptom("latency_outlier", x.server, x.api_name, value=worked_us)
     if throttled_ms > 0:
         yield Symptom("throttled", client, x.api_name, value=throttled_ms)
 
 
+def _waits(x: Exchange) -> bool:
+    """Whether it takes long by design: OffsetFetch with requireStable waits for transactions (KIP-447)."""
+    return x.api_key in SLOW_BY_DESIGN or (x.api_key == _OFFSET_FETCH and bool(x.request.get("requireStable")))
+
+
 def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
     for code in x.error_codes:
-        if code in _AUTH_ERRORS:
+        if code in AUTH_ERRORS:
             yield Symptom("auth_failed", f"{x.server}/{x.client_id or '?'}", error_name(code))
 
 
@@ -238,6 +261,11 @@ def _commit(x: Exchange) -> Iterator[Symptom]:
             yield Symptom("commit_rejected", f"{group}/{x.client_id or '?'}", error_name(code), topic, group_id=group)
 
 
+def _sasl_handshake(x: Exchange) -> Iterator[Symptom]:
+    if mechanism := x.request.get("mechanism"):
+        yield Symptom(MECHANISM, x.client_id or "?", str(mechanism))
+
+
 def _init_producer_id(x: Exchange) -> Iterator[Symptom]:
     name = transactional_id(x.request)
     if name and x.response.get("errorCode") == 0:
@@ -263,6 +291,7 @@ _BY_API: dict[int, Callable[[Exchange], Iterator[Symptom]]] = {
     SYNC_GROUP: _membership,
     HEARTBEAT: _membership,
     CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    SASL_HANDSHAKE: _sasl_handshake,
     INIT_PRODUCER_ID: _init_producer_id,
     CREATE_TOPICS: _topics,
     DELETE_TOPICS: _topics,

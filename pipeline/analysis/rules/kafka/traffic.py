@@ -73,10 +73,10 @@ def nearest_rank(ascending: Sequence[int] | None, part: float) -> int | None:
 
 
 def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode, int]:
-    """How often the client that is an episode's subject fetched from its server from its first symptom to its last."""
+    """How often the client that is an episode's subject fetched from its servers from its first symptom to its last."""
     if not episodes:
         return {}
-    wanted = {(e.server, e.subject) for e in episodes}
+    wanted = {(server, e.subject) for e in episodes for server in e.servers}
     times: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row in tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, coalesce(nullif(client_id, ''), '?') AS subject, epoch_us(ts) AS us
@@ -86,8 +86,8 @@ def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode,
             times[row.server, row.subject].append(row.us)
 
     def between(episode: Episode) -> int:
-        of_client = times[episode.server, episode.subject]
-        return bisect_right(of_client, episode.last_us) - bisect_left(of_client, episode.first_us)
+        of_client = [times[server, episode.subject] for server in episode.servers]
+        return sum(bisect_right(us, episode.last_us) - bisect_left(us, episode.first_us) for us in of_client)
 
     return {episode: between(episode) for episode in episodes}
 

@@ -81,8 +81,9 @@ def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettin
             f"{_when(group)}."
         )
         advice = (
-            "Something on the way changes bytes: the client's memory or library if it is in what is sent, the broker's "
-            "disk if it is in what is read (`kafka-dump-log.sh --deep-iteration` tells), or the network."
+            "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
+            "read (`kafka-dump-log.sh --deep-iteration` tells). Fix: something on the way changes bytes: memory, "
+            "library, disk or network; check.crcs of consumers stays true."
         )
         subject = f"{place}/{row.client_id or '?'}"
         figures = {"batches": times, "source": row.source}
@@ -104,8 +105,8 @@ def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings
             "converts between formats at the cost of its memory."
         )
         advice = (
-            "Update the clients that write them (kafka-clients 0.11 or later), and log.message.format.version of old "
-            "brokers. Kafka 4 takes only format v2."
+            "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
+            "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
         )
         figures = {"batches": times, "magics": magics, "writers": by["written by"], "readers": by["read by"]}
         subject = group[0].topic
@@ -121,7 +122,10 @@ def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> I
             f"{client} writes {records / batches:.1f} records a batch to {group[0].topic}, {batches / span:.0f} "
             f"batches a second, {_when(group)}: most of the brokers' work goes into headers and requests."
         )
-        advice = "Raise linger.ms (5 to 100 ms) and batch.size, and compress; do not flush after each record."
+        advice = (
+            "Now: nothing, unless the brokers are short of CPU: it may be meant so (linger.ms=0). Fix: raise "
+            "linger.ms (5 to 100 ms) and batch.size, and compress (compression.type); do not flush after each record."
+        )
         subject = f"{group[0].topic}/{client}"
         figures = {"batches": batches, "records": records}
         name = "oversized_or_tiny_batches"

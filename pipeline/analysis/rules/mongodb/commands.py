@@ -31,9 +31,10 @@ _UNHEEDED: Final = ("endSessions",)
 _SERVER_FORGETS_US = 600_000_000
 """A server closes a cursor that was idle for so long (cursorTimeoutMillis)."""
 _ADVICE = (
-    "Close cursors in the code that opens them (`with collection.find(…) as cursor`, try-with-resources), also where "
-    "it stops reading early or fails, or ask for no more than is read (`limit`). Each open cursor holds memory and a "
-    "snapshot on the server, until it has been idle for ten minutes (cursorTimeoutMillis)."
+    "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
+    "(`with collection.find(…) as cursor`, try-with-resources), also where it stops reading early or fails, or ask "
+    "for no more than is read (`limit`). Each open cursor holds memory and a snapshot on the server, until it has "
+    "been idle for ten minutes (cursorTimeoutMillis)."
 )
 
 
@@ -84,7 +85,7 @@ def command_symptoms(tables: Tables, settings: FindingSettings) -> list[Shown]:
         settings: the latency that is a symptom.
     """
     rows = tables.rows(_SYMPTOMS, slow_us=int(settings.mongo_slow_seconds * 1_000_000))
-    return [Shown._make(row) for row in rows]
+    return [Shown(*row) for row in rows]
 
 
 def ends(tables: Tables) -> dict[str, int]:

@@ -1,0 +1,101 @@
+"""Rule ``stale_metadata``: clients ask brokers that do not lead; and what an election or a restart has to do with it.
+
+When a leader changes, requests are under way, and clients learn of it by their error. Of a broker that restarts each
+client and partition learns in the same way: that is one effect of one restart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.settings import FindingSettings
+
+_WAVE_US = 10_000_000
+_WAVE_PARTITIONS = 3
+_PARTITIONS_NAMED = 50
+_ADVICE = (
+    "Now: look whether this broker gets metadata updates (it may be cut off from the controller); restart the client "
+    "if others get on. Fix: clients refresh their metadata after such an error; one that does not has a fault: update "
+    "its library. metadata.max.age.ms (librdkafka: topic.metadata.refresh.interval.ms) bounds how old metadata gets."
+)
+
+RULE = Rule(
+    "stale_metadata",
+    "kafka",
+    ("warning", "info"),
+    "A client asks a broker that is not the leader that the client takes it for.",
+    ("stale_metadata_times", "stale_metadata_seconds", "in_vain_seconds"),
+    ("exchanges", "events"),
+)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule."""
+    many = [
+        e
+        for e in sources.episodes.get(RULE.name, ())
+        if e.run >= settings.stale_metadata_times and e.run_us >= settings.stale_metadata_seconds * 1_000_000
+    ]
+    in_vain_us = settings.in_vain_seconds * 1_000_000
+    passing: list[Episode] = []
+    for one in last_of_each(many):
+        if one.run_us < in_vain_us:
+            passing.append(one)
+            continue
+        severity = "warning" if one.healed_us is None else "info"
+        yield finding(one, severity, _summary(one), _ADVICE, sources, settings.stale_metadata_times)
+    for wave in waves(passing):
+        if len({(one.topic, one.partition) for one in wave}) < _WAVE_PARTITIONS:
+            for one in wave:
+                yield finding(one, "info", _summary(one), _ADVICE, sources, settings.stale_metadata_times)
+        else:
+            yield _of_wave(wave, sources, settings)
+
+
+def waves(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
+    """Those at one broker that begin within ten seconds of each other, in order of time."""
+    by_server: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
+    for one in sorted(episodes, key=lambda e: (e.first_us, e.subject)):
+        by_server[one.cluster, one.server].append(one)
+    for some in by_server.values():
+        wave: list[Episode] = []
+        for one in some:
+            if wave and one.first_us - wave[-1].first_us > _WAVE_US:
+                yield wave
+                wave = []
+            wave.append(one)
+        yield wave
+
+
+def _of_wave(wave: list[Episode], sources: Sources, settings: FindingSettings) -> Finding:
+    whole = wave[0]
+    for one in wave[1:]:
+        whole = whole.with_another(one)
+    healed = [one.healed_us for one in wave]
+    whole = replace(
+        whole, subject=whole.server, topic=None, partition=None, last_us=max(one.last_us for one in wave),
+        healed_us=None if None in healed else max(us for us in healed if us is not None),
+    )  # fmt: skip
+    places = sorted({place(one) for one in wave})
+    summary = (
+        f"{clients(whole)} and broker {whole.server} did not agree on the leaders of {len(places)} partitions "
+        f"({names(whole)}) from {clock(whole.first_us)} to {clock(whole.last_us)} UTC: leaders changed at once, as "
+        "when a broker restarts."
+    )
+    made = finding(whole, "info", summary, _ADVICE, sources, settings.stale_metadata_times)
+    return replace(made, details={**made.details, "partitions": places[:_PARTITIONS_NAMED]})
+
+
+def _summary(one: Episode) -> str:
+    since = "" if one.healed_us is None else f"; since {clock(one.healed_us)} they do"
+    return (
+        f"{clients(one)} and broker {one.server} do not agree on the leader of {place(one)}: {names(one)} "
+        f"{when(one)}{since}."
+    )

@@ -1,0 +1,143 @@
+"""Did who was refused get on? Symptoms are marked with the time of their client's next success.
+
+A refusal that is followed by a success is a part of the protocol: a rebalance, an election, a negotiation. What counts
+is what is refused and stays so. Only successes of those are looked up who were refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules.commits import commit_repairs
+from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.kafka.symptoms import (
+    API_VERSIONS,
+    AUTH_ERRORS,
+    LOGIN_ERRORS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    UNSUPPORTED_VERSION,
+)
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.settings import FindingSettings
+
+_BETWEEN = "\x1f"
+
+
+def _key(*columns: str) -> str:
+    return f"concat_ws('{_BETWEEN}', {', '.join(columns)})"
+
+
+def _served(*place: str) -> str:
+    """When a client wrote to a place, or read of it."""
+    key = _key("cluster", *place, "coalesce(client_id, '')", r"regexp_replace(client, ':\d+$', '')")
+    return f"""
+        SELECT {key} AS key, epoch_us(ts) AS us FROM events
+        WHERE kind IN ('produced', 'fetched', 'listed') AND coalesce(error_code, 0) = 0
+    """
+
+
+def _answered(what: str, without: Sequence[int], other_than: Sequence[int]) -> str:
+    """When a client was answered without some errors, by apis other than some."""
+    key = _key(ADDRESS["server"], "coalesce(client_id, '')", "client_ip", what)
+    return f"""
+        SELECT {key} AS key, epoch_us(response_ts) AS us FROM exchanges
+        WHERE protocol = 'kafka' AND status = 'paired' AND api_key NOT IN {tuple(other_than)}
+            AND NOT list_has_any(coalesce(error_codes, []), {list(without)})
+    """
+
+
+_MEMBER = _key("cluster", "group_id", "client")
+_IN_THE_GROUP = f"""
+    SELECT {_MEMBER} AS key, epoch_us(ts) AS us
+    FROM states WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0
+    UNION ALL SELECT {_MEMBER}, epoch_us(ts) FROM events WHERE kind IN ('committed', 'txn_committed')
+"""
+_TO_GET_IN = (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE)
+_LET_IN = " UNION ALL ".join(_answered(what, AUTH_ERRORS, _TO_GET_IN) for what in ("''", "api_name"))
+
+Key = Callable[[str, Shown], tuple[object, ...]]
+
+
+def _of_partition(cluster: str, one: Shown) -> tuple[object, ...]:
+    return cluster, one.topic, one.partition, one.client_id or "", one.client_ip
+
+
+def _of_topic(cluster: str, one: Shown) -> tuple[object, ...]:
+    return cluster, one.topic, one.client_id or "", one.client_ip
+
+
+def _of_member(cluster: str, one: Shown) -> tuple[object, ...]:
+    return cluster, one.group_id, one.client
+
+
+def _of_api(_: str, one: Shown) -> tuple[object, ...]:
+    return one.server, one.client_id or "", one.client_ip, one.api_name
+
+
+def _of_login(_: str, one: Shown) -> tuple[object, ...]:
+    # Who may log in may still not do everything: of what is forbidden, the same api must succeed.
+    return one.server, one.client_id or "", one.client_ip, "" if one.what in LOGIN_ERRORS else one.api_name
+
+
+_SUCCESSES: Mapping[str, tuple[Key, str]] = {
+    "zombie_member": (_of_member, _IN_THE_GROUP),
+    "stale_metadata": (_of_partition, _served("topic", "partition")),
+    "fenced_leader_epoch": (_of_partition, _served("topic", "partition")),
+    "unknown_topic_loop": (_of_topic, _served("topic")),
+    "unsupported_version": (_of_api, _answered("api_name", [UNSUPPORTED_VERSION], [API_VERSIONS, SASL_HANDSHAKE])),
+    "auth_failed": (_of_login, _LET_IN),
+}
+"""By rule: whose success is meant, and the query that gives all successes with the same key."""
+_COMMITS = "commit_rejected"
+_NEXT = """
+    WITH succeeded AS (SELECT * FROM ({successes}) SEMI JOIN doubts USING (key))
+    SELECT doubts.number, succeeded.us FROM doubts
+    ASOF JOIN succeeded ON doubts.key = succeeded.key AND doubts.us < succeeded.us
+"""
+
+
+def named(found: Iterable[Shown], facts: Facts) -> list[Shown]:
+    """The same symptoms with names of topics where only their id was on the wire."""
+    names = facts.names()
+    return [
+        one._replace(topic=names[one.topic], subject=one.subject.replace(one.topic, names[one.topic]))
+        if one.topic in names
+        else one
+        for one in found
+    ]
+
+
+def with_repairs(
+    found: Sequence[Shown], tables: Tables, facts: Facts, ends: Mapping[str, int], settings: FindingSettings
+) -> list[Shown]:
+    """The same symptoms, each with its ``healed_us``.
+
+    Args:
+        found: symptoms.
+        tables: ``exchanges``, ``events`` and ``states``.
+        facts: clusters as known now.
+        ends: by cluster the time of the last exchange, µs since the epoch.
+        settings: when a commit is repaired.
+    """
+    clusters = facts.clusters_at((one.server, one.us) for one in found)
+    by_rule: defaultdict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(found):
+        if one.rule in _SUCCESSES or one.rule == _COMMITS:
+            by_rule[one.rule].append(number)
+    healed: dict[int, int] = {}
+    for rule, numbers in by_rule.items():
+        if rule == _COMMITS:
+            refused = {number: (clusters[number], found[number]) for number in numbers}
+            healed |= commit_repairs(refused, tables, ends, settings)
+            continue
+        key, successes = _SUCCESSES[rule]
+        keys = [_BETWEEN.join(map(str, key(clusters[number], found[number]))) for number in numbers]
+        answered = [found[number].us + found[number].latency_us for number in numbers]
+        tables.add("doubts", pa.table({"number": numbers, "key": keys, "us": answered}))
+        healed |= {row.number: row.us for row in tables.rows(_NEXT.format(successes=successes))}
+    return [one._replace(healed_us=healed.get(number)) if number in healed else one for number, one in enumerate(found)]
