@@ -20,7 +20,8 @@ from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
-from pipeline.settings import FindingSettings, StreamSettings
+from pipeline.finding_settings import FindingSettings
+from pipeline.settings import StreamSettings
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,

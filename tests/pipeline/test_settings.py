@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.settings import FindingSettings, Settings, SqlSettings, StreamSettings, load_settings
+from pipeline.finding_settings import FindingSettings
+from pipeline.settings import Settings, SqlSettings, StreamSettings, load_settings
 from tests.paths import ROOT
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _PERIODS = 3
 _STALE_EPOCH = "STALE_MEMBER_EPOCH"

@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.shared import CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import FAILED, RETRIES, SLOW
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 
 @dataclass(frozen=True, slots=True)

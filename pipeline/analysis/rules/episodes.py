@@ -33,7 +33,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     symptoms,
 )
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 
 _NAMES_KEPT = 50

@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     UNSUPPORTED_VERSION,
 )
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
 

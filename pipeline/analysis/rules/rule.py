@@ -15,7 +15,7 @@ from itertools import chain
 
 from decoder.protocols import protocols
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 Find = Callable[[Sources, FindingSettings], Iterable[Finding]]
 
@@ -30,7 +30,7 @@ class Rule:
             and for what is no one protocol's.
         severities: those that its findings may have, the most severe first.
         meaning: what is wrong then, in a line.
-        thresholds: the settings (pipeline.settings.FindingSettings) that decide when it fires.
+        thresholds: the settings (pipeline.finding_settings.FindingSettings) that decide when it fires.
         reads: the tables that it looks at (see Sources.tables).
     """
 

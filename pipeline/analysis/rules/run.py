@@ -27,7 +27,7 @@ from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.analysis.rules.rule import families
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import FINDINGS
 
 

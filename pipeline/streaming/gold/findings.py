@@ -10,7 +10,7 @@ from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.incidents.incidents import grouped, incidents_table
 from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table, with_earlier
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
 from pipeline.streaming.storage.sinks import day_of

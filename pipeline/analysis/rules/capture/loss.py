@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
 ADVICE = (

@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
 from pipeline.analysis.rules.kafka.traffic import Traffic, fetches_during
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 Episodes = Mapping[str, Sequence[Episode]]
 

@@ -18,7 +18,7 @@ from operator import attrgetter
 from pipeline.analysis.rules.model import Finding, Sources, Who, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 NAME = "competing_committers"
 ADVICE = (

@@ -14,7 +14,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _WAVE_US = 10_000_000
 _WAVE_PARTITIONS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.analysis.rules.kafka.track import COMMIT_REGRESSED, REWOUND, SPAN_US, Fall, Track, Trouble, latest
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
 """How a group went back: a tool set it back; its own member did, and read from there before; neither."""

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, usual_us
 from pipeline.analysis.rules.kafka.track import LAG_GROWING, Track, Trouble
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _ENOUGH_SAMPLES = 2
 """Commits in a span of time that it takes to know the least lag there."""

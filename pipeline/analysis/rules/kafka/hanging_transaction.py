@@ -20,7 +20,7 @@ from pipeline.analysis.rules.kafka.symptoms import INIT_PRODUCER_ID
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "hanging_transaction",

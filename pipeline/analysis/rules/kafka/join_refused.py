@@ -21,7 +21,7 @@ from pipeline.analysis.rules.kafka.people import some, times, who
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "join_refused",

@@ -19,7 +19,7 @@ from pipeline.analysis.rules.kafka.track import Point, Trouble
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 __all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
 

@@ -17,7 +17,7 @@ from pipeline.analysis.rules.kafka.rhythm import usual_us
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 NAME = "lso_stalled"
 ADVICE = (

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.kafka.people import count
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "offset_reset",

@@ -18,7 +18,7 @@ from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "partition_unavailable",

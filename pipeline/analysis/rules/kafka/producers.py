@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _RESENT_US = 2_000_000
 """Within so long a producer sends again what was refused: of the last of a capture nothing follows."""

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.kafka.growing import growing
 from pipeline.analysis.rules.kafka.life import Life
 from pipeline.analysis.rules.kafka.rhythm import KNOWN_RHYTHM, gaps_us, patience_of, patience_us, usual_us
 from pipeline.analysis.rules.kafka.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""

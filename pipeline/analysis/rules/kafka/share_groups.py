@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from pipeline.analysis.rules.kafka.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.kafka.share_states import (
     ACCEPT,
     REJECT,
@@ -25,11 +26,10 @@ from pipeline.analysis.rules.kafka.share_states import (
     deliveries,
     start_offsets,
 )
-from pipeline.analysis.rules.kafka.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 STOPPED = "stopped"
 _POISON_ADVICE = (

@@ -20,7 +20,7 @@ from pipeline.analysis.rules.kafka.people import count, host_of, who
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "slow_rebalance",

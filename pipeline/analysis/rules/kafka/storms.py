@@ -18,7 +18,7 @@ from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""

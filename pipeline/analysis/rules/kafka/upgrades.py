@@ -16,7 +16,7 @@ from pipeline.analysis.rules.kafka.symptoms import API_VERSIONS, JOIN_GROUP, MEC
 from pipeline.analysis.rules.kafka.traffic import Traffic
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _LIBRDKAFKA = re.compile(r"(?:^|rdkafka[ -]?v?)(\d+)\.(\d+)")
 _MENDED = (2, 11)

@@ -9,7 +9,7 @@ from pipeline.analysis.rules.kafka.shared import BATCH_SIZES, CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 _WINDOW_US = 10_000_000
 _V2 = 2

@@ -17,7 +17,7 @@ from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, STREAM_LOST
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
     "change_stream_lost",

@@ -15,7 +15,7 @@ from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm", "mongo_cursor_leak"
 

@@ -11,7 +11,7 @@ import pytest
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, GAPS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row

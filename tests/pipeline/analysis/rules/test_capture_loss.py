@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.analysis.rules.capture import loss
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, GAPS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.analysis.rules.mongodb import change_stream_lost
 from pipeline.analysis.rules.mongodb.commands import command_symptoms
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources, tables
 from tests.pipeline.rows import T0, row

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules import connection_churn
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

@@ -9,7 +9,7 @@ import yaml
 
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.rule import all_rules
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from tests.paths import ROOT
 from tests.pipeline.analysis.sources import NAMED
 

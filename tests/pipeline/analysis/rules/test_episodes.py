@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka import clients, elections, producers
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.kafka.traffic import Traffic
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

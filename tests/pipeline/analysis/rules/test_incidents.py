@@ -24,7 +24,8 @@ from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
-from pipeline.settings import FindingSettings, StreamSettings
+from pipeline.finding_settings import FindingSettings
+from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, OPEN_EXCHANGES, Table
 from tests.pipeline.analysis.rules.incidents import Recording, recordings

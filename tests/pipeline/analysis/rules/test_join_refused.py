@@ -10,7 +10,7 @@ import pytest
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.kafka import join_refused
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 from tests.pipeline.analysis.rules.group_rows import JOIN, Row, member
 from tests.pipeline.analysis.sources import sources

@@ -13,7 +13,7 @@ from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, collect_episodes
 from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW, LeftOpen, leak
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import GAPS, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.analysis.rules.kafka import offset_reset
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.group_rows import Row, at, known
 from tests.pipeline.analysis.sources import sources
 

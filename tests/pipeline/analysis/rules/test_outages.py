@@ -12,7 +12,7 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka import coordinator_unavailable, partition_unavailable
 from pipeline.analysis.rules.kafka.outages import Attempt, outages, waves
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row

@@ -9,7 +9,7 @@ import pytest
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.kafka import produce_refused
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import RECORD_BATCHES
 from tests.pipeline.analysis.rules.group_rows import Row, at, event
 from tests.pipeline.analysis.sources import sources

@@ -11,7 +11,7 @@ import pytest
 from pipeline.analysis.rules.kafka.life import Given, Life
 from pipeline.analysis.rules.kafka.progress import judge, judge_lives
 from pipeline.analysis.rules.kafka.track import Fall, Point, Track, Trouble
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 
 SETTINGS = FindingSettings()
 _S = 1_000_000

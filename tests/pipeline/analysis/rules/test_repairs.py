@@ -15,7 +15,7 @@ from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka import clients, elections
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.repairs import named, with_repairs
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

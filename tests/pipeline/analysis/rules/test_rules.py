@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.analysis.rules.kafka import competing_committers, lso_stalled, stuck_commit
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import (
     OFFSET_EVENTS,
     OFFSET_TIMELINE,

@@ -13,7 +13,7 @@ from pipeline.analysis.rules.kafka import share_groups
 from pipeline.analysis.rules.kafka.share_groups import last_silence, suspects
 from pipeline.analysis.rules.kafka.share_states import Delivery, SharePlace, deliveries
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.analysis.rules.kafka import slow_rebalance
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 from tests.pipeline.analysis.rules.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules.kafka import lagging
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

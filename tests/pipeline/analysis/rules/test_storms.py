@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka import storms
 from pipeline.analysis.rules.kafka.storms import Life, Round, explain_generations
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row

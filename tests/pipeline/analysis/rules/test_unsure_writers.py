@@ -11,7 +11,7 @@ import pytest
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka import duplicate_write, hanging_transaction
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES, TRANSACTIONS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row

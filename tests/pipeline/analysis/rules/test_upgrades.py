@@ -13,7 +13,7 @@ from pipeline.analysis.rules.kafka import upgrades
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.kafka.traffic import Traffic
 from pipeline.analysis.rules.model import Finding
-from pipeline.settings import FindingSettings
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
