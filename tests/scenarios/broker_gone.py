@@ -39,7 +39,6 @@ AWAY_S = 26.0
 FINDINGS = {
     ("coordinator_unavailable", "127.0.3.2:9092"),
     ("partition_unavailable", "parcels-0"),
-    ("stopped", "billing/invoices"),
 }
 
 

@@ -38,12 +38,9 @@ FINDINGS = {
     ("slow_rebalance", "couple"),
     ("slow_rebalance", "orphans"),
     # What follows from these.
-    ("commit_rejected", "slow/slow-1"),
-    ("partition_dropped_from_commits", "invoices/jobs-0"),
     ("rebalance_storm", "invoices"),
     ("rebalance_storm", "statements"),
     ("stopped", "invoices/jobs"),
-    ("stopped", "statements/jobs"),
     ("stopped", "orphans/jobs"),
 }
 _CALM: dict[str, Any] = {"fetch.wait.max.ms": 2000, "fetch.min.bytes": 100_000, "log_level": 0}
