@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,34 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.gold.timeline import refresh_timeline, windows
-from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
+from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.rows import FEW_ROWS, Rows
-from pipeline.streaming.storage.sinks import append
-from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
-from tests.pipeline.rows import T0, row
+from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+from tests.pipeline.streaming.gold.statements import (
+    APP,
+    READER,
+    SERVER,
+    WEEK,
+    Row,
+    at,
+    beat,
+    begun,
+    committed,
+    content,
+    ended,
+    event,
+    fetched,
+    marker,
+    new_lake,
+    produced,
+    put,
+    us,
+)
 
 pytestmark = pytest.mark.spark
 
-WEEK = timedelta(days=7)
 MAX, MIN = 2**63 - 1, -(2**63)
 OLD, NEW = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
-Row = dict[str, Any]
 WHERE = [FEW_ROWS, pytest.param(-1, marks=pytest.mark.proof)]
 """Rows that are derived in this process; the others by Spark's workers."""
 
@@ -35,68 +50,6 @@ def test_windows_are_whole_slots() -> None:
     assert windows([], 0, 10) == [(0, None)]
     assert windows([(0, 4), (1, 4), (2, 4), (3, 99), (4, 1)], 0, 8) == [(0, 2), (2, 3), (3, 4), (4, None)]
     assert windows([(5, 100), (6, 1)], 3, 8) == [(3, 6), (6, None)]
-
-
-def at(seconds: float) -> datetime:
-    return T0 + timedelta(seconds=seconds)
-
-
-def us(seconds: float) -> int:
-    """µs since the epoch."""
-    return round(at(seconds).timestamp() * 1_000_000)
-
-
-def event(seconds: float, kind: str, **more: Any) -> Row:
-    common = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "kind": kind}
-    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0, "error_code": 0}
-    return row(OFFSET_EVENTS, **common | place | more)
-
-
-def produced(seconds: float, first: int, end: int) -> Row:
-    return event(seconds, "produced", offset=first, next_offset=end, client=APP, client_id="app", records=end - first)
-
-
-def fetched(seconds: float, offset: int, end: int | None, high: int | None, **more: Any) -> Row:
-    values = {"offset": offset, "next_offset": end, "high_watermark": high, "client": READER, "client_id": "reader"}
-    return event(seconds, "fetched", **values | {"isolation_level": "read_uncommitted"} | more)
-
-
-def committed(seconds: float, offset: int, kind: str = "committed", **more: Any) -> Row:
-    values = {"offset": offset, "group_id": "g", "member_id": "m", "client": READER, "client_id": "reader"}
-    return event(seconds, kind, **values | more)
-
-
-def state(seconds: float, kind: str, **more: Any) -> Row:
-    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"x{seconds:09.1f}", "kind": kind}
-    who = {"cluster": "C", "server": SERVER, "client": "10.0.0.9:2001", "client_id": "reader", "error_code": 0}
-    return row(STATE_EVENTS, **when | who | more)
-
-
-def beat(seconds: float, group: str = "g", **more: Any) -> Row:
-    return state(seconds, "heartbeat", group_id=group, **more)
-
-
-def ended(seconds: float, *, committed: bool) -> Row:
-    return state(seconds, "txn_end", transactional_id="tx", producer_id=7, committed=committed)
-
-
-def begun(seconds: float) -> Row:
-    return state(seconds, "txn_init", transactional_id="tx", producer_id=7)
-
-
-def marker(seconds: float, offset: int) -> Row:
-    place = {"cluster": "C", "server": SERVER, "topic": "t", "partition": 0, "ordinal": 0}
-    when = {"ts": at(seconds), "date": at(seconds).date(), "exchange_id": f"e{seconds:09.1f}", "source": "fetch"}
-    return row(RECORD_BATCHES, **place | when, is_control=True, base_offset=offset, last_offset=offset)
-
-
-def put(spark: SparkSession, lake: Lake, table: Table, rows: Sequence[Row]) -> None:
-    if rows:
-        append(spark.createDataFrame(list(rows), struct_type(table.columns)), lake, table, None)
-
-
-def content(spark: SparkSession, lake: Lake) -> list[Any]:
-    return read_table(spark, lake, OFFSET_TIMELINE).orderBy("ts", "exchange_id", "group_id", "ordinal").collect()
 
 
 HEARTBEAT = beat(0)
@@ -203,12 +156,6 @@ def moved(rows: Sequence[Row], name: str) -> list[Row]:
         return old.replace("10.0.0.", host) if isinstance(old, str) else old
 
     return [{key: value(key, old) for key, old in one.items()} for one in rows]
-
-
-def new_lake(spark: SparkSession, folder: Path) -> Lake:
-    lake = Lake.at(folder)
-    create_tables(spark, lake, [COPIES, STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
-    return lake
 
 
 @pytest.fixture(scope="module", params=WHERE)
