@@ -18,7 +18,7 @@ import orjson
 from benchmarks.apart import apart
 from benchmarks.candidates import CONSOLE, Candidate, measure, show
 from benchmarks.corpus import CorpusFrame, describe
-from pipeline.commands.messages import as_object, decoded_messages, ordered_frames
+from pipeline.commands.messages.messages import as_object, decoded_messages, ordered_frames
 
 ROUNDS = 3
 FRAMES = 50_000

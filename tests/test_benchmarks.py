@@ -19,7 +19,7 @@ from benchmarks.kafka_python import record_readers as kafka_python_records
 from benchmarks.landed import another, land, rows_of
 from benchmarks.tshark import write_capture
 from pipeline.capture.runs.reading import read_capture
-from pipeline.commands.messages import ordered_frames
+from pipeline.commands.messages.messages import ordered_frames
 from tests.requirements import require_java, require_maven
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.codec.wire import OPCODES
-from pipeline.commands.messages import Decoded
+from pipeline.commands.messages.messages import Decoded
 from pipeline.errors import UserError
 
 _KEY = re.compile(r"-?[0-9]{1,5}")

@@ -1,7 +1,7 @@
 """Rules that count symptoms of one subject: so many of them without a long pause are a finding.
 
 Each is a line of :data:`RULES`: how many, for how long, and the words. What needs more than counting is a function of
-its own in :mod:`pipeline.analysis.rules.kafka.clients` or :mod:`pipeline.analysis.rules.kafka.producers`.
+its own below :mod:`pipeline.analysis.rules.kafka`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.shared import CRC_MISMATCH
+from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import FAILED, RETRIES, SLOW
 from pipeline.analysis.rules.rule import Rule, finds

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka.share_states import SHARE_APIS, STREAMS_HEARTBEAT
+from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS, STREAMS_HEARTBEAT
 from pipeline.analysis.rules.kafka.symptoms import (
     API_VERSIONS,
     CONSUMER_GROUP_HEARTBEAT,

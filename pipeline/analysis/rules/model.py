@@ -15,8 +15,8 @@ from pipeline.analysis.tables import Tables
 
 if TYPE_CHECKING:
     from pipeline.analysis.rules.episodes import Episode
-    from pipeline.analysis.rules.kafka.coming_and_going import Step
-    from pipeline.analysis.rules.kafka.traffic import Traffic
+    from pipeline.analysis.rules.kafka.clients.traffic import Traffic
+    from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
 State = Literal["open", "closed", "unknown"]
 SEVERITIES = ("critical", "warning", "info")

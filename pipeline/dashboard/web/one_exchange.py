@@ -12,7 +12,7 @@ import streamlit as st
 from decoder import Codec
 from decoder.explain import explain
 from decoder.protocols import protocol_of
-from pipeline.commands.tree import show_message
+from pipeline.commands.messages.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
 from pipeline.dashboard.web.words import clock, code, duration, size
 from pipeline.terminal import Console, printable

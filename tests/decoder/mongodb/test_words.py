@@ -10,7 +10,7 @@ import pytest
 from decoder import Codec, Message
 from decoder.mongodb.protocol import MongoProtocol
 from decoder.teller import About
-from pipeline.commands.messages import MessageReader, ordered_frames
+from pipeline.commands.messages.messages import MessageReader, ordered_frames
 from tests.decoder.mongodb.build import command, legacy, reply, sequence
 from tests.paths import CAPTURES
 

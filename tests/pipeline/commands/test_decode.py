@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from decoder import Codec
 from decoder.kafka.records.iteration import BatchProblem
-from pipeline.commands.decode import decode
-from pipeline.commands.messages import Decoded
-from pipeline.commands.record_lines import record_line, record_object, records_of
+from pipeline.commands.messages.decode import decode
+from pipeline.commands.messages.messages import Decoded
+from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
 from tests.decoder.kafka.batches import batch, damaged, record
 from tests.decoder.kafka.encode import request

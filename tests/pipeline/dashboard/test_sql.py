@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipeline.commands.sql import sql
+from pipeline.commands.asking.sql import sql
 from pipeline.dashboard.ask import TooSlowError, ask
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.commands.messages import ordered_frames
+from pipeline.commands.messages.messages import ordered_frames
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.frame_numbers import frame_numbers
 from pipeline.embedded.inputs import read_inputs

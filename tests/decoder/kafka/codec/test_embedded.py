@@ -15,7 +15,7 @@ from decoder.errors import ErrorCode
 from decoder.kafka.codec.embedded import ASSIGNMENT, EMBEDDING_APIS, SUBSCRIPTION
 from decoder.kafka.codec.program import compile_programs
 from decoder.kafka.schema import table
-from pipeline.commands.messages import decoded_messages, ordered_frames
+from pipeline.commands.messages.messages import decoded_messages, ordered_frames
 from tests.decoder.kafka.encode import consumer_protocol, request, response
 from tests.hostile.invariants import nodes
 from tests.paths import CAPTURES

@@ -12,7 +12,7 @@ from decoder import Codec, Message
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.protocol import KafkaProtocol
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
-from pipeline.commands.messages import MessageReader, ordered_frames
+from pipeline.commands.messages.messages import MessageReader, ordered_frames
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.encode import consumer_protocol, find_layout, request, response
 from tests.paths import CAPTURES

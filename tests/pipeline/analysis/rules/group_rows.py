@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.analysis.rules.kafka.coming_and_going import steps
+from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
 from pipeline.analysis.rules.model import Sources
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.rules.kafka.burrow import (
+from pipeline.analysis.rules.kafka.progress.burrow import (
     BurrowState,
     Commit,
     Partition,

@@ -11,9 +11,11 @@ import pytest
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
-from pipeline.analysis.rules.kafka import clients, elections, producers
+from pipeline.analysis.rules.kafka.brokers import elections
+from pipeline.analysis.rules.kafka.clients.requests import clients
+from pipeline.analysis.rules.kafka.clients.traffic import Traffic
+from pipeline.analysis.rules.kafka.producers.sequences import producers
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
-from pipeline.analysis.rules.kafka.traffic import Traffic
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES

@@ -16,10 +16,10 @@ from rich.table import Table as Printed
 
 from pipeline.analysis.derive import derive, findings_of
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka.burrow import BurrowState
-from pipeline.analysis.rules.kafka.lagging import burrow_partition, group_points, points_of
-from pipeline.analysis.rules.kafka.progress import judge
-from pipeline.analysis.rules.kafka.track import Point
+from pipeline.analysis.rules.kafka.progress.burrow import BurrowState
+from pipeline.analysis.rules.kafka.progress.judging import judge
+from pipeline.analysis.rules.kafka.progress.lagging import burrow_partition, group_points, points_of
+from pipeline.analysis.rules.kafka.progress.track import Point
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture

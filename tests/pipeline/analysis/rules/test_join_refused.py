@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka import join_refused
+from pipeline.analysis.rules.kafka.groups import join_refused
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES

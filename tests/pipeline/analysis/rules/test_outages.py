@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka import coordinator_unavailable, partition_unavailable
-from pipeline.analysis.rules.kafka.outages import Attempt, outages, waves
+from pipeline.analysis.rules.kafka.brokers import coordinator_unavailable, partition_unavailable
+from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS

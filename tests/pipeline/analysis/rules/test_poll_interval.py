@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.analysis.rules.kafka import poll_interval_exceeded
+from pipeline.analysis.rules.kafka.groups import poll_interval_exceeded
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.group_rows import Row, committed, enters, event, fetched, leaves, with_steps

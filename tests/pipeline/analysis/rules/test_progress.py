@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.life import Given, Life
-from pipeline.analysis.rules.kafka.progress import judge, judge_lives
-from pipeline.analysis.rules.kafka.track import Fall, Point, Track, Trouble
+from pipeline.analysis.rules.kafka.progress.judging import judge, judge_lives
+from pipeline.analysis.rules.kafka.progress.life import Given, Life
+from pipeline.analysis.rules.kafka.progress.track import Fall, Point, Track, Trouble
 from pipeline.finding_settings import FindingSettings
 
 SETTINGS = FindingSettings()

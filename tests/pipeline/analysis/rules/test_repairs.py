@@ -12,7 +12,8 @@ import pytest
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
-from pipeline.analysis.rules.kafka import clients, elections
+from pipeline.analysis.rules.kafka.brokers import elections
+from pipeline.analysis.rules.kafka.clients.requests import clients
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.finding_settings import FindingSettings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.analysis.rules.kafka import slow_rebalance
+from pipeline.analysis.rules.kafka.groups import slow_rebalance
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES

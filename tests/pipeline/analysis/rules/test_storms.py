@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown, collect_episodes
-from pipeline.analysis.rules.kafka import storms
-from pipeline.analysis.rules.kafka.storms import Life, Round, explain_generations
+from pipeline.analysis.rules.kafka.groups import storms
+from pipeline.analysis.rules.kafka.groups.storms import Life, Round, explain_generations
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings

@@ -1,0 +1,1 @@
+"""Do brokers answer, and who leads?"""

@@ -1,0 +1,109 @@
+"""Rule ``partition_unavailable``: partitions have no leader, so that nobody can write to or read from them.
+
+Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of
+all brokers that are asked, without any success on the partition in between. A client that alone goes by old metadata
+is ``stale_metadata``: others are served meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import orjson
+
+from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kafka.brokers.outages import Attempt, Wave, finding, lasting, outages, waves
+from pipeline.analysis.rules.kafka.symptoms import METADATA
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    "partition_unavailable",
+    "kafka",
+    ("critical", "warning"),
+    "Partitions have no leader: nobody can write to or read from them.",
+    ("unavailable_refusals", "unavailable_seconds"),
+    ("events", "exchanges"),
+)
+REFUSALS = (5, 6, 9, 72, 78)
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, LISTENER_NOT_FOUND, OFFSET_NOT_AVAILABLE."""
+_IN_METADATA = (5, 72)
+ADVICE = (
+    "Now: start the broker that holds these partitions (`kafka-topics.sh --describe --unavailable-partitions` names "
+    "leader and replicas), or look why it does not come back. Only if its data is lost for good: "
+    "`kafka-leader-election.sh --election-type unclean`, which drops what the new leader does not have. "
+    "Fix: give topics three replicas (default.replication.factor=3, min.insync.replicas=2) on different racks "
+    "(broker.rack), so that one broker may go. Let producers wait longer than a restart takes: delivery.timeout.ms "
+    "(Java), message.timeout.ms (librdkafka)."
+)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
+    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
+    refused = lasting([*_refused(sources.tables), *_without_leader(sources)], least, least_us)
+    if not refused:
+        return []
+    long = [o for o in outages(refused, _served(sources.tables, refused)) if o.lasts(least, least_us)]
+    found = (_finding(wave, sources, settings) for wave in waves(long))
+    return list({(one.cluster, one.subject): one for one in found}.values())
+
+
+_PLACE = "topic || '-' || partition"
+
+
+def _refused(tables: Tables) -> Iterator[Attempt]:
+    rows = tables.rows(f"""
+        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
+            coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
+                || regexp_replace(client, ':\\d+$', '') AS "by"
+        FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL
+    """)
+    return (Attempt(*row) for row in rows)
+
+
+def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
+    """When the same partitions were written to or read, ascending."""
+    rows = tables.rows(
+        f"""
+        SELECT cluster, {_PLACE} AS place, list(epoch_us(ts) ORDER BY ts) AS times FROM events
+        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND list_contains($topics, topic)
+        GROUP BY ALL
+        """,
+        topics=sorted({one.place.rpartition("-")[0] for one in refused}),
+    )
+    return {(row.cluster, row.place): row.times for row in rows}
+
+
+def _without_leader(sources: Sources) -> Iterator[Attempt]:
+    """What Metadata says of partitions without a leader."""
+    codes = " OR ".join(f"list_contains(error_codes, {code})" for code in _IN_METADATA)
+    rows = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {METADATA} AND ({codes})
+    """)
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    for cluster, row in zip(clusters, rows, strict=True):
+        by = f"{row.client_id or '?'} at {row.client_ip}"
+        for topic in orjson.loads(row.response_body or "{}").get("topics") or []:
+            name = topic.get("name") or topic.get("topicId")
+            for part in topic.get("partitions") or []:
+                if name and part.get("errorCode") in _IN_METADATA:
+                    place, error = f"{name}-{part.get('partitionIndex')}", error_name(part["errorCode"])
+                    yield Attempt(cluster, place, row.us, row.exchange_id, error, row.server, by)
+
+
+def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+    places = wave.places
+    shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more partitions" if len(places) > 3 else "")
+    what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
+    found = finding(
+        wave, RULE, wave.refused[0].place, what, ADVICE, sources, settings.max_evidence, settings.unavailable_refusals
+    )
+    topics = {place.rpartition("-")[0] for place in places}
+    only = int(places[0].rpartition("-")[2]) if len(places) == 1 else None
+    return replace(found, topic=topics.pop() if len(topics) == 1 else None, partition=only)

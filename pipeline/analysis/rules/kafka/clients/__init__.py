@@ -1,0 +1,1 @@
+"""Which software asks for what, and what will break?"""

@@ -1,0 +1,138 @@
+"""Rules about clients, brokers and topics that take more than counting symptoms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_during
+from pipeline.analysis.rules.kafka.symptoms import (
+    CLOSED,
+    TOPIC_CHANGED,
+)
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.finding_settings import FindingSettings
+
+Episodes = Mapping[str, Sequence[Episode]]
+
+
+RULES = (
+    Rule(
+        "fetch_session_churn",
+        "kafka",
+        ("warning", "info"),
+        "A client opens a new fetch session for most of its fetches.",
+        ("churn_sessions", "churn_share", "costly_sessions"),
+    ),
+    Rule(
+        "unsupported_version",
+        "kafka",
+        ("critical", "warning", "info"),
+        "A broker did not take a request because of its version.",
+        ("unsupported_version_times", "refused_again_times", "still_open_seconds"),
+    ),
+    Rule(
+        "topic_recreated",
+        "kafka",
+        ("warning",),
+        "A topic of the same name has another topic id: its offsets begin anew.",
+        (),
+    ),
+)
+
+
+@finds(*RULES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    episodes, traffic = sources.episodes, sources.traffic
+    return [
+        *_fetch_session_churn(episodes, sources, settings),
+        *_unsupported_version(episodes, traffic, sources, settings),
+        *_topic_recreated(episodes, sources, settings),
+    ]
+
+
+def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """A client whose fetches mostly open a session, instead of going on with the one that it has."""
+    advice = (
+        "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
+        "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
+        "followers than that, raise it. If only this client does it, look for one that is made anew for each read, or "
+        "a library with a fault."
+    )
+    many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
+    fetches = fetches_during(sources.tables, many)
+    for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
+        summary = (
+            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches: each "
+            f"time all partitions are sent in full ({names(episode)})."
+        )
+        severity = "warning" if episode.times >= settings.costly_sessions else "info"
+        yield finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+
+
+def _unsupported_version(
+    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """Requests that a broker refuses, or closes the connection on, because of their version."""
+    advice = (
+        "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
+        "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
+        "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
+    )
+    answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for t in traffic:
+        asked = t.cluster, t.server, f"{t.api_name or f'api {t.api_key}'} v{t.api_version}"
+        answered[asked] = max(answered[asked], t.answered_us or 0)
+
+    def is_refused(episode: Episode) -> bool:
+        # A connection that ended for another reason leaves requests unanswered as well, but others get their answers.
+        version = episode.subject.rpartition("/")[2]
+        taken_us = max(answered[episode.cluster, server, version] for server in episode.servers)
+        until_us = taken_us + int(settings.still_open_seconds * 1_000_000)
+        is_taken = episode.names == (CLOSED,) and episode.last_us <= until_us
+        return episode.times >= settings.unsupported_version_times and not is_taken
+
+    for episode in last_of_each(filter(is_refused, episodes.get("unsupported_version", []))):
+        version = episode.subject.rpartition("/")[2]
+        healed_us = episode.healed_us
+        since = "" if healed_us is None else f"; since {clock(healed_us)} it uses another one"
+        summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}{since}."
+        severity = refusal_severity(episode, settings)
+        yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
+
+
+def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """One name, two topic ids, one after the other."""
+    advice = (
+        "Now: check the positions of its groups: what they have committed belongs to the topic that is gone; reset "
+        "them if in doubt (`kafka-consumer-groups.sh --reset-offsets --to-earliest`). Fix: delete its groups' offsets "
+        "with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
+    )
+    known = sorted(
+        (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
+        for (cluster, topic_id), seen in sources.facts.topics.items()
+    )
+    for (cluster, name), lives in groupby(known, key=lambda life: (life[0], life[1])):
+        ids = list(lives)
+        if len(ids) < 2:
+            continue
+        (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
+        changes = [e for e in episodes.get(TOPIC_CHANGED, []) if e.cluster == cluster and e.subject == name]
+        by = sorted({client for e in changes for client in e.clients})
+        summary = (
+            f"Topic {name} is another one since {clock(first_us)} UTC: it was deleted and created again "
+            f"(id {old_id} was last seen at {clock(last_old_us)}, now it is {new_id})"
+            f"{', by ' + ', '.join(by) if by else ''}. Its offsets begin anew."
+        )
+        yield Finding(
+            rule="topic_recreated", severity="warning", subject=name,
+            state=sources.state(cluster, first_us, first_us, 1), cluster=cluster, topic=name, partition=None,
+            group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary, advice=advice,
+            evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
+            details={"old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us},
+        )  # fmt: skip

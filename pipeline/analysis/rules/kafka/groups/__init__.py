@@ -1,0 +1,1 @@
+"""Who commits, who comes and goes, who holds what up?"""

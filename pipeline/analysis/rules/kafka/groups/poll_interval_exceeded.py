@@ -1,0 +1,283 @@
+"""Rule ``poll_interval_exceeded``: a client leaves its group in the middle of its work and comes back later.
+
+Meaning: between two polls more than ``max.poll.interval.ms`` went by. The library itself then leaves the group, the
+partitions go to others, who process the same records again, and what the client commits of them is refused.
+Evidence: a LeaveGroup of a client that lives on. Java and kafka-python state the reason (KIP-800); of the others: the
+same connection enters the group again, or commits and is refused, and before it left it had not committed for as long
+as it may work between two polls, with records in hand.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
+from pipeline.analysis.rules.kafka.people import count, some, times, who
+from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    "poll_interval_exceeded",
+    "kafka",
+    ("critical", "warning"),
+    "A client takes longer between two polls than it may, and falls out of its group.",
+    ("poll_exceeded_times",),
+    ("exchanges", "events", "batches"),
+)
+ADVICE = (
+    "Now: look what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; what it "
+    "works on is processed a second time by whoever has its partitions. Fix: fewer records between two polls "
+    "(max.poll.records, librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
+    "hand long work to a thread and pause() the partitions while polling on; commit in onPartitionsRevoked / the "
+    "rebalance callback, not after it."
+)
+_POLL = "poll"
+"""What the stated reason has in it: `consumer poll timeout has expired.`"""
+_NEAR = 0.9
+"""Whoever was quiet for so much of its limit: commits and answers take their time, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a client had in hand of one partition when it left."""
+
+    topic: str
+    partition: int
+    fetched_from: int | None
+    fetched_to: int
+    committed: int | None
+    records: int
+    exchange_id: str
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether records beyond the last commit had been fetched."""
+        return self.committed is None or self.fetched_to > self.committed
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A LeaveGroup with what precedes and what follows it. Times are µs since the epoch.
+
+    Attributes:
+        entered: how the member had entered; None: that was not seen.
+        back_us: when the same connection entered the group again; None: it did not.
+        refused: exchange ids of its commits that were refused afterwards.
+        advanced_us: its last accepted commit before; 0: none was seen.
+        held: what it had in hand.
+    """
+
+    step: Step
+    entered: Step | None = None
+    back_us: int | None = None
+    refused: tuple[str, ...] = ()
+    advanced_us: int = 0
+    held: tuple[Held, ...] = ()
+
+    @property
+    def lives_on(self) -> bool:
+        """Whether its process went on as if it were a member, or to become one again."""
+        return self.back_us is not None or bool(self.refused)
+
+    @property
+    def limit_us(self) -> int:
+        """How long it may take between two polls; 0: not known."""
+        return self.entered.limit_us if self.entered is not None else 0
+
+
+def is_exceeded(left: Left) -> bool:
+    """Whether the library left because the application did not poll, and nobody asked it to leave."""
+    if left.step.reason:
+        return _POLL in left.step.reason.lower()
+    if not left.lives_on or left.entered is None or not left.limit_us:
+        return False
+    quiet_us = left.step.us - max(left.advanced_us, left.entered.answered_us)
+    in_hand = any(held.is_unfinished for held in left.held)
+    was_in_us = left.step.us - left.entered.answered_us
+    if left.refused and was_in_us >= _NEAR * left.limit_us:
+        return in_hand
+    return in_hand and quiet_us >= _NEAR * left.limit_us
+
+
+def departures(of_groups: Iterable[Step], refused: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> list[Left]:
+    """Each LeaveGroup that may be one of a client that lives on.
+
+    Args:
+        of_groups: in the order of time.
+        refused: by group and client address, times and exchange ids of commits that were refused.
+    """
+    entered: dict[tuple[str, str, str], Step] = {}
+    waiting: dict[tuple[str, str, str], int] = {}
+    found: list[Left] = []
+    for step in of_groups:
+        member, place = (step.cluster, step.group, step.member), (step.cluster, step.group, step.connection_id)
+        if step.what == ENTERS:
+            entered[member] = step
+            if place in waiting:
+                number = waiting.pop(place)
+                found[number] = replace(found[number], back_us=step.us)
+        elif step.what == LEAVES:
+            before = entered.pop(member, None)
+            if before is not None and before.connection_id != step.connection_id and before.host != step.host:
+                continue  # a tool that puts members out
+            waiting[place] = len(found)
+            found.append(Left(step, before))
+    known = [replace(left, refused=_refused_after(left, refused)) for left in found]
+    return [left for left in known if left.lives_on or left.step.reason]
+
+
+def _refused_after(left: Left, refused: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> tuple[str, ...]:
+    until_us = left.back_us if left.back_us is not None else left.step.us + 10 * max(left.limit_us, 1)
+    all_of_it = refused.get((left.step.group, left.step.client), ())
+    return tuple(exchange_id for us, exchange_id in all_of_it if left.step.us < us <= until_us)
+
+
+_REFUSED = """
+    SELECT DISTINCT group_id, client, epoch_us(ts) AS us, exchange_id FROM events
+    WHERE kind = 'commit_rejected' AND group_id IS NOT NULL ORDER BY us, exchange_id
+"""
+_HELD = r"""
+    WITH fetches AS (
+        SELECT l.number, e.topic, e.partition, arg_max(e."offset", (e.ts, e.exchange_id)) AS fetched_from,
+            arg_max(e.next_offset, (e.ts, e.exchange_id)) AS fetched_to,
+            arg_max(e.records, (e.ts, e.exchange_id)) AS records,
+            arg_max(e.exchange_id, (e.ts, e.exchange_id)) AS exchange_id
+        FROM departures AS l JOIN events AS e ON e.cluster = l.cluster
+            AND regexp_replace(e.client, ':\d+$', '') = l.host AND e.client_id IS NOT DISTINCT FROM l.client_id
+        WHERE e.kind = 'fetched' AND e.records > 0 AND e.next_offset IS NOT NULL
+            AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
+        GROUP BY l.number, e.topic, e.partition
+    ), commits AS (
+        SELECT l.number, e.topic, e.partition, max(e."offset") AS committed, max(epoch_us(e.ts)) AS committed_us
+        FROM departures AS l JOIN events AS e ON e.cluster = l.cluster AND e.group_id = l.group_id
+        WHERE e.kind = 'committed' AND e.member_id = l.member AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
+        GROUP BY l.number, e.topic, e.partition
+    )
+    SELECT * FROM fetches FULL JOIN commits USING (number, topic, partition) ORDER BY number, topic, partition
+"""
+"""What the member had fetched and committed in this life, by partition."""
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    tables, all_steps = sources.tables, sources.steps
+    if not any(step.what == LEAVES for step in all_steps):
+        return []
+    refused: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for row in tables.rows(_REFUSED):
+        refused[row.group_id, row.client].append((row.us, row.exchange_id))
+    suspects = departures(all_steps, refused)
+    by_client: defaultdict[tuple[str, str, str | None], list[Left]] = defaultdict(list)
+    for left in _with_work(suspects, tables):
+        if is_exceeded(left):
+            by_client[left.step.cluster, left.step.group, left.step.client_id].append(left)
+    return [
+        _finding(some_left, sources, settings)
+        for some_left in by_client.values()
+        if len(some_left) >= settings.poll_exceeded_times
+    ]
+
+
+def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
+    if not suspects:
+        return []
+    columns = {
+        "number": list(range(len(suspects))), "cluster": [left.step.cluster for left in suspects],
+        "group_id": [left.step.group for left in suspects], "member": [left.step.member for left in suspects],
+        "client_id": pa.array([left.step.client_id for left in suspects], pa.string()),
+        "host": [left.step.host for left in suspects], "us": [left.step.us for left in suspects],
+        "since_us": [left.entered.us if left.entered is not None else 0 for left in suspects],
+    }  # fmt: skip
+    tables.add("departures", pa.table(columns))
+    work: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in tables.rows(_HELD):
+        work[row.number].append(row)
+    return [
+        replace(
+            left,
+            advanced_us=max((row.committed_us or 0 for row in work[number]), default=0),
+            held=tuple(
+                Held(
+                    row.topic,
+                    row.partition,
+                    row.fetched_from,
+                    row.fetched_to,
+                    row.committed,
+                    row.records,
+                    row.exchange_id,
+                )
+                for row in work[number]
+                if row.fetched_to is not None
+            ),
+        )
+        for number, left in enumerate(suspects)
+    ]
+
+
+def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+    last = some_left[-1]
+    step = last.step
+    first_us, last_us = some_left[0].step.us, max(step.us, last.back_us or 0)
+    refused = [exchange_id for left in some_left for exchange_id in left.refused]
+    clients = some(who(left.step.client_id, left.step.host) for left in some_left)
+    limit = f" than the {seconds(last.limit_us)} that it may" if last.limit_us else " than it may"
+    number = len(some_left)
+    evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
+    unfinished = [held for held in last.held if held.is_unfinished]
+    return Finding(
+        rule=RULE.name, severity="critical" if refused or number > 1 else "warning",
+        subject=f"{step.group}/{step.client_id or '?'}", state=_state(last, sources), cluster=step.cluster, topic=None,
+        partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
+        summary=f"{clients} took longer between two polls{limit} and fell out of group {step.group} "
+        f"{times(number, first_us, step.us)}{_work(unfinished)}.{_after(last, len(refused))}",
+        advice=ADVICE.format(who=clients), evidence=evidence[-settings.max_evidence :],
+        details={
+            "times": number, "client_id": step.client_id, "member_id": step.member, "host": step.host,
+            "max_poll_interval_ms": last.limit_us // 1000 or None, "reason": step.reason,
+            "interval_us": (step.us - first_us) // (number - 1) if number > 1 else None,
+            "out_us": None if last.back_us is None else last.back_us - step.us, "commits_refused": len(refused),
+            "in_hand": [
+                {"topic": h.topic, "partition": h.partition, "fetched_from": h.fetched_from, "fetched_to": h.fetched_to,
+                 "committed": h.committed, "records": h.records} for h in unfinished
+            ],
+            "enough_us": some_left[min(settings.poll_exceeded_times, number) - 1].step.us,
+        },
+    )  # fmt: skip
+
+
+def _state(last: Left, sources: Sources) -> State:
+    """It is over once it has been back for twice as long as it may take between two polls."""
+    end_us = sources.ends.get(last.step.cluster, last.step.us)
+    if last.back_us is None:
+        return sources.state(last.step.cluster, last.step.us, last.step.us, 1)
+    return "closed" if end_us - last.back_us >= 2 * last.limit_us else "open"
+
+
+def _work(unfinished: Sequence[Held]) -> str:
+    """What it was at."""
+    if not unfinished:
+        return ""
+    held = max(unfinished, key=lambda one: (one.fetched_to - (one.committed or one.fetched_from or 0), one.topic))
+    begin = held.committed if held.committed is not None else held.fetched_from
+    more = f" and {count(len(unfinished) - 1, 'more partition')}" if len(unfinished) > 1 else ""
+    return f", at work on offsets {begin} to {held.fetched_to - 1} of {held.topic}-{held.partition}{more}"
+
+
+def _after(last: Left, refused: int) -> str:
+    back = (
+        f" It was back {seconds(last.back_us - last.step.us)} later."
+        if last.back_us is not None
+        else f" It is not back since {clock(last.step.us)} UTC."
+    )
+    return (
+        f"{back} {count(refused, 'commit')} of it {'was' if refused == 1 else 'were'} refused meanwhile."
+        if refused
+        else back
+    )

@@ -1,0 +1,285 @@
+"""Share groups (KIP-932): a record that is delivered again and again, and a group that does not get on.
+
+They are findings of ``poison_record`` and ``stopped``: for who runs the group it is the same trouble as in a group that
+commits offsets, only seen in other requests. In a share group there is no committed offset: each record is accepted,
+released or rejected by itself, and a poison record holds up nobody else, until the broker gives it up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
+from pipeline.analysis.rules.kafka.groups.share_states import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    Beat,
+    Delivery,
+    SharePlace,
+    beats,
+    deliveries,
+    start_offsets,
+)
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.tables import Tables
+from pipeline.finding_settings import FindingSettings
+
+STOPPED = "stopped"
+_POISON_ADVICE = (
+    "Now: read the record (`kafka-console-consumer.sh --partition {partition} --offset {first} --max-messages 1`) and "
+    "see why members give it back; to go on at once, let the consumer reject it (AcknowledgeType.REJECT). Fix: reject "
+    "what can never be processed and write it to a topic of its own; release only what may succeed later. "
+    "group.share.delivery.count.limit says after how many deliveries the broker gives a record up: it is then skipped "
+    "by this group without a trace. In explicit mode (share.acknowledgement.mode=explicit) each record needs its own "
+    "acknowledge() before the lock ends (group.share.record.lock.duration.ms). librdkafka: its share consumer has the "
+    "same acknowledge types; the properties of groups are set at the broker (`kafka-configs.sh --entity-type groups`)."
+)
+_STOPPED_ADVICE = (
+    "Now: look at the members named here (a thread dump shows where they hang) and restart them; what they hold is "
+    "delivered again when its lock ends. Fix: bound the work on one poll (max.poll.records, a timeout of the database "
+    "or service that it waits for), renew locks of long work (AcknowledgeType.RENEW), and start more members: in a "
+    "share group several may read one partition (`kafka-configs.sh --entity-type groups` has "
+    "group.share.record.lock.duration.ms)."
+)
+_FOLLOWED = 1_000
+"""Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record."""
+_USUAL_GAPS, _LONGEST_GAP = 5, 1.5
+"""Silence of a group is so many of its usual gaps, and so many times its longest."""
+
+
+@finds(POISON_RECORD)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply both."""
+    seen = deliveries(sources)
+    if not seen:
+        return []
+    by_place: defaultdict[SharePlace, list[Delivery]] = defaultdict(list)
+    for one in seen:
+        by_place[one.place].append(one)
+    poisoned = [_poison(p, some, sources, settings) for p, some in sorted(by_place.items())]
+    return [f for f in poisoned if f] + list(_stopped(by_place, sources, settings))
+
+
+# --- poison_record ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """An offset that was delivered more than once."""
+
+    offset: int
+    deliveries: int = 1
+    shown: list[Delivery] = field(default_factory=list)
+    told: list[Delivery] = field(default_factory=list)
+
+    @property
+    def end(self) -> str:
+        """``accepted``, ``rejected``, or else how it was given back the last time."""
+        last = self.told[-1] if self.told else None
+        if last is not None and last.us >= self.shown[-1].us:
+            return {ACCEPT: "accepted", REJECT: "rejected", RELEASE: "released"}.get(last.what or 0, "told of")
+        return "held"
+
+
+def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
+    """Offsets of one share-partition that were delivered ``least`` times and more.
+
+    Args:
+        some: its deliveries and acknowledgements, in order of time.
+        least: deliveries, as the broker counts them.
+    """
+    again = {
+        offset
+        for one in some
+        if one.what is None and one.deliveries >= least and one.last - one.first < _FOLLOWED
+        for offset in range(one.first, one.last + 1)
+    }
+    found = {offset: _Suspect(offset) for offset in sorted(again)}
+    ordered = list(found)
+    for one in some:
+        for offset in ordered[bisect_left(ordered, one.first) : bisect_left(ordered, one.last + 1)]:
+            suspect = found[offset]
+            if one.what is None:
+                suspect.shown.append(one)
+                suspect.deliveries = max(suspect.deliveries, one.deliveries)
+            else:
+                suspect.told.append(one)
+    return [one for one in found.values() if one.shown]
+
+
+def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings) -> Finding | None:
+    """The finding about what came again and again while other records were accepted."""
+    bad = suspects(some, settings.share_deliveries)
+    if not bad:
+        return None
+    first_us = min(one.shown[0].us for one in bad)
+    last_us = max(max(d.us for d in (*one.shown, *one.told)) for one in bad)
+    offsets = {one.offset for one in bad}
+    others = sum(
+        one.last - one.first + 1
+        for one in some
+        if one.what == ACCEPT and one.first not in offsets and first_us <= one.us <= last_us
+    )
+    if not others:  # nothing gets on: it is not these records
+        return None
+    ends = Counter(one.end for one in bad)
+    quiet = sources.ends.get(place.cluster, last_us) - last_us
+    lock_us = max(one.lock_us for suspect in bad for one in suspect.shown)
+    is_over = not ends["held"] and (not ends["released"] or quiet > max(lock_us, 1_000_000))
+    members = sorted({one.client for suspect in bad for one in suspect.shown})
+    most = max(one.deliveries for one in bad)
+    summary = (
+        f"{_range(bad)} of {place.topic}-{place.partition} came to {_some(members)} of share group {place.group} up to "
+        f"{most} times from {clock(first_us)} to {clock(last_us)} UTC, while {others} other records were accepted. "
+        f"{_fate(ends, is_over=is_over)}."
+    )
+    shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.told)})
+    return Finding(
+        rule=POISON_RECORD.name, severity="warning" if is_over else "critical", subject=str(place),
+        state="closed" if is_over else "open", cluster=place.cluster, topic=place.topic, partition=place.partition,
+        group_id=place.group, first_us=first_us, last_us=last_us, summary=summary,
+        advice=_POISON_ADVICE.format(partition=place.partition, first=bad[0].offset),
+        evidence=[exchange_id for _, exchange_id in shown][: settings.max_evidence],
+        details={
+            "offsets": [one.offset for one in bad][:50], "deliveries": most, "ends": dict(ends), "members": members,
+            "group_type": "share", "start_offset": start_offsets(sources).get(place),
+            "enough_us": min(d.us for one in bad for d in one.shown if d.deliveries >= settings.share_deliveries),
+        },
+    )  # fmt: skip
+
+
+def _fate(ends: Counter[str], *, is_over: bool) -> str:
+    """What became of the suspects, for people."""
+    words = {
+        "accepted": "was accepted at last",
+        "rejected": "was rejected at last",
+        "held": "is held by a member that says nothing of it",
+        "released": "was released and not delivered again: the group skips it at its delivery limit"
+        if is_over
+        else "was released, and will be delivered again",
+    }
+    if sum(ends.values()) == 1:
+        return f"It {words.get(next(iter(ends)), 'was told of')}"
+    return "Of them " + "; ".join(f"{times} {words.get(end, 'told of')}" for end, times in sorted(ends.items()))
+
+
+def _range(bad: Sequence[_Suspect]) -> str:
+    if len(bad) == 1:
+        return f"The record at offset {bad[0].offset}"
+    return f"{len(bad)} records at offsets {bad[0].offset} to {bad[-1].offset}"
+
+
+# --- stopped ------------------------------------------------------------------------------------------------------
+
+
+def _stopped(
+    by_place: dict[SharePlace, list[Delivery]], sources: Sources, settings: FindingSettings
+) -> Iterator[Finding]:
+    """A group that says nothing more of a topic while records are written to it; its partitions are one."""
+    by_topic: defaultdict[tuple[str, str, str], list[SharePlace]] = defaultdict(list)
+    for place in sorted(by_place):
+        by_topic[place.cluster, place.group, place.topic].append(place)
+    alive = beats(sources)
+    for (cluster, group, topic), places in by_topic.items():
+        told = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
+        silence = last_silence(told, sources.ends.get(cluster, 0), settings)
+        if silence is None:
+            continue
+        from_us, to_us, is_over = silence
+        waiting = {
+            place: count
+            for place in places
+            if (count := _waiting(sources.tables, place, by_place[place], from_us, to_us)) >= settings.behind_records
+        }
+        if waiting:
+            of_group = [beat for beat in alive if (beat.cluster, beat.group) == (cluster, group)]
+            some = [one for place in waiting for one in by_place[place]]
+            yield _halt((cluster, group, topic), waiting, some, of_group, (from_us, to_us), is_over, sources, settings)
+
+
+def last_silence(told: Sequence[int], end_us: int, settings: FindingSettings) -> tuple[int, int, bool] | None:
+    """The last time that acknowledgements kept out for much longer than before: from, to (µs), and whether it is over.
+
+    Args:
+        told: times of acknowledgements, ascending, µs since the epoch.
+        end_us: time of the last exchange of the cluster.
+        settings: the shortest silence.
+    """
+    least_us = settings.stopped_seconds * 1_000_000
+    gaps = [(after - before, before, after, True) for before, after in pairwise(told)]
+    if told and end_us > told[-1]:
+        gaps.append((end_us - told[-1], told[-1], end_us, False))
+    for at in range(len(gaps) - 1, 0, -1):
+        usual = [gap for gap, *_ in gaps[:at]]
+        if gaps[at][0] >= max(least_us, _USUAL_GAPS * median(usual), _LONGEST_GAP * max(usual)):
+            return gaps[at][1:]
+    return None
+
+
+def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], from_us: int, to_us: int) -> int:
+    """Records of a partition that were written and of which the group had said nothing at a time."""
+    behind = max((one.last for one in some if one.what in (ACCEPT, REJECT) and one.us <= from_us), default=None)
+    rows = tables.rows(
+        """
+        SELECT max(greatest(coalesce(next_offset, 0), coalesce(high_watermark, 0))) AS written FROM events
+        WHERE kind IN ('produced', 'fetched') AND cluster = $cluster AND topic = $topic AND partition = $partition
+            AND epoch_us(ts) <= $to_us
+        """,
+        cluster=place.cluster, topic=place.topic, partition=place.partition, to_us=to_us,
+    )  # fmt: skip
+    written = rows[0].written
+    return 0 if written is None or behind is None else max(0, written - behind - 1)
+
+
+def _halt(
+    what: tuple[str, str, str],
+    waiting: dict[SharePlace, int],
+    some: list[Delivery],
+    of_group: list[Beat],
+    span: tuple[int, int],
+    is_over: bool,
+    sources: Sources,
+    settings: FindingSettings,
+) -> Finding:
+    cluster, group, topic = what
+    (from_us, to_us), records = span, sum(waiting.values())
+    held = sorted({one.client for one in some if one.what is None and one.us >= from_us - one.lock_us})
+    left = {beat.member for beat in of_group if beat.is_leaving and beat.us <= to_us}
+    going_on = sorted({b.client for b in of_group if from_us < b.us <= to_us and b.member not in left})
+    if going_on:
+        why = f"{_some(going_on)} still sent heartbeats: alive, but hanging in what they got last"
+    elif left:
+        why = "its members had left the group"
+    else:
+        why = "nothing was heard of its members any more"
+    starts = start_offsets(sources)
+    last = max((one for one in some if one.what is not None and one.us <= from_us), key=lambda d: (d.us, d.exchange_id))
+    return Finding(
+        rule=STOPPED, severity="critical" if going_on or not left else "warning", subject=f"{group}/{topic}",
+        state="closed" if is_over else "open", cluster=cluster, topic=topic, partition=None, group_id=group,
+        first_us=from_us, last_us=to_us,
+        summary=(
+            f"Share group {group} acknowledged nothing of {topic} from {clock(from_us)} to {clock(to_us)} UTC "
+            f"({seconds(to_us - from_us)}), while {records} records came to wait in {len(waiting)} of its partitions: "
+            f"{why}.{' It went on then.' if is_over else ''}"
+        ),
+        advice=_STOPPED_ADVICE, evidence=[last.exchange_id],
+        details={
+            "records": records, "partitions": sorted(place.partition for place in waiting), "group_type": "share",
+            "members": going_on, "held_by": held,
+            "start_offsets": {str(p.partition): starts[p] for p in waiting if p in starts},
+            "enough_us": from_us + int(settings.stopped_seconds * 1_000_000),
+        },
+    )  # fmt: skip
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,377 @@
+"""Rules ``lso_stalled`` and ``read_committed_starved``: a transaction stays open, and who gets nothing for that.
+
+Meaning: consumers with isolation level read_committed read up to the last stable offset (LSO) only, which is the first
+offset of the oldest open transaction. If its producer died or hangs, they starve while producers write on (KIP-98).
+Evidence: fetch answers in which the LSO stays the same for ``lso_stalled_seconds`` while the high watermark grows by
+``lso_stalled_records``. The batch at the LSO names the producer; its requests name transactional id and client.
+Each consumer that stands there is a finding of its own: those who run it look for its name, not for the producer's.
+Advice: see ADVICE and STARVED_ADVICE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
+from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+NAME = "lso_stalled"
+ADVICE = (
+    "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
+    "hangs, stop it; if it is gone for good, `kafka-transactions.sh abort --topic T --partition P --start-offset "
+    "FIRST_OFFSET`. Fix: end each transaction in a finally block (commitTransaction, abortTransaction), and let "
+    "transaction.timeout.ms be as long as a transaction really takes: until then the broker leaves it open."
+)
+STARVED = "read_committed_starved"
+STARVED_ADVICE = (
+    "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
+    "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
+    "read on, and read what may be aborted."
+)
+_ENOUGH_TRANSACTIONS = 3
+"""Transactions that it takes to know how long they usually are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who holds the transaction open, as far as the wire shows."""
+
+    producer_id: int
+    epoch: int
+    first_offset: int
+    since_us: int
+    exchange_id: str
+    transactional_id: str | None
+    client_id: str | None
+    address: str | None
+
+
+RULES = (
+    Rule(
+        "lso_stalled",
+        "kafka",
+        ("critical", "warning", "info"),
+        "A transaction stays open and holds the last stable offset, so that read_committed consumers get nothing.",
+        ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio", "transaction_seconds"),
+        reads=("events", "batches", "states", "transactions"),
+    ),
+    Rule(
+        "read_committed_starved",
+        "kafka",
+        ("critical", "warning", "info"),
+        "A read_committed consumer stands at the last stable offset while records are written.",
+        ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches"),
+        reads=("events", "timeline", "states", "transactions"),
+    ),
+)
+
+
+@finds(*RULES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    candidates = _stalls(sources.tables, settings)
+    usual = _usual_us(sources.tables, candidates) if candidates else {}
+    least = settings.lso_stalled_ratio
+    found: list[Finding] = []
+    lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
+    for stall in _last_of_each(lasting):
+        producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall)
+        end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
+        before = [s for s in lasting if _place(s) == _place(stall) and s.span != stall.span]
+        found.append(_finding(stall, producer, starved, end, before, settings))
+        found += [
+            _starving(stall, reader, producer, end) for reader in starved if reader.fetches >= settings.starved_fetches
+        ]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What became of a stall, and how bad it is."""
+
+    state: State
+    severity: str
+    words: str
+
+    @classmethod
+    def of(
+        cls, stall: Row, producer: Producer | None, is_usual_known: bool, sources: Sources, settings: FindingSettings
+    ) -> _End:
+        """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
+        if stall.span < stall.last_span:
+            committed = producer is not None and _committed(sources.tables, stall, producer)
+            words = "It was committed, and the offset has moved on since" if committed else "It has moved on since"
+            return cls("closed", "info" if committed else "warning", words)
+        is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "open"
+        state: State = "open" if is_seen else "unknown"
+        words = "" if state == "open" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
+        if is_usual_known or stall.last_us - stall.first_us >= int(settings.transaction_seconds * 1_000_000):
+            return cls(state, "critical", words)
+        return cls(state, "info", words or "Too few transactions were seen here to know how long they usually are open")
+
+
+def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
+    """The spans of each partition in which the LSO stays below a growing high watermark."""
+    return tables.rows(
+        """
+        WITH seen AS (
+            SELECT cluster, topic, partition, ts, exchange_id, ordinal, high_watermark, last_stable_offset,
+                last_stable_offset IS DISTINCT FROM lag(last_stable_offset) OVER in_order AS moved
+            FROM events
+            WHERE kind = 'fetched' AND high_watermark IS NOT NULL AND last_stable_offset IS NOT NULL
+            WINDOW in_order AS (PARTITION BY cluster, topic, partition ORDER BY ts, exchange_id, ordinal)
+        ), numbered AS (
+            SELECT *, sum(moved::INT) OVER (
+                PARTITION BY cluster, topic, partition ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
+            )::BIGINT AS span FROM seen
+        ), spans AS (
+            SELECT *, max(span) OVER (PARTITION BY cluster, topic, partition) AS last_span FROM numbered
+        )
+        SELECT cluster, topic, partition, span, last_span, last_stable_offset AS lso,
+            min(high_watermark) AS hw_first, max(high_watermark) AS hw_last,
+            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
+            arg_max(exchange_id, (ts, exchange_id)) AS exchange_id
+        FROM spans WHERE high_watermark > last_stable_offset
+        GROUP BY ALL
+        HAVING last_us - first_us >= $lasting AND hw_last::HUGEINT - hw_first >= $growing
+        ORDER BY cluster, topic, partition, span
+        """,
+        lasting=int(settings.lso_stalled_seconds * 1_000_000),
+        growing=settings.lso_stalled_records,
+    )
+
+
+def _last_of_each(stalls: Iterable[Row]) -> list[Row]:
+    """Of those of each partition, which are in order of time, the last."""
+    return list({(s.cluster, s.topic, s.partition): s for s in stalls}.values())
+
+
+def _usual_us(tables: Tables, stalls: Sequence[Row]) -> dict[tuple[str, str], int]:
+    """By cluster and partition, how long a transaction usually stays open until it commits, µs, where it is known.
+
+    Sinks that write exactly once hold a transaction open from one checkpoint to the next: seconds, or minutes.
+    """
+    wanted = {_place(stall) for stall in stalls}
+    rows = tables.rows("""
+        SELECT cluster, place, list(duration_us ORDER BY duration_us) AS durations
+        FROM (
+            SELECT cluster, unnest(partitions) AS place, duration_us FROM transactions
+            WHERE state IN ('committing', 'committed') AND duration_us IS NOT NULL
+        )
+        GROUP BY ALL
+    """)
+    return {
+        (row.cluster, row.place): usual_us(row.durations)
+        for row in rows
+        if (row.cluster, row.place) in wanted and len(row.durations) >= _ENOUGH_TRANSACTIONS
+    }
+
+
+def _place(stall: Row) -> tuple[str, str]:
+    return stall.cluster, f"{stall.topic}-{stall.partition}"
+
+
+def _at(stall: Row) -> dict[str, object]:
+    return {"cluster": stall.cluster, "topic": stall.topic, "partition": stall.partition, "lso": stall.lso}
+
+
+def _producer(tables: Tables, stall: Row) -> Producer | None:
+    """The producer of the transactional batch that begins at the LSO, if one was seen."""
+    # The Produce request first: it gives the time of writing.
+    batches = tables.rows(
+        """
+        SELECT producer_id, producer_epoch, base_offset, epoch_us(ts) AS us, exchange_id
+        FROM batches
+        WHERE is_transactional AND NOT is_control AND cluster = $cluster AND topic = $topic
+            AND partition = $partition AND base_offset <= $lso AND last_offset >= $lso
+        ORDER BY source <> 'produce', ts, exchange_id LIMIT 1
+        """,
+        **_at(stall),
+    )
+    if not batches:
+        return None
+    batch = batches[0]
+    who = _introduced(tables, stall.cluster, batch)
+    return Producer(
+        producer_id=batch.producer_id,
+        epoch=batch.producer_epoch,
+        first_offset=batch.base_offset,
+        since_us=batch.us,
+        exchange_id=batch.exchange_id,
+        transactional_id=who.transactional_id if who else None,
+        client_id=who.client_id if who else None,
+        address=who.client if who else None,
+    )
+
+
+def _committed(tables: Tables, stall: Row, producer: Producer) -> bool:
+    rows = tables.rows(
+        """
+        SELECT true AS found FROM transactions WHERE cluster = $cluster AND producer_id = $producer_id
+            AND state IN ('committing', 'committed') AND list_contains(partitions, $place)
+            AND epoch_us(first_ts) <= $last_us AND epoch_us(last_ts) >= $last_us LIMIT 1
+        """,
+        cluster=stall.cluster,
+        producer_id=producer.producer_id,
+        place=f"{stall.topic}-{stall.partition}",
+        last_us=stall.last_us,
+    )
+    return bool(rows)
+
+
+def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
+    """Transactional id and client of a batch's producer.
+
+    From its Produce requests, InitProducerId or AddPartitionsToTxn.
+    """
+    found = tables.rows(
+        """
+        SELECT transactional_id, client_id, client FROM (
+            SELECT transactional_id, client_id, client, ts, exchange_id <> $its_exchange AS is_other FROM events
+            WHERE kind = 'produced' AND transactional_id IS NOT NULL AND cluster = $cluster AND producer_id = $pid
+            UNION ALL
+            SELECT transactional_id, client_id, client, ts, true FROM states
+            WHERE kind IN ('txn_init', 'txn_add_partition') AND transactional_id IS NOT NULL AND cluster = $cluster
+                AND producer_id = $pid
+        )
+        ORDER BY is_other, ts, client LIMIT 1
+        """,
+        cluster=cluster,
+        pid=batch.producer_id,
+        its_exchange=batch.exchange_id,
+    )
+    return found[0] if found else None
+
+
+def _starved(tables: Tables, stall: Row) -> list[Row]:
+    """The read_committed consumers that stand at the LSO during the stall.
+
+    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
+    and each fetch of the session counts.
+    """
+    return tables.rows(
+        r"""
+        WITH placed AS (
+            SELECT exchange_id, ts, server, client, client_id, session_id,
+                last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
+                    PARTITION BY server, client, session_id ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
+                ) AS position
+            FROM events
+            WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND cluster = $cluster AND topic = $topic
+                AND partition = $partition AND epoch_us(ts) <= $last_us
+        ), standing AS (
+            SELECT * FROM placed WHERE position >= $lso
+        ), sessions AS (
+            SELECT server, client, client_id, session_id, min(ts) AS since FROM standing
+            WHERE coalesce(session_id, 0) <> 0 GROUP BY ALL
+        ), fetches AS (
+            SELECT exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= $first_us
+            UNION
+            SELECT states.exchange_id, states.ts, client, sessions.client_id
+            FROM states JOIN sessions USING (server, client, session_id)
+            WHERE states.kind = 'fetch_session' AND states.session_epoch >= 0 AND states.ts >= since
+                AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
+        ), groups AS (
+            SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
+            WHERE timeline.kind = 'fetched' AND timeline.group_id <> '' AND timeline.cluster = $cluster
+                AND timeline.topic = $topic AND timeline.partition = $partition
+            GROUP BY ALL
+        )
+        SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
+            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+        FROM fetches LEFT JOIN groups USING (client)
+        GROUP BY ALL ORDER BY client_id, host, reader_group
+        """,
+        first_us=stall.first_us,
+        last_us=stall.last_us,
+        **_at(stall),
+    )
+
+
+def _finding(
+    stall: Row,
+    producer: Producer | None,
+    starved: Sequence[Row],
+    end: _End,
+    before: Sequence[Row],
+    settings: FindingSettings,
+) -> Finding:
+    place = f"{stall.topic}-{stall.partition}"
+    grown = stall.hw_last - stall.hw_first
+    age = stall.last_us - (min(producer.since_us, stall.first_us) if producer else stall.first_us)
+    parts = [
+        f"The last stable offset of {place} stood at {stall.lso} for {seconds(stall.last_us - stall.first_us)} "
+        f"(from {clock(stall.first_us)} to {clock(stall.last_us)} UTC) while the high watermark grew by {grown} "
+        f"to {stall.hw_last}",
+        _blame(producer, age),
+        _readers(starved, stall.hw_last - stall.lso),
+        end.words,
+    ]
+    evidence = [producer.exchange_id] if producer else []
+    evidence += [row.exchange_id for row in starved] or [stall.exchange_id]
+    return Finding(
+        rule=NAME, severity=end.severity, subject=place, state=end.state, cluster=stall.cluster, topic=stall.topic,
+        partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
+        summary=". ".join(part for part in parts if part) + ".", advice=ADVICE,
+        evidence=evidence[: settings.max_evidence],
+        details={
+            "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "high_watermark_growth": grown,
+            "producer_id": producer.producer_id if producer else None,
+            "producer_epoch": producer.epoch if producer else None,
+            "transactional_id": producer.transactional_id if producer else None,
+            "client_id": producer.client_id if producer else None,
+            "address": producer.address if producer else None,
+            "first_offset": producer.first_offset if producer else stall.lso, "age_seconds": age / 1_000_000,
+            "starved_consumers": [
+                {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
+                for r in starved
+            ],
+            "resolved": end.state == "closed",
+            "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
+            "recurrences": len(before), "first_of_all_us": min(s.first_us for s in (*before, stall)),
+            "last_of_all_us": stall.last_us,
+        },
+    )  # fmt: skip
+
+
+def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End) -> Finding:
+    place = f"{stall.topic}-{stall.partition}"
+    who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
+    group = f" (group {reader.reader_group})" if reader.reader_group else ""
+    name = (producer.transactional_id or f"producer {producer.producer_id}") if producer else "an unknown producer"
+    summary = (
+        f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched {reader.fetches} times "
+        f"from {clock(reader.first_us)} to {clock(reader.last_us)} UTC at the last stable offset {stall.lso}, behind "
+        f"which a transaction of {name} is open. {stall.hw_last - stall.lso} offsets wait."
+        f"{f' {end.words}.' if end.words else ''}"
+    )
+    return Finding(
+        rule=STARVED, severity=end.severity,
+        subject=f"{reader.reader_group or reader.client_id or '?'}/{place}", state=end.state,
+        cluster=stall.cluster, topic=stall.topic, partition=stall.partition, group_id=reader.reader_group,
+        first_us=reader.first_us, last_us=reader.last_us, summary=summary, advice=STARVED_ADVICE,
+        evidence=[reader.exchange_id],
+        details={"last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "fetches": reader.fetches},
+    )  # fmt: skip
+
+
+def _blame(producer: Producer | None, age_us: int) -> str:
+    if producer is None:
+        return "A transaction is open there; its first batch was not captured, so its producer is not known"
+    name = f"transactional id {producer.transactional_id}, " if producer.transactional_id else ""
+    client = f", client {producer.client_id or '?'} at {producer.address}" if producer.address else ""
+    return (
+        f"Producer {producer.producer_id} epoch {producer.epoch} ({name}first offset {producer.first_offset}{client}) "
+        f"has held its transaction open for {seconds(age_us)}"
+    )
+
+
+def _readers(starved: Sequence[Row], withheld: int) -> str:
+    if not starved:
+        return ""
+    names = sorted({f"{r.client_id}{f' (group {r.reader_group})' if r.reader_group else ''}" for r in starved})
+    return f"{', '.join(names)} read only committed records and miss {withheld} offsets"

@@ -1,0 +1,209 @@
+"""Rules about producers that take more than counting symptoms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES
+from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Tables
+from pipeline.finding_settings import FindingSettings
+
+_RESENT_US = 2_000_000
+"""Within so long a producer sends again what was refused: of the last of a capture nothing follows."""
+Episodes = Mapping[str, Sequence[Episode]]
+
+
+RULES = (
+    Rule(
+        "fenced_producer",
+        "kafka",
+        ("critical",),
+        "A producer was fenced off its transactional id.",
+        (),
+    ),
+    Rule(
+        "sequence_gap",
+        "kafka",
+        ("critical", "warning"),
+        "An idempotent producer's batch does not follow the last one that the broker has.",
+        ("sequence_gap_times",),
+        reads=("exchanges", "batches"),
+    ),
+)
+
+
+@finds(*RULES, BATCH_SIZES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    return [
+        *_fenced_producer(sources.episodes, sources),
+        *_sequence_gap(sources.episodes, sources, settings),
+        *_oversized(sources.episodes, sources),
+    ]
+
+
+def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
+    shared = (
+        "Now: close the fenced producer and stop one of the two processes; its open transaction was aborted. Fix: two "
+        "producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
+        "application.id and task), or see that the old process ends before the new one starts."
+    )
+    alone = (
+        "Now: restart the producer: its open transaction was aborted. Fix: nobody else was seen to take the id, so the "
+        "coordinator has probably aborted a transaction that was open for longer than transaction.timeout.ms: commit "
+        "more often, or raise it (up to the brokers' transaction.max.timeout.ms). If another process uses the id "
+        "unseen, give each its own."
+    )
+    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
+    for episode in episodes.get(INTRODUCED, []):
+        introduced[episode.cluster, episode.subject].append(episode)
+    for episode in last_of_each(episodes.get("fenced_producer", [])):
+        known = introduced[episode.cluster, episode.subject]
+        users = sorted({client for e in known for client in e.clients})
+        is_shared = sum(e.times for e in known) > 1 or not set(users) <= set(episode.clients)
+        why = (
+            f"a newer producer uses the same id. The id was taken by {', '.join(users)}"
+            if is_shared
+            else "the coordinator has raised its epoch"
+        )
+        summary = (
+            f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
+            f"{why}."
+        )
+        evidence = (*episode.evidence, *(one for e in known for one in e.evidence))
+        advice = shared if is_shared else alone
+        yield replace(finding(episode, "critical", summary, advice, sources), evidence=evidence)
+
+
+def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Batches that were refused because of their sequence number, and not taken when they were sent again.
+
+    With several requests under way, one that fails makes those behind it come out of sequence: the producer sends them
+    all again, in order, and nothing is lost (KIP-98, max.in.flight.requests.per.connection).
+    """
+    missing = (
+        "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
+        "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
+        "message.timeout.ms) longer than the brokers are away."
+    )
+    forgotten = (
+        "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
+        "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
+        "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
+    )
+    enough = [
+        e
+        for e in episodes.get("sequence_gap", [])
+        if e.times >= settings.sequence_gap_times
+        and sources.ends.get(e.cluster, e.first_us + _RESENT_US) - e.first_us >= _RESENT_US
+    ]
+    healed = taken_later(sources.tables, enough)
+    for episode in last_of_each(e for e in enough if e not in healed):
+        only_forgotten = episode.names == ("UNKNOWN_PRODUCER_ID",)
+        severity, advice = ("warning", forgotten) if only_forgotten else ("critical", missing)
+        summary = (
+            f"{clients(episode)} wrote to {place(episode)} out of sequence {when(episode)}: {names(episode)}; the "
+            "broker refused it."
+        )
+        yield finding(episode, severity, summary, advice, sources, settings.sequence_gap_times)
+
+
+def taken_later(tables: Tables, episodes: Sequence[Episode]) -> set[Episode]:
+    """Those whose refused batches were all accepted when they were sent again.
+
+    Args:
+        tables: ``batches``.
+        episodes: of refused batches.
+    """
+    if not episodes:
+        return set()
+    ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
+    rows = tables.rows(
+        """
+        WITH produced AS (
+            SELECT * FROM batches WHERE source = 'produce' AND producer_id >= 0
+        ), refused AS (
+            SELECT * FROM produced WHERE base_offset IS NULL AND list_contains($ids, exchange_id)
+        )
+        SELECT DISTINCT refused.exchange_id, refused.topic, refused.topic_id, refused.partition
+        FROM produced AS taken JOIN refused
+            USING (cluster, topic, partition, producer_id, producer_epoch, base_sequence)
+        WHERE taken.base_offset IS NOT NULL AND taken.ts > refused.ts
+        """,
+        ids=ids,
+    )
+    known = {(row.exchange_id, name, row.partition) for row in rows for name in (row.topic, row.topic_id)}
+
+    def is_healed(episode: Episode) -> bool:
+        batches_of_it = [(exchange_id, episode.topic, episode.partition) for exchange_id in episode.evidence]
+        return episode.times == len(batches_of_it) and known.issuperset(batches_of_it)
+
+    return {episode for episode in episodes if is_healed(episode)}
+
+
+def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
+    """Batches that are larger than the topic allows.
+
+    Of a batch of several records a Java producer makes smaller ones and sends these (KIP-126): nothing is lost.
+    """
+    lost = (
+        "Now: stop writing such records, or raise max.message.bytes of the topic together with "
+        "max.partition.fetch.bytes of its readers: they were not written. Fix: make them smaller (compression.type, "
+        "or put large values elsewhere and send a reference)."
+    )
+    split = (
+        "Now: nothing: the producer made smaller batches of them, and these were written. Fix: a batch.size "
+        "(librdkafka: message.max.bytes) that is not larger than max.message.bytes of the topic."
+    )
+    many = episodes.get("oversized_or_tiny_batches", [])
+    taken = split_later(sources.tables, many)
+    for episode in last_of_each(many):
+        is_split = episode.times <= len(episode.evidence) and taken.issuperset(episode.evidence)
+        summary = (
+            f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
+            f"up to {episode.peak:.0f} bytes. The broker refused them"
+            f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
+        )
+        yield finding(episode, "info" if is_split else "warning", summary, split if is_split else lost, sources)
+
+
+def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
+    """The exchanges among the evidence whose refused batches were taken in pieces.
+
+    The first piece begins with the same record, so at the same time.
+
+    Args:
+        tables: ``batches``.
+        episodes: of batches that were too large.
+    """
+    ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
+    if not ids:
+        return set()
+    rows = tables.rows(
+        """
+        WITH refused AS (
+            SELECT * FROM batches WHERE source = 'produce' AND base_offset IS NULL AND list_contains($ids, exchange_id)
+        ), pieces AS (
+            SELECT refused.exchange_id, refused.topic, refused.partition, refused.ordinal, bool_or(
+                coalesce(piece.ts > refused.ts AND piece.size < refused.size, false)
+            ) AS is_taken
+            FROM refused LEFT JOIN batches AS piece
+                ON piece.cluster = refused.cluster AND piece.topic = refused.topic
+                AND piece.partition = refused.partition AND piece.client_id IS NOT DISTINCT FROM refused.client_id
+                AND piece.base_timestamp = refused.base_timestamp
+                AND piece.source = 'produce' AND piece.base_offset IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT exchange_id FROM pieces GROUP BY exchange_id HAVING bool_and(is_taken)
+        """,
+        ids=ids,
+    )
+    return {row.exchange_id for row in rows}

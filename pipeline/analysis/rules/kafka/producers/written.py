@@ -1,0 +1,151 @@
+"""Rules about what is written: crc_mismatch, old_message_format, and tiny batches. One pass over record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CRC_MISMATCH
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+_WINDOW_US = 10_000_000
+_V2 = 2
+
+
+OLD_FORMAT = Rule(
+    "old_message_format",
+    "kafka",
+    ("info",),
+    "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
+    (),
+    reads=("batches",),
+)
+
+
+@finds(CRC_MISMATCH, OLD_FORMAT, BATCH_SIZES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    rows = _windows(sources.tables, settings)
+    return [
+        *_crc_mismatch(rows, sources, settings),
+        *_old_format(rows, sources, settings),
+        *_tiny(rows, sources, settings),
+    ]
+
+
+def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
+    """Ten seconds of one client's batches in one partition each, where there is anything to report."""
+    return tables.rows(
+        f"""
+        WITH marked AS (
+            SELECT cluster, topic, partition, client_id, source, epoch_us(ts) AS us, exchange_id, records, magic,
+                coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false) AS is_old
+            FROM batches WHERE NOT coalesce(is_control, false)
+        )
+        SELECT cluster, topic, partition, client_id, source, us // {_WINDOW_US} AS "window",
+            count(*) AS batches, coalesce(sum(records), 0)::BIGINT AS records,
+            count(*) FILTER (is_bad) AS bad, count(*) FILTER (is_old) AS old,
+            list_sort(list(DISTINCT magic) FILTER (is_old)) AS magics,
+            min(us) AS first_us, max(us) AS last_us,
+            coalesce(
+                arg_min(exchange_id, (us, exchange_id)) FILTER (is_bad OR is_old),
+                arg_min(exchange_id, (us, exchange_id))
+            ) AS evidence,
+            source = 'produce' AND count(*) >= $tiny_batches
+                AND coalesce(sum(records), 0) <= $tiny_records * count(*) AS tiny
+        FROM marked GROUP BY cluster, topic, partition, client_id, source, "window"
+        HAVING bad > 0 OR old > 0 OR tiny
+        ORDER BY cluster, topic, partition, client_id, source, "window"
+        """,
+        tiny_batches=settings.tiny_batches,
+        tiny_records=settings.tiny_records,
+    )
+
+
+def _grouped(rows: Sequence[Row], key: Callable[[Row], tuple[object, ...]]) -> Iterator[list[Row]]:
+    ordered = sorted(rows, key=lambda row: (repr(key(row)), row.first_us))
+    return (list(group) for _, group in groupby(ordered, key=key))
+
+
+def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    bad = [row for row in rows if row.bad]
+    for group in _grouped(bad, lambda r: (r.cluster, r.topic, r.partition, r.client_id, r.source)):
+        row, times = group[0], sum(r.bad for r in group)
+        verb = "sent to" if row.source == "produce" else "got from"
+        place = f"{row.topic}-{row.partition}"
+        summary = (
+            f"The checksum of {times} batches that {row.client_id or '?'} {verb} {place} does not match their content, "
+            f"{_when(group)}."
+        )
+        advice = (
+            "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
+            "read (`kafka-dump-log.sh --deep-iteration` tells). Fix: something on the way changes bytes: memory, "
+            "library, disk or network; check.crcs of consumers stays true."
+        )
+        subject = f"{place}/{row.client_id or '?'}"
+        figures = {"batches": times, "source": row.source}
+        yield _finding("crc_mismatch", "critical", subject, summary, advice, group, times, figures, sources, settings)
+
+
+def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    for group in _grouped([row for row in rows if row.old], lambda r: (r.cluster, r.topic)):
+        times = sum(r.old for r in group)
+        magics = sorted({magic for r in group for magic in r.magics or ()})
+        by = {
+            word: sorted({r.client_id or "?" for r in group if r.source == source})
+            for word, source in (("written by", "produce"), ("read by", "fetch"))
+        }
+        who = " and ".join(f"{word} {', '.join(clients)}" for word, clients in by.items() if clients)
+        summary = (
+            f"Topic {group[0].topic} carries messages of format v{' and v'.join(map(str, magics))}, {who}: {times} "
+            f"batches, {_when(group)}. They have no idempotence, no transactions and no headers, and the broker "
+            "converts between formats at the cost of its memory."
+        )
+        advice = (
+            "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
+            "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
+        )
+        figures = {"batches": times, "magics": magics, "writers": by["written by"], "readers": by["read by"]}
+        subject = group[0].topic
+        yield _finding("old_message_format", "info", subject, summary, advice, group, times, figures, sources, settings)
+
+
+def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    for group in _grouped([row for row in rows if row.tiny], lambda r: (r.cluster, r.topic, r.client_id)):
+        batches, records = sum(r.batches for r in group), sum(r.records for r in group)
+        span = max(1.0, (group[-1].last_us - group[0].first_us) / 1_000_000)
+        client = group[0].client_id or "?"
+        summary = (
+            f"{client} writes {records / batches:.1f} records a batch to {group[0].topic}, {batches / span:.0f} "
+            f"batches a second, {_when(group)}: most of the brokers' work goes into headers and requests."
+        )
+        advice = (
+            "Now: nothing, unless the brokers are short of CPU: it may be meant so (linger.ms=0). Fix: raise "
+            "linger.ms (5 to 100 ms) and batch.size, and compress (compression.type); do not flush after each record."
+        )
+        subject = f"{group[0].topic}/{client}"
+        figures = {"batches": batches, "records": records}
+        name = "oversized_or_tiny_batches"
+        yield _finding(name, "info", subject, summary, advice, group, batches, figures, sources, settings)
+
+
+def _when(group: Sequence[Row]) -> str:
+    return f"from {clock(group[0].first_us)} to {clock(max(r.last_us for r in group))} UTC"
+
+
+def _finding(
+    rule: str, severity: str, subject: str, summary: str, advice: str, group: Sequence[Row], times: int,
+    figures: dict[str, object], sources: Sources, settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    row, first_us, last_us = group[0], group[0].first_us, max(r.last_us for r in group)
+    one_partition = len({r.partition for r in group}) == 1
+    return Finding(
+        rule=rule, severity=severity, subject=subject, state=sources.state(row.cluster, first_us, last_us, times),
+        cluster=row.cluster, topic=row.topic, partition=row.partition if one_partition else None, group_id=None,
+        first_us=first_us, last_us=last_us, summary=summary, advice=advice,
+        evidence=[r.evidence for r in group][: settings.max_evidence],
+        details={**figures, "enough_us": first_us},
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Did a group's commits go back, and does it read again what it had read? By mistake, or because somebody wanted it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.analysis.rules.kafka.progress.track import (
+    COMMIT_REGRESSED,
+    REWOUND,
+    SPAN_US,
+    Fall,
+    Track,
+    Trouble,
+    latest,
+)
+from pipeline.finding_settings import FindingSettings
+
+RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
+"""How a group went back: a tool set it back; its own member did, and read from there before; neither."""
+_ON_PURPOSE = (RESET, SEEK)
+
+
+def regressed(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
+    """A commit was accepted that is older than the one before it."""
+    falls = [p.fall for p in track.points if p.fall is not None]
+    if not falls:
+        return
+    deepest = max(falls, key=lambda fall: fall.before - fall.after)
+    last = falls[-1]
+    healed = any(p.ts_us > last.ts_us and (p.committed or 0) >= last.before for p in track.commits)
+    figures: dict[str, int | str | None] = {
+        "falls": len(falls), "before": deepest.before, "after": deepest.after, "client_id": deepest.client_id,
+        "at_us": deepest.ts_us,
+    }  # fmt: skip
+    evidence = tuple(fall.exchange_id for fall in falls)[-settings.max_evidence :]
+    first_us = falls[0].ts_us
+    severity = "info" if all(_how(track, fall) in _ON_PURPOSE for fall in falls) else None
+    yield Trouble(
+        COMMIT_REGRESSED, track.partition, first_us, last.ts_us, first_us, not healed, evidence, figures, severity
+    )
+
+
+def rewound(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+    """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
+    hits: list[Trouble] = []
+    falls = [p.fall for p in track.points if p.fall is not None]
+    for n, fall in enumerate(falls):
+        until_us = falls[n + 1].ts_us if n + 1 < len(falls) else now_us
+        if fall.before - fall.after < settings.behind_records:
+            continue
+        later = track.between(fall.ts_us - 1, until_us)
+        again = [
+            p
+            for p in later
+            # What was fetched in the span of the fall itself may have been fetched before it.
+            if (fall.spans(p.fetched_from) and p.ts_us > fall.ts_us + SPAN_US)
+            or (fall.spans(p.committed) and p.committed != fall.after)
+        ]
+        if not again:
+            continue
+        reached = next((p.ts_us for p in later if p.ts_us > fall.ts_us and (p.committed or 0) >= fall.before), None)
+        how = _how(track, fall)
+        figures: dict[str, int | str | None] = {
+            "before": fall.before, "after": fall.after, "client_id": fall.client_id, "reached_us": reached, "how": how,
+        }  # fmt: skip
+        severity = "info" if how in _ON_PURPOSE else None
+        last_us, is_open, evidence = reached or until_us, reached is None, (fall.exchange_id,)
+        hits.append(
+            Trouble(REWOUND, track.partition, fall.ts_us, last_us, again[0].ts_us, is_open, evidence, figures, severity)
+        )
+    yield from latest(hits)
+
+
+def _how(track: Track, fall: Fall) -> str:
+    if fall.is_reset:
+        return RESET
+    before = track.commit_at(fall.ts_us - 1)
+    read_before = track.between(0 if before is None else before.ts_us, fall.ts_us - 1)
+    sought = any(fall.spans(p.fetched_from) for p in read_before)
+    return SEEK if sought and _is_own(fall) else SURPRISE
+
+
+def _is_own(fall: Fall) -> bool:
+    return fall.member_id == fall.other_member and fall.client_id == fall.other_client

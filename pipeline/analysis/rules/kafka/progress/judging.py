@@ -1,0 +1,308 @@
+"""Does a group get on? What the commits of one group on one topic show, partition by partition, over time.
+
+Functions over points in time, which :mod:`pipeline.analysis.rules.kafka.progress.lagging` brings, as it words findings.
+A span of time is judged by the group's own rhythm: see :mod:`pipeline.analysis.rules.kafka.progress.rhythm`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+
+from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
+from pipeline.analysis.rules.kafka.progress.growing import growing
+from pipeline.analysis.rules.kafka.progress.life import Life
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_of, patience_us, usual_us
+from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
+from pipeline.finding_settings import FindingSettings
+
+_REMEMBERED = 200
+"""Stays at an offset that a rhythm is known by."""
+_FEW_TAKES = 3
+"""Records that the group takes in so many commits are few to wait for it."""
+
+
+def judge(
+    partitions: Mapping[int, Sequence[Point]],
+    settings: FindingSettings,
+    end_us: int = 0,
+    life: Life | None = None,
+    markers: Mapping[int, Sequence[int]] | None = None,
+    topic: str = "",
+) -> list[Trouble]:
+    """All troubles of one group on one topic; of one rule and partition the last, with the time of the first.
+
+    Args:
+        partitions: points of each partition, in order of time.
+        settings: thresholds.
+        end_us: until when the cluster was seen, µs since the epoch, if that is later than the last point.
+        life: what is known of the group's members.
+        markers: offsets of transaction markers by partition, ascending.
+        topic: its name, as assignments state it.
+    """
+    life, markers = life or Life(), markers or {}
+    tracks = [Track.of(number, points, markers.get(number, ())) for number, points in sorted(partitions.items())]
+    now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
+    found: list[Trouble] = list(_stopped(tracks, now_us, max(now_us, end_us), life, settings))
+    for track in tracks:
+        found += _stalled(track, tracks, life, settings)
+        found += growing(track, settings)
+        found += regressed(track, settings)
+        found += rewound(track, now_us, settings)
+        found += _dropped(track, tracks, now_us, life, topic, settings)
+    return found
+
+
+def judge_lives(
+    partitions: Mapping[int, Sequence[Point]],
+    anew: Sequence[int],
+    settings: FindingSettings,
+    end_us: int = 0,
+    life: Life | None = None,
+    markers: Mapping[int, Sequence[int]] | None = None,
+    topic: str = "",
+) -> list[Trouble]:
+    """As :func:`judge`, of a topic that was deleted and made anew: its offsets begin again, and what was is over.
+
+    Args:
+        partitions, settings, end_us, life, markers, topic: see :func:`judge`.
+        anew: when the topic's later lives begin, µs since the epoch, ascending.
+    """
+    latest: dict[tuple[str, int | None], Trouble] = {}
+    for number, begin in enumerate((0, *anew)):
+        end = anew[number] if number < len(anew) else None
+        lived = {
+            partition: _first_does_not_fall([p for p in points if begin <= p.ts_us and (end is None or p.ts_us < end)])
+            for partition, points in partitions.items()
+        }
+        some = {partition: points for partition, points in lived.items() if points}
+        known = None if anew else markers
+        for trouble in judge(some, settings, end_us if end is None else 0, life, known, topic):
+            latest[trouble.rule, trouble.partition] = trouble if end is None else replace(trouble, is_open=False)
+    return list(latest.values())
+
+
+def _first_does_not_fall(points: list[Point]) -> list[Point]:
+    """Nothing precedes the first commit of a topic's life."""
+    first = next((number for number, point in enumerate(points) if point.commits), None)
+    if first is not None:
+        points[first] = replace(points[first], fall=None)
+    return points
+
+
+def _us(seconds: float) -> int:
+    return int(seconds * 1_000_000)
+
+
+def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, bool]]:
+    """From, to, and whether it lasts: all spans between two commits, and that after the last."""
+    yield from ((before, after, False) for before, after in pairwise(times))
+    yield times[-1], now_us, True
+
+
+def _stopped(
+    tracks: Sequence[Track], now_us: int, end_us: int, life: Life, settings: FindingSettings
+) -> Iterator[Trouble]:
+    """No partition of the topic is committed any more, although there is something to read.
+
+    What came after the last commit waits until the end of all that was seen (``end_us``). A group that was behind
+    before may have ended with its producers: it is judged as long as somebody speaks of the topic (``now_us``).
+    """
+    times = sorted({time for track in tracks for time in track.commit_times})
+    if not times:
+        return
+    hits: list[Trouble] = []
+    for number, (first_us, last_us, lasts) in enumerate(_silences(times, now_us)):
+        seen_us = end_us if lasts else last_us
+        if seen_us - first_us < _us(settings.stopped_seconds):
+            continue
+        unlike = [*life.ended, *_not_its_rhythm(hits)]
+        waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
+        patience = patience_of(waits, number, settings.stopped_seconds, settings.patience_periods)
+        if patience is None:
+            continue
+        behind = [
+            waiting
+            for track in tracks
+            if (waiting := _waiting(track, first_us, last_us, seen_us, patience, settings)) is not None
+        ]
+        if not behind:
+            continue
+        since_us = min(since for _, since, _, _ in behind)
+        records = sum(lag for _, _, lag, _ in behind)
+        severity = _severity_of_silence([track for track, _, _, _ in behind], first_us, records)
+        left_us, away = life.left(first_us, seen_us), life.pauses(seen_us)
+        silent = [part for part in life.calm(since_us, seen_us) if part[1] - part[0] >= patience]
+        if silent:
+            enough = silent[0][0] + patience
+        elif lasts and left_us is not None:
+            schedule = patience_us(settings.stopped_seconds, settings.patience_periods, *away)
+            enough = max(since_us, left_us) + max(patience, schedule)
+            severity = severity if away else "info"
+        else:
+            continue
+        if enough > seen_us:
+            continue
+        until_us = seen_us if any(since > first_us for _, since, _, _ in behind) else last_us
+        commits = sorted((last.ts_us, last.exchange_id) for _, _, _, last in behind if last.exchange_id)
+        evidence = tuple(dict.fromkeys(exchange_id for _, exchange_id in commits))
+        lost = sum(track.lost_at(last_us, last.committed or 0) for track, _, _, last in behind)
+        figures: dict[str, int | str | None] = {
+            "partitions": len(behind), "records_behind": records,
+            **({"lost_to_retention": lost} if lost else {}),
+            **({"left_us": left_us} if lasts and left_us is not None else {}),
+        }  # fmt: skip
+        hits.append(Trouble(STOPPED, None, first_us, until_us, enough, lasts, evidence, figures, severity))
+    yield from latest(hits)
+
+
+def _not_its_rhythm(hits: Sequence[Trouble]) -> list[tuple[int, int | None]]:
+    """From when to when it was ill before. What came often, and took much of its time, is its rhythm after all."""
+    return [(hit.first_us, hit.last_us) for hit in hits] if len(hits) < KNOWN_RHYTHM else []
+
+
+def _waiting(
+    track: Track, first_us: int, last_us: int, seen_us: int, patience: int, settings: FindingSettings
+) -> tuple[Track, int, int, Point] | None:
+    """Since when records wait for longer than usual in a silence, how many, and behind which commit."""
+    last = track.commit_at(first_us)
+    worth = settings.behind_records
+    if last is None or last.committed is None or track.waits_in_vain(last.committed, first_us, last_us, worth):
+        return None
+    lag = track.lag_at(last_us, last.committed)
+    since_us = track.waiting_since(last.committed, first_us, last_us, worth)
+    if since_us is None or lag < worth:
+        return None
+    until_us = last_us if since_us == first_us else seen_us
+    return (track, since_us, lag, last) if until_us - since_us >= patience else None
+
+
+def _severity_of_silence(tracks: Sequence[Track], first_us: int, records: int) -> str:
+    """By what waits: what the group takes in a few commits is little."""
+    return "warning" if records < _FEW_TAKES * sum(track.usual_take(first_us) for track in tracks) else "critical"
+
+
+def _dropped(
+    track: Track, tracks: Sequence[Track], now_us: int, life: Life, topic: str, settings: FindingSettings
+) -> Iterator[Trouble]:
+    """Whoever holds the partition goes on committing others, but not this one, which has something to read.
+
+    The same owner leaves it out for several of its own periods and of the partition's, and no rebalance is in between.
+    """
+    hits: list[Trouble] = []
+    worth = settings.behind_records
+    for first, (first_us, last_us, lasts) in zip(track.commits, _silences_of(track, now_us), strict=True):
+        committed = first.committed or 0
+        if last_us - first_us < _us(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
+            continue
+        waits = track.waits(first_us, [*life.ended, *_not_its_rhythm(hits)])
+        if track.waits_in_vain(committed, first_us, last_us, worth):
+            continue
+        for begin, end in life.calm(first_us, last_us):
+            owner = _owner(first, track, begin, life, topic)
+            since_us = track.waiting_since(committed, begin, end, worth)
+            if owner is None or since_us is None:
+                continue
+            others = _commits_of(owner, tracks, track, since_us, end if lasts else end - 1)
+            usual = usual_us(gaps_us(_commits_of(owner, tracks, None, 0, since_us)))
+            periods = settings.patience_periods
+            patience = patience_of(waits, len(waits), settings.dropped_seconds, periods, usual)
+            if patience is None or len(others) < settings.dropped_commits or others[-1] - since_us < patience:
+                continue
+            if first.member_id == "" and not _reads_on(track, committed, first_us, last_us, worth):
+                continue  # without an assignment it may just have been given up
+            enough = max(others[settings.dropped_commits - 1], since_us + patience)
+            evidence = tuple(e for e in (first.exchange_id,) if e)
+            figures: dict[str, int | str | None] = {
+                "committed": committed, "records_behind": track.lag_at(last_us, committed),
+                "other_commits": len(others), "owner": owner, **track.lost(last_us, committed),
+            }  # fmt: skip
+            hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
+            break
+    yield from latest(hits)
+
+
+def _silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
+    return _silences(track.commit_times, now_us) if track.commit_times else iter(())
+
+
+def _owner(first: Point, track: Track, begin_us: int, life: Life, topic: str) -> str | None:
+    """Who holds the partition from then on: as assigned, or who committed it last, if no rebalance was since."""
+    given = life.owner(topic, track.partition, begin_us)
+    if given is not None:
+        return given.member_id
+    is_known = any(one.ts_us <= begin_us for one in life.given) or life.settled(first.ts_us, begin_us) > first.ts_us
+    return None if is_known and first.member_id else first.owner
+
+
+def _commits_of(owner: str, tracks: Sequence[Track], without: Track | None, first_us: int, last_us: int) -> list[int]:
+    """When a member committed partitions of the topic, but for one, after ``first_us`` up to ``last_us``."""
+    times: set[int] = set()
+    for track in tracks:
+        if track is not without:
+            begin, end = bisect_right(track.commit_times, first_us), bisect_right(track.commit_times, last_us)
+            times.update(p.ts_us for p in track.commits[begin:end] if p.owner == owner)
+    return sorted(times)
+
+
+def _reads_on(track: Track, committed: int, first_us: int, last_us: int, worth: int) -> bool:
+    positions = [p.position for p in track.between(first_us, last_us) if p.position is not None]
+    return bool(positions) and max(positions) - committed >= worth
+
+
+def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: FindingSettings) -> Iterator[Trouble]:
+    """One offset is committed again and again, records wait behind it, and the group fetches none of them.
+
+    For longer than the group usually stays at an offset while it processes. A client that commits in the background may
+    do so while one poll is being processed: if all its partitions stand, it has the time that it may take for a poll.
+    """
+    hits: list[Trouble] = []
+    stays: list[tuple[int, int]] = []
+    runs = [list(some) for _, some in groupby(track.commits, key=lambda p: p.committed)]
+    if not any(run[-1].ts_us - run[0].ts_us >= _us(settings.stalled_seconds) for run in runs):
+        return
+    for number, run in enumerate(runs):
+        is_last = number + 1 == len(runs)
+        first_us, last_us, offset = run[0].ts_us, run[-1].ts_us, run[0].committed or 0
+        until_us = last_us if is_last else runs[number + 1][0].ts_us
+        since_us = track.waiting_since(offset, first_us, until_us, 1)
+        if since_us is None:
+            continue
+        known = len(stays)
+        if not is_last:
+            stays.append((first_us, until_us - since_us))
+        times = sum(p.commits for p in run)
+        if times < settings.stalled_commits or last_us - first_us < _us(settings.stalled_seconds):
+            continue
+        middle = (first_us + last_us) // 2
+        # Who fetches on in vain starves, who fetches further only fails to commit: other rules report these.
+        if any(p.position is not None for p in track.between(middle, last_us)):
+            continue
+        lag = track.lag_at(last_us, offset)
+        grown = (track.end_at(last_us) or 0) - (track.end_at(first_us) or 0)
+        if min(grown, lag) < settings.behind_records:
+            continue
+        unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
+        ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
+        alone = any(_gets_on(other, run[-1].owner, middle, last_us) for other in tracks if other is not track)
+        patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
+        if not patience or (life.commits_unasked and not alone):
+            patience = max(patience, _us(settings.poll_seconds))
+        if last_us - life.settled(since_us, last_us) < patience:
+            continue
+        evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]
+        figures: dict[str, int | str | None] = {
+            "offset": offset, "commits": times, "records_behind": lag, "alone": int(alone),
+            "client_id": run[-1].client_id, **track.lost(last_us, offset),
+        }  # fmt: skip
+        enough = since_us + patience
+        hits.append(Trouble(STALLED, track.partition, first_us, last_us, enough, is_last, evidence, figures))
+    yield from latest(hits)
+
+
+def _gets_on(track: Track, owner: str, first_us: int, last_us: int) -> bool:
+    """Whether the same member commits further here."""
+    some = [p.committed for p in track.between(first_us, last_us) if p.committed is not None and p.owner == owner]
+    return len(some) > 1 and some[-1] > some[0]

@@ -1,0 +1,182 @@
+"""Rules about groups that do not get on: they lag more and more, stop, stall, go back, or leave out a partition.
+
+One query cuts ``gold.offset_timeline`` into short spans of time and hands each group's spans of one topic to
+:mod:`pipeline.analysis.rules.kafka.progress.judging`. Beside each finding stands what Burrow would report at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from pipeline.analysis.rules.kafka.progress import burrow, track, words
+from pipeline.analysis.rules.kafka.progress.judging import judge_lives
+from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
+from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
+from pipeline.analysis.rules.model import Finding, Sources, State, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS
+from pipeline.finding_settings import FindingSettings
+
+__all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
+
+_of_group = attrgetter("cluster", "topic", "group_id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A trouble of a group with one topic, and what Burrow would report of it."""
+
+    cluster: str
+    topic: str
+    group_id: str
+    trouble: Trouble
+    burrow: Mapping[str, Any]
+
+
+_READS = ("timeline", "exchanges", "states", "batches")
+RULES = (
+    Rule(
+        "lag_growing",
+        "kafka",
+        ("warning",),
+        "A group works and commits, but more is written than it takes.",
+        ("lag_growing_records", "lag_growing_work_seconds", "lag_growing_seconds"),
+        reads=("timeline", "exchanges"),
+    ),
+    Rule(
+        "stopped",
+        "kafka",
+        ("critical", "warning", "info"),
+        "A group no longer commits a topic at all, while records come to wait.",
+        ("behind_records", "stopped_seconds", "patience_periods"),
+        reads=_READS,
+    ),
+    Rule(
+        "stalled",
+        "kafka",
+        ("critical",),
+        "A group commits one and the same offset of a partition, while records wait behind it.",
+        ("behind_records", "stalled_commits", "stalled_seconds", "patience_periods", "poll_seconds"),
+        reads=_READS,
+    ),
+    Rule(
+        "rewound",
+        "kafka",
+        ("warning", "info"),
+        "A group went back to an earlier offset and reads again from there.",
+        ("behind_records",),
+        reads=("timeline", "exchanges"),
+    ),
+    Rule(
+        "commit_regressed",
+        "kafka",
+        ("warning", "info"),
+        "The broker accepted a commit that is older than the one before it.",
+        (),
+        reads=("timeline", "exchanges"),
+    ),
+    Rule(
+        "partition_dropped_from_commits",
+        "kafka",
+        ("critical",),
+        "A group goes on committing a topic, but not one of its partitions, which has records to read.",
+        ("behind_records", "dropped_commits", "dropped_seconds", "patience_periods"),
+        reads=_READS,
+    ),
+)
+
+
+_RULES = {rule.name: rule for rule in RULES}
+
+
+@finds(*RULES)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rules."""
+    members, markers = lives(sources.tables, sources.facts), markers_of(sources.tables)
+    found = []
+    for (cluster, topic, group_id), rows in groupby(group_points(sources.tables), key=_of_group):
+        partitions = points_of(rows)
+        troubles = judge_lives(
+            partitions, sources.made_anew.get((cluster, topic), ()), settings, sources.ends.get(cluster, 0),
+            members.get((cluster, group_id)), markers.get((cluster, topic)), topic,
+        )  # fmt: skip
+        in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
+        found += [_Found(cluster, topic, group_id, one, _beside_burrow(partitions, one)) for one in in_order]
+    heard = _coordinators_heard(sources, [one for one in found if one.trouble.is_open])
+    return [_judged(one, heard, sources) for one in found]
+
+
+def _coordinators_heard(sources: Sources, open_ones: Sequence[_Found]) -> dict[str, int]:
+    """By the exchange of a group's last commit, when its coordinator was last heard, µs."""
+    ids = [one.trouble.evidence[-1] for one in open_ones if one.trouble.evidence]
+    if not ids:
+        return {}
+    rows = sources.tables.rows(
+        f"SELECT exchange_id, {ADDRESS['server']} AS server FROM exchanges WHERE list_contains($ids, exchange_id)",
+        ids=ids,
+    )
+    return {row.exchange_id: sources.server_ends[row.server] for row in rows if row.server in sources.server_ends}
+
+
+def _judged(one: _Found, heard: Mapping[str, int], sources: Sources) -> Finding:
+    """A finding with its state: where the coordinator was not heard to the end, nobody knows what the group does."""
+    trouble = one.trouble
+    if not trouble.is_open:
+        return _finding(one, "closed")
+    heard_us = heard.get(trouble.evidence[-1]) if trouble.evidence else None
+    # A silence began before it was heard last, or else it may be that of the coordinator.
+    is_silence = trouble.rule == track.STOPPED
+    until_us = trouble.enough_us if is_silence else sources.ends.get(one.cluster, 0) - sources.still_open_us
+    if heard_us is None or heard_us >= until_us:
+        return _finding(one, "open")
+    found = _finding(one, "unknown")
+    doubt = (
+        f" It is unknown since {clock(heard_us)} UTC, when its coordinator was heard last: that broker has ended, or "
+        "the capture of it, and commits to another one were not seen."
+    )
+    severity = "info" if is_silence else found.severity
+    details = {**found.details, "known_until_us": heard_us}
+    return replace(found, severity=severity, summary=found.summary + doubt, details=details)
+
+
+def burrow_partition(points: Sequence[Point], since_us: int | None = None) -> burrow.Partition:
+    """What Burrow would know of a partition from these points; by default it begins with the first of them."""
+    commits = [(p.ts_us, p.committed) for p in points if p.committed is not None]
+    ends = [(p.ts_us, p.end) for p in points if p.end is not None]
+    return burrow.Partition(commits, ends, points[0].ts_us if since_us is None else since_us)
+
+
+def burrow_state(points: Sequence[Point], until_us: int) -> burrow.BurrowState:
+    """Burrow's state of a partition at a time, as it would be from commits and log ends until then."""
+    return burrow_partition(points).state(until_us)
+
+
+def _beside_burrow(partitions: Mapping[int, list[Point]], trouble: Trouble) -> dict[str, Any]:
+    """What Burrow would report at the end of a trouble, and when it would have reported anything of it first."""
+    since_us = min(points[0].ts_us for points in partitions.values() if points)
+    wanted = partitions if trouble.partition is None else {trouble.partition: partitions[trouble.partition]}
+    known = [burrow_partition(points, since_us) for points in wanted.values() if points]
+    at_us = trouble.last_us if trouble.is_open else trouble.last_us - 1  # before what healed it
+    states = [one.state(at_us) for one in known]
+    state = burrow.evaluate_group(states) if trouble.partition is None else states[0]
+    return {
+        "burrow_state": state.name,
+        "burrow_us": burrow.first_alarm_us(known, trouble.first_us, trouble.last_us),
+    }
+
+
+def _finding(row: _Found, state: State) -> Finding:
+    trouble, partition = row.trouble, row.trouble.partition
+    place = row.topic if partition is None else f"{row.topic}-{partition}"
+    return Finding(
+        rule=trouble.rule, severity=trouble.severity or _RULES[trouble.rule].severities[0],
+        subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster, topic=row.topic, partition=partition,
+        group_id=row.group_id, first_us=trouble.first_us, last_us=trouble.last_us,
+        summary=words.summary(row.group_id, row.topic, trouble), advice=words.ADVICE[trouble.rule],
+        evidence=list(trouble.evidence),
+        details={**trouble.figures, "enough_us": trouble.enough_us, **row.burrow},
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""What is known of a group's members: when it rebalanced, who was given what, when all had left.
+
+Pure values, from ``silver.state_events``; what was not seen is not there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pipeline.analysis.rules.kafka.progress.track import SPAN_US
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a member was given at one time: a statement of all its partitions, by topic and number."""
+
+    ts_us: int
+    member_id: str
+    partitions: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The life of one group.
+
+    Attributes:
+        changes: when members joined or were given partitions, µs since the epoch, ascending.
+        ended: when the last member left, and when the group was heard of again (None: not until the end).
+        given: assignments, in order of time.
+        commits_unasked: whether its clients commit in the background while they process (KIP-848's Java consumer).
+    """
+
+    changes: Sequence[int] = ()
+    ended: Sequence[tuple[int, int | None]] = ()
+    given: Sequence[Given] = field(default=())
+    commits_unasked: bool = False
+
+    def settled(self, first_us: int, last_us: int) -> int:
+        """The last rebalance in this time, or its beginning."""
+        at = bisect_right(self.changes, last_us)
+        return max(self.changes[at - 1], first_us) if at else first_us
+
+    def calm(self, first_us: int, last_us: int) -> list[tuple[int, int]]:
+        """The parts of this time in which it had members and did not rebalance."""
+        between = self.changes[bisect_right(self.changes, first_us) : bisect_left(self.changes, last_us)]
+        times = [first_us, *between, last_us]
+        parts = [(begin, end) for begin, end in pairwise(times) if end > begin]
+        for left, back in self.ended:
+            until = last_us if back is None else back
+            if left < last_us and until > first_us:
+                parts = [piece for part in parts for piece in _without(part, left, until)]
+        return parts
+
+    def left(self, first_us: int, last_us: int) -> int | None:
+        """When the last member left in this time, if nothing was heard of the group since."""
+        spans = (left for left, back in self.ended if back is None and first_us - SPAN_US <= left <= last_us)
+        return next(spans, None)
+
+    def pauses(self, until_us: int) -> list[int]:
+        """How long it was away before, µs."""
+        return [back - left for left, back in self.ended if back is not None and back <= until_us]
+
+    def owner(self, topic: str, partition: int, ts_us: int) -> Given | None:
+        """Who was given a partition last, up to then; None if that was not seen, or it was taken away since."""
+        holds: dict[str, Given] = {}
+        for given in self.given:
+            if given.ts_us > ts_us:
+                break
+            holds[given.member_id] = given
+        owners = [given for given in holds.values() if (topic, partition) in given.partitions]
+        return max(owners, key=lambda given: given.ts_us, default=None)
+
+
+def _without(part: tuple[int, int], left: int, back: int) -> list[tuple[int, int]]:
+    begin, end = part
+    pieces = [(begin, min(end, left)), (max(begin, back), end)]
+    return [piece for piece in pieces if piece[1] > piece[0]]

@@ -1,0 +1,174 @@
+"""The points that rules about progress judge: short spans of ``gold.offset_timeline``, and what the members did."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules.kafka.progress.life import Given, Life
+from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
+from pipeline.analysis.tables import Row, Tables
+
+_LEAST_AWAY_US = 2_000_000
+"""A group that is heard of again so soon after its last LeaveGroup had not ended."""
+
+_POINTS = f"""
+    WITH stated AS (
+        SELECT cluster, topic, group_id, partition, epoch_us(ts) AS us, ts, exchange_id, ordinal, event_offset, lag,
+            client_id, member_id, lag({{'offset': event_offset, 'client': client_id, 'member': member_id}}) OVER (
+                PARTITION BY cluster, topic, group_id, partition ORDER BY ts, exchange_id, ordinal
+            ) AS before
+        FROM timeline
+        WHERE kind IN ('committed', 'txn_applied') AND group_id <> '' AND event_offset IS NOT NULL
+    ), commits AS (
+        SELECT cluster, topic, group_id, partition, us // {SPAN_US} AS span,
+            max(us) AS ts_us, count(*) AS commits,
+            arg_max(
+                {{'committed': event_offset, 'lag': lag, 'exchange_id': exchange_id, 'member_id': member_id,
+                  'client_id': client_id}},
+                (ts, exchange_id, ordinal)
+            ) AS latest,
+            arg_max(
+                {{'ts_us': us, 'before': before.offset, 'after': event_offset, 'client_id': client_id,
+                  'exchange_id': exchange_id, 'member_id': member_id, 'other_client': before.client,
+                  'other_member': before.member}},
+                before.offset::HUGEINT - event_offset
+            ) FILTER (before.offset > event_offset) AS fall
+        FROM stated GROUP BY ALL
+    ), positions AS (
+        SELECT cluster, topic, group_id, partition, epoch_us(ts) // {SPAN_US} AS span, max(epoch_us(ts)) AS ts_us,
+            max(fetch_position) AS position, min(event_offset) AS fetched_from,
+            bool_and(isolation_level = 'read_committed') AS is_committed_only
+        FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
+        GROUP BY ALL
+    ), ends AS (
+        SELECT cluster, topic, partition, epoch_us(ts) // {SPAN_US} AS span, max(epoch_us(ts)) AS ts_us,
+            max(high_watermark) AS "end", max(log_start_offset) AS start,
+            max(last_stable_offset) FILTER (kind = 'fetched') AS stable,
+            max(high_watermark) FILTER (kind = 'fetched') AS stable_end
+        FROM timeline WHERE high_watermark IS NOT NULL GROUP BY ALL
+    ), groups AS (
+        SELECT DISTINCT cluster, topic, group_id, partition FROM commits
+    )
+    SELECT cluster, topic, group_id, partition, ts_us, commits, latest, NULL::BIGINT AS "end", NULL::BIGINT AS start,
+        NULL::BIGINT AS stable, NULL::BIGINT AS stable_end, NULL::BIGINT AS fetched_from, NULL::BIGINT AS position,
+        NULL::BOOLEAN AS is_committed_only, fall
+    FROM commits
+    UNION ALL BY NAME
+    SELECT cluster, topic, group_id, partition, ts_us, position, fetched_from, is_committed_only
+    FROM positions SEMI JOIN groups USING (cluster, topic, group_id, partition)
+    UNION ALL BY NAME
+    SELECT cluster, topic, group_id, partition, ts_us, "end", start, stable, stable_end
+    FROM ends JOIN groups USING (cluster, topic, partition)
+    ORDER BY cluster, topic, group_id, partition, ts_us, latest IS NULL, position IS NULL
+"""
+
+
+def group_points(tables: Tables) -> Iterator[Row]:
+    """The points of every group that commits: cluster, topic, group, partition, and the values of a Point.
+
+    Those of one group stand together, in order of time; of what came at once commits come first.
+    """
+    return tables.each(_POINTS)
+
+
+def points_of(rows: Iterable[Row]) -> dict[int, list[Point]]:
+    """Points by partition, in order of time, from rows of :func:`group_points` of one group."""
+    partitions: defaultdict[int, list[Point]] = defaultdict(list)
+    for row in rows:
+        fall = None if row.fall is None else Fall(**row.fall)
+        point = Point(
+            row.ts_us, row.commits or 0, end=row.end, fetched_from=row.fetched_from, position=row.position, fall=fall,
+            start=row.start, stable=row.stable, stable_end=row.stable_end, is_committed_only=row.is_committed_only,
+            **(row.latest or {}),
+        )  # fmt: skip
+        partitions[row.partition].append(point)
+    return {partition: sorted(points, key=lambda p: p.ts_us) for partition, points in partitions.items()}
+
+
+def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
+    """By cluster and topic the offsets of known transaction markers of each partition, ascending."""
+    rows = tables.rows(
+        """
+        SELECT cluster, topic, partition, list(DISTINCT base_offset ORDER BY base_offset) AS offsets FROM batches
+        WHERE is_control AND source = 'fetch' AND base_offset IS NOT NULL AND topic IS NOT NULL
+        GROUP BY ALL
+        """
+    )
+    found: defaultdict[tuple[str, str], dict[int, list[int]]] = defaultdict(dict)
+    for row in rows:
+        found[row.cluster, row.topic][row.partition] = row.offsets
+    return found
+
+
+def lives(tables: Tables, facts: Facts) -> dict[tuple[str, str], Life]:
+    """What is known of the members of each group, by cluster and group."""
+    given, changes = _given(tables, facts)
+    ended, unasked = _ended(tables), _unasked(tables)
+    return {
+        group: Life(sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked)
+        for group in {*given, *changes, *ended, *unasked}
+    }
+
+
+_of_group = attrgetter("cluster", "group_id")
+
+
+def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
+    rows = tables.rows(
+        """
+        SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us,
+            list(DISTINCT {'topic': topic, 'topic_id': topic_id, 'partition': partition}) AS parts
+        FROM states
+        WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
+        GROUP BY cluster, group_id, member_id, kind, us, exchange_id
+        ORDER BY cluster, group_id, us, exchange_id, member_id
+        """
+    )
+    given: defaultdict[tuple[str, str], list[Given]] = defaultdict(list)
+    changes: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in rows:
+        group = _of_group(row)
+        changes[group].add(row.us)
+        if row.kind == "assignment":
+            parts = frozenset(
+                (_named(row.cluster, part, facts), part["partition"])
+                for part in row.parts
+                if part["partition"] is not None
+            )
+            given[group].append(Given(row.us, row.member_id, parts))
+    return given, changes
+
+
+def _named(cluster: str, part: dict[str, str], facts: Facts) -> str:
+    name = part["topic"]
+    if name is None and (known := facts.topics.get((cluster, part["topic_id"]))) is not None:
+        name = known.value
+    return name or part["topic_id"] or ""
+
+
+def _ended(tables: Tables) -> dict[tuple[str, str], list[tuple[int, int | None]]]:
+    rows = tables.rows(
+        """
+        SELECT cluster, group_id, us, next_us FROM (
+            SELECT cluster, group_id, kind, epoch_us(ts) AS us, lead(epoch_us(ts)) OVER (
+                PARTITION BY cluster, group_id ORDER BY ts, exchange_id, ordinal
+            ) AS next_us
+            FROM states WHERE kind IN ('join', 'assignment', 'heartbeat', 'leave') AND group_id <> ''
+        )
+        WHERE kind = 'leave' AND (next_us IS NULL OR next_us - us >= $away)
+        ORDER BY cluster, group_id, us
+        """,
+        away=_LEAST_AWAY_US,
+    )
+    return {group: [(r.us, r.next_us) for r in some] for group, some in groupby(rows, key=_of_group)}
+
+
+def _unasked(tables: Tables) -> set[tuple[str, str]]:
+    rows = tables.rows(
+        "SELECT DISTINCT cluster, group_id FROM states WHERE group_protocol = 'consumer' AND group_id <> ''"
+    )
+    return {_of_group(row) for row in rows}

@@ -1,0 +1,137 @@
+"""What is said of a group that does not get on, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipeline.analysis.rules.kafka.progress import track
+from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
+from pipeline.analysis.rules.kafka.progress.track import Trouble
+from pipeline.analysis.rules.model import clock, seconds
+
+
+def summary(group_id: str, topic: str, trouble: Trouble) -> str:
+    """What happened, in plain words."""
+    place = topic if trouble.partition is None else f"{topic}-{trouble.partition}"
+    return _SUMMARIES[trouble.rule](group_id, place, trouble, trouble.figures) + _lost(trouble.figures)
+
+
+def _lost(figures: Mapping[str, Any]) -> str:
+    lost = figures.get("lost_to_retention")
+    return f" Before these, {lost} offsets are lost to retention: the log no longer holds them." if lost else ""
+
+
+def _span(trouble: Trouble) -> str:
+    return f"from {clock(trouble.first_us)} to {clock(trouble.last_us)} UTC"
+
+
+def _growing(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    return (
+        f"Group {group} falls further behind on {place}: its lag grew from {figures['lag_before']} to "
+        f"{figures['lag_after']} records {_span(trouble)}, although it commits and gets on."
+    )
+
+
+def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    since = "has committed nothing" if trouble.is_open else "committed nothing"
+    waits = f"{figures['records_behind']} records came to wait in {figures['partitions']} of its partitions"
+    if figures.get("left_us") is not None:
+        return (
+            f"Group {group} {since} on {place} {_span(trouble)}: its last member left at {clock(figures['left_us'])} "
+            f"UTC, in good order, and {waits}."
+        )
+    return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}."
+
+
+def _duration(trouble: Trouble) -> str:
+    return seconds(trouble.last_us - trouble.first_us)
+
+
+def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
+    return (
+        f"Group {group} stands still on {place}: it committed offset {figures['offset']} {figures['commits']} "
+        f"times {_span(trouble)} and fetched nothing beyond it, while {figures['records_behind']} records wait.{others}"
+    )
+
+
+def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    return (
+        f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
+        f"{figures['committed']}, {figures['records_behind']} records behind, while other partitions of the topic were "
+        f"committed {figures['other_commits']} times by {figures['owner'] or 'the same client'}, which holds it."
+    )
+
+
+def _regressed(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    times = "once" if figures["falls"] == 1 else f"{figures['falls']} times {_span(trouble)}"
+    return (
+        f"The committed offset of group {group} on {place} went back {times}; most at "
+        f"{clock(figures['at_us'])} UTC, when {_client(figures)} committed {figures['after']} after "
+        f"{figures['before']}."
+    )
+
+
+def _rewound(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    reached, by = figures["reached_us"], _client(figures)
+    again = f"and was back there at {clock(reached)} UTC" if reached else "and is not back there yet"
+    back = f"from offset {figures['before']} to {figures['after']}"
+    records = f"{figures['before'] - figures['after']} records are processed again."
+    when = f"at {clock(trouble.first_us)} UTC"
+    if figures["how"] == RESET:
+        return f"{by}, which is no member of it, set group {group} back on {place} {when} {back} {again}: {records}"
+    if figures["how"] == SEEK:
+        return f"{by} of group {group} sought back on {place} {when} {back} {again}: {records}"
+    return f"Group {group} went back on {place} {when} {back} (committed by {by}) {again}: {records}"
+
+
+def _client(figures: Mapping[str, Any]) -> str:
+    return figures["client_id"] or "a client without client_id"
+
+
+_SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] = {
+    track.LAG_GROWING: _growing,
+    track.STOPPED: _stopped,
+    track.STALLED: _stalled,
+    track.REWOUND: _rewound,
+    track.COMMIT_REGRESSED: _regressed,
+    track.DROPPED: _dropped,
+}
+
+ADVICE: Mapping[str, str] = {
+    track.LAG_GROWING: (
+        "Now: start more members of the group, up to the number of partitions. Fix: make the work per record cheaper; "
+        "look at what members wait for (database, remote calls), let them take more at once (Java: max.poll.records, "
+        "fetch.min.bytes; librdkafka: consume in batches), and look at skewed keys if only some partitions lag."
+    ),
+    track.STOPPED: (
+        "Now: `kafka-consumer-groups.sh --describe --group G --members` tells who is still there; take a stack dump of "
+        "a member that is, and restart it; start the application if nobody is. Fix: bound what one record may take "
+        "(timeouts of remote calls), and end the process when a worker dies. If the group was shut down for good, "
+        "`kafka-consumer-groups.sh --delete --group G`."
+    ),
+    track.STALLED: (
+        "Now: look at the record at this offset (`kafka-console-consumer.sh --partition P --offset N --max-messages "
+        "1`); restart the member if it has paused the partition and never resumes, or set the group past the record "
+        "while it is stopped (`kafka-consumer-groups.sh --reset-offsets --to-offset N+1 --execute`). Fix: send a "
+        "record that cannot be processed to a dead letter topic instead of retrying for ever, and resume() in every "
+        "path that ends a pause()."
+    ),
+    track.REWOUND: (
+        "Now: if nobody set the offsets back on purpose (`kafka-consumer-groups.sh --reset-offsets`, seek), stop the "
+        "client named here before it commits again. Fix: let whatever these records cause downstream bear a second "
+        "time; commit in order, from one place, and only what is assigned."
+    ),
+    track.COMMIT_REGRESSED: (
+        "Now: restart the client named here if it goes on; until a newer commit comes, a restart of the group reads "
+        "again from the older offset. Fix: commit offsets of a partition in order, from one place. Usual causes: a "
+        "retried commitAsync that overtakes a newer one, worker threads that commit what each of them has finished, "
+        "two owners of a partition."
+    ),
+    track.DROPPED: (
+        "Now: restart the member named here; it holds the partition, and its worker for it died or no longer stores "
+        "its offsets. Fix: end the process when a worker dies; where the application stores offsets itself (librdkafka "
+        "enable.auto.offset.store=false, Java commitSync with a map), store them for every partition that is assigned."
+    ),
+}

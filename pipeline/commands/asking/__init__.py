@@ -1,0 +1,1 @@
+"""Questions to a lake: ``sql``, ``tables`` and ``describe``."""

@@ -1,0 +1,148 @@
+"""``wirelake sql``: ask the lake, without a JVM."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.table import Table as Grid
+
+from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
+from pipeline.commands.asking.sql_formats import write_csv, write_json, write_markdown, write_parquet
+from pipeline.commands.asking.sql_table import show_table, sql_type
+from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
+from pipeline.dashboard.views import views
+from pipeline.errors import UserError
+from pipeline.lines import Lines
+from pipeline.pager import paged
+from pipeline.settings import load_settings
+from pipeline.tables import TABLES
+from pipeline.terminal import Console
+
+_SHOWN = 40
+
+
+class Format(str, Enum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    markdown = "markdown"
+
+
+def sql(
+    query: Annotated[str | None, typer.Argument(help="One query; tables are schema.name, times are UTC.")] = None,
+    lake: Annotated[Path | None, typer.Option(help="The lake's folder.")] = None,
+    tables: Annotated[bool, typer.Option("--tables", help="List tables and views, with their columns.")] = False,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="How the answer is printed; by default as a table.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As --format json: one JSON object a row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="As --format csv: CSV with a header.")] = False,
+    rows: Annotated[int, typer.Option(min=1, help="Rows that a table shows: the first and the last ones.")] = _SHOWN,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds that it may take; default: an hour.")
+    ] = None,
+    memory: Annotated[int | None, typer.Option(min=64, help="MiB of memory that it may take; default: 2048.")] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file, see `sql:` in conf/local.yaml.")] = None,
+) -> None:
+    """Ask the lake in DuckDB's SQL: read-only, without a JVM.
+
+    All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for,
+    every other format all. A query that takes more time, memory or temporary files than it may ends with an error
+    instead, exit code 2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be
+    asked, `wirelake describe TABLE` what its columns mean.
+
+    Examples:
+
+      wirelake sql --lake demo-lake "FROM consumer_lag ORDER BY lag DESC"
+
+      wirelake sql --lake demo-lake --csv "SELECT api_name, count(*) FROM silver.exchanges GROUP BY ALL"
+
+      wirelake sql --lake demo-lake --format markdown "FROM latency" >> ticket.md
+
+      wirelake sql --lake demo-lake --format parquet "FROM gold.findings" > findings.parquet
+    """
+    given = [*([form] if form else []), *([Format.json] if as_json else []), *([Format.csv] if as_csv else [])]
+    if len(given) > 1:
+        raise UserError("give one of --format, --json and --csv")
+    if tables:
+        _list_tables(as_json=as_json)
+        return
+    if query is None or lake is None:
+        raise UserError('give a query and its lake: wirelake sql "FROM consumer_lag" --lake DIR (or --tables)')
+    limits = load_settings(conf).sql
+    if memory is not None:
+        limits = limits.model_copy(update={"memory_mb": memory})
+    try:
+        with closing(ask(lake, query, limits, seconds=timeout or limits.command_seconds)) as batches:
+            _write(batches, given[0] if given else Format.table, rows)
+    except TooSlowError as error:
+        raise UserError(f"{error}. Ask for less (WHERE date = …), or give it longer: --timeout SECONDS") from error
+    except TooMuchError as error:
+        raise UserError(f"{error}. Ask for less (WHERE date = …), or give it more: --memory MIB") from error
+    except UserError as error:
+        raise UserError(in_plain_words(str(error), query)) from error
+
+
+def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
+    schema = next(batches).schema
+    names = _distinct(schema.names)
+    if form is Format.parquet:
+        write_parquet(names, batches, schema)
+        return
+    rows = _rows(batches)
+    match form:
+        case Format.json:
+            for row in rows:
+                write_json(dict(zip(names, row, strict=True)))
+        case Format.csv:
+            write_csv(names, rows)
+        case Format.markdown:
+            write_markdown(names, rows)
+        case _:
+            with paged():
+                show_table(Lines(), names, [sql_type(field.type) for field in schema], rows, most)
+                sys.stdout.flush()
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        try:
+            values = [column.to_pylist() for column in batch.columns]
+        except (OverflowError, ValueError) as error:
+            raise UserError(f"a time that is out of Python's range ({error}): cast it to VARCHAR") from error
+        yield from zip(*values, strict=True)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, made unique: ``a``, ``a_2``."""
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return unique
+
+
+def _list_tables(*, as_json: bool) -> None:
+    if as_json:
+        for table in TABLES.values():
+            write_json(table_object(table))
+        for view in views():
+            write_json(view_object(view))
+        return
+    grid = Grid("name", "what it holds", "columns", show_lines=True)
+    for table in TABLES.values():
+        grid.add_row(table.full_name, table.comment, ", ".join(table.column_names))
+    for view in views():
+        grid.add_row(view.name, view.question, "view")
+    Console().print(grid)

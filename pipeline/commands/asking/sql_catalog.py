@@ -1,0 +1,189 @@
+"""``wirelake tables`` and ``wirelake describe``: what a lake holds, what a column means, and which name was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pipeline.dashboard.views import View, views
+from pipeline.errors import UserError
+from pipeline.lines import Lines, columns_of
+from pipeline.pager import paged
+from pipeline.tables import TABLES
+from pipeline.tables.model import Table
+
+_SIMILAR = 0.6
+_MISSING = re.compile(r"Table with name \"?(?P<name>[\w.]+?)\"? does not exist")
+_NO_COLUMN = re.compile(r"Referenced column \"(?P<name>[^\"]+)\" not found")
+
+LakeOption = Annotated[Path | None, typer.Option(help="The lake's folder: which tables it has, and how many rows.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+def tables(lake: LakeOption = None, as_json: JsonOption = False) -> None:
+    """List the tables and views of a lake, with what each row of them is.
+
+    Examples:
+
+      wirelake tables
+
+      wirelake tables --lake demo-lake
+    """
+    counts = {} if lake is None else _rows(lake)
+    if as_json:
+        _tables_as_json(counts, is_counted=lake is not None)
+        return
+    titles = ["table", "rows"] if lake is not None else ["table"]
+    listed = [(table.full_name, _count(counts.get(table.full_name)), table.comment) for table in TABLES.values()]
+    listed += [(view.name, "view", view.question) for view in views()]
+    with paged():
+        _columns([*titles, "what it holds"], [row if lake is not None else (row[0], row[2]) for row in listed])
+
+
+def describe(
+    table: Annotated[str, typer.Argument(help="A table (schema.name) or a view.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Describe a table: its columns, their types and what they mean, and what identifies a row.
+
+    Examples:
+
+      wirelake describe gold.findings
+
+      wirelake describe consumer_lag
+    """
+    found = _named(table)
+    with paged(not as_json):
+        if isinstance(found, View):
+            _describe_view(found, as_json=as_json)
+        else:
+            _describe_table(found, as_json=as_json)
+
+
+def _named(name: str) -> Table | View:
+    for one in TABLES.values():
+        if name in (one.full_name, one.name):
+            return one
+    for view in views():
+        if name == view.name:
+            return view
+    raise UserError(no_such_table(name))
+
+
+def _describe_table(table: Table, *, as_json: bool) -> None:
+    if as_json:
+        _write(table_object(table))
+        return
+    lines = Lines()
+    lines.write([(table.full_name, "bold"), (f": {table.comment}", "")])
+    lines.write([("key: ", "dim"), (", ".join(table.key), "")])
+    lines.write([])
+    rows = [(column.name, column.type.lower(), column.comment) for column in table.columns]
+    _columns(["column", "type", "what it means"], rows, lines)
+
+
+def _describe_view(view: View, *, as_json: bool) -> None:
+    if as_json:
+        _write(view_object(view) | {"sql": view.sql})
+        return
+    lines = Lines(width=0)
+    lines.write([(view.name, "bold"), (f": {view.question}", "")])
+    lines.write([])
+    for line in view.sql.splitlines()[1:]:
+        lines.write([(line, "")])
+
+
+def table_object(table: Table) -> dict[str, Any]:
+    """A table as the JSON object of ``wirelake tables --json``."""
+    columns = [{"name": c.name, "type": c.type, "comment": c.comment} for c in table.columns]
+    return {"name": table.full_name, "kind": "table", "comment": table.comment, "columns": columns}
+
+
+def view_object(view: View) -> dict[str, Any]:
+    """A view, likewise."""
+    return {"name": view.name, "kind": "view", "comment": view.question, "columns": None}
+
+
+def _write(value: dict[str, Any]) -> None:
+    from pipeline.commands.asking.sql_formats import write_json  # noqa: PLC0415 - it loads Arrow
+
+    write_json(value)
+
+
+def _tables_as_json(counts: dict[str, int], *, is_counted: bool) -> None:
+    for table in TABLES.values():
+        _write(table_object(table) | ({"rows": counts.get(table.full_name)} if is_counted else {}))
+    for view in views():
+        _write(view_object(view) | ({"rows": None} if is_counted else {}))
+
+
+def _count(rows: int | None) -> str:
+    return "-" if rows is None else f"{rows:,}"
+
+
+def _rows(lake: Path) -> dict[str, int]:
+    """Rows of the tables that are there, from what their files state."""
+    from pipeline.open_tables import open_dataset  # noqa: PLC0415 - it loads Arrow
+
+    found = {}
+    for name, table in TABLES.items():
+        dataset = open_dataset(str(lake), table)
+        if dataset is not None:
+            found[name] = dataset.count_rows()
+    if not found:
+        raise UserError(f"there is no lake at {lake}: name the folder that `wirelake stream --lake` wrote to")
+    return found
+
+
+def _columns(titles: list[str], rows: Sequence[tuple[str, ...]], lines: Lines | None = None) -> None:
+    """A list without a frame, whose last column is broken into lines."""
+    lines = lines or Lines()
+    sizes = [max(map(columns_of, column)) for column in zip(titles, *rows, strict=True)]
+    indent = sum(size + 2 for size in sizes[:-1])
+    room = max(lines.width - indent, 20) if lines.width else 1 << 30
+    for number, row in enumerate([tuple(titles), *rows]):
+        style = "dim" if number == 0 else ""
+        front = "".join(
+            f"{text:>{size}}  " if titles[at] == "rows" else f"{text:<{size}}  "
+            for at, (text, size) in enumerate(zip(row[:-1], sizes[:-1], strict=True))
+        )
+        for at, line in enumerate(_broken(row[-1], room)):
+            lines.write([(front if at == 0 else " " * indent, style or ("bold" if at == 0 else "")), (line, style)])
+
+
+def _broken(text: str, room: int) -> list[str]:
+    import textwrap  # noqa: PLC0415
+
+    return textwrap.wrap(text, room) or [""]
+
+
+def no_such_table(name: str) -> str:
+    """In words that there is no such table, and which was meant."""
+    known = {one.full_name: one.full_name for one in TABLES.values()} | {view.name: view.name for view in views()}
+    known |= {one.name: one.full_name for one in TABLES.values()}
+    last = name.rpartition(".")[2]
+    similar = get_close_matches(name, known, 1, _SIMILAR) or get_close_matches(last, known, 1, _SIMILAR)
+    similar = similar or [one for one in known if last and last in one][:1]
+    hint = f"did you mean {known[similar[0]]}? " if similar else ""
+    return f"no table or view is called {name}: {hint}`wirelake tables` lists all"
+
+
+def in_plain_words(error: str, query: str) -> str:
+    """DuckDB's error on a name in a query, as a sentence; any other as it is."""
+    if (missing := _MISSING.search(error)) is not None:
+        name = missing["name"]
+        table = next((one for one in TABLES.values() if name in (one.full_name, one.name)), None)
+        if table is None:
+            asked = re.search(rf"\w+\.{re.escape(name)}\b", query)
+            return no_such_table(asked[0] if asked else name)
+        if table.full_name not in query.lower():
+            return f"no table is called {name}: did you mean {table.full_name}?"
+        return f"this lake has no {name} yet: it is made when the first rows for it come (`wirelake stream`)"
+    if _NO_COLUMN.search(error) is not None:
+        return f"{error.partition(chr(10) * 2)[0].strip()}\n`wirelake describe TABLE` lists the columns of a table"
+    return error

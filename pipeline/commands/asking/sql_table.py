@@ -1,0 +1,151 @@
+"""An answer as a table for a terminal: names with types, as many columns and rows as there is room for, and counts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.commands.asking.sql_cells import cell
+from pipeline.lines import Lines, columns_of, cut
+from pipeline.terminal import printable
+
+_NARROW = 20
+"""Columns of the terminal that a column keeps when others need room, unless it is narrower by itself."""
+_WIDEST = 60
+"""Columns that a column has at most, where there is room for all."""
+_HIDDEN = "…"
+_TYPES = {
+    "string": "varchar", "large_string": "varchar", "int8": "tinyint", "int16": "smallint", "int32": "integer",
+    "int64": "bigint", "uint8": "utinyint", "uint16": "usmallint", "uint32": "uinteger", "uint64": "ubigint",
+    "bool": "boolean", "binary": "blob", "large_binary": "blob", "date32[day]": "date", "float": "float",
+    "halffloat": "float", "null": "null",
+}  # fmt: skip
+
+
+def sql_type(kind: Any) -> str:
+    """An Arrow type as DuckDB calls it."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"{sql_type(kind.value_type)}[]"
+    if pa.types.is_timestamp(kind):
+        return "timestamptz" if kind.tz else "timestamp"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_struct(kind):
+        return "struct"
+    return _TYPES.get(str(kind), str(kind))
+
+
+def show_table(
+    lines: Lines, names: Sequence[str], types: Sequence[str], rows: Iterable[tuple[Any, ...]], most: int
+) -> None:
+    """Print an answer.
+
+    Args:
+        lines: where to; its width decides how many columns there are.
+        names, types: of the columns.
+        rows: all of them; they are counted.
+        most: rows that are shown: the first and the last ones.
+    """
+    source = iter(rows)
+    first = list(islice(source, most - most // 2))
+    last: deque[tuple[Any, ...]] = deque(maxlen=max(most // 2, 0))
+    behind = 0
+    for row in source:
+        last.append(row)
+        behind += 1
+    shown = [[_cell(value) for value in row] for row in (*first, *last)]
+    total = len(first) + behind
+    hidden_rows = behind - len(last)
+    is_number = [
+        bool(shown) and all(row[at] is None or isinstance(row[at], (int, float, Decimal)) for row in (*first, *last))
+        for at in range(len(names))
+    ]
+    heads = [printable(name) for name in names]
+    widest = _WIDEST if lines.width else 1 << 30
+    widths = [
+        min(widest, max(map(columns_of, (heads[at], types[at], *(row[at] for row in shown)))))
+        for at in range(len(names))
+    ]
+    kept = _fit(widths, lines.width)
+    _draw(lines, kept, widths, heads, types, shown, is_number, len(first) if hidden_rows else None)
+    text = f"{total:,} row" + ("" if total == 1 else "s")
+    if hidden_rows:
+        text += f" ({len(shown)} shown: --rows N, or --format csv for all)"
+    if len([at for at in kept if at is not None]) < len(names):
+        text += f", {len(names)} columns ({len([at for at in kept if at is not None])} shown)"
+    lines.write([(text, "dim")])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = cell(value)
+    return printable(text.replace("T", " ", 1).removesuffix("Z") if hasattr(value, "hour") else text)
+
+
+def _fit(widths: list[int], width: int) -> list[int | None]:
+    """Which columns are shown, None standing for those in the middle that are not; narrows ``widths``."""
+    kept: list[int | None] = list(range(len(widths)))
+    if not width:
+        return kept
+    while _taken(kept, widths) > width:
+        widest = max((at for at in kept if at is not None), key=lambda at: widths[at])
+        over = _taken(kept, widths) - width
+        if widths[widest] > _NARROW:
+            second = max((widths[at] for at in kept if at not in (None, widest)), default=0)
+            widths[widest] = max(_NARROW, min(widths[widest] - 1, max(second, widths[widest] - over)))
+        elif len([at for at in kept if at is not None]) > 2:
+            left = [at for at in kept if at is not None]
+            del left[len(left) // 2]
+            middle = (len(left) + 1) // 2
+            kept = [*left[:middle], None, *left[middle:]]
+        else:
+            break
+    return kept
+
+
+def _taken(kept: list[int | None], widths: list[int]) -> int:
+    return sum(3 + (1 if at is None else widths[at]) for at in kept) + 1
+
+
+def _draw(
+    lines: Lines,
+    kept: list[int | None],
+    widths: list[int],
+    heads: Sequence[str],
+    types: Sequence[str],
+    rows: list[list[str]],
+    is_number: list[bool],
+    cut_behind: int | None,
+) -> None:
+    def rule(left: str, middle: str, right: str) -> None:
+        bars = middle.join("─" * (2 + (1 if at is None else widths[at])) for at in kept)
+        lines.write([(f"{left}{bars}{right}", "dim")])
+
+    def row(cells: Sequence[str], style: str, *, is_head: bool = False) -> None:
+        parts = [("│", "dim")]
+        for at in kept:
+            if at is None:
+                parts.append((f" {_HIDDEN} ", "dim"))
+            else:
+                text = cut(cells[at], widths[at])
+                gap = " " * (widths[at] - columns_of(text))
+                dim = "dim" if text == "NULL" else style
+                parts.append((f" {gap}{text} " if is_number[at] and not is_head else f" {text}{gap} ", dim))
+            parts.append(("│", "dim"))
+        lines.write(parts)
+
+    rule("┌", "┬", "┐")
+    row(heads, "bold", is_head=True)
+    row(types, "dim", is_head=True)
+    rule("├", "┼", "┤")
+    for number, cells in enumerate(rows):
+        if number == cut_behind:
+            row(["·" for _ in heads], "dim")
+        row(cells, "")
+    rule("└", "┴", "┘")

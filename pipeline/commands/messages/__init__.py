@@ -1,0 +1,1 @@
+"""Messages of a capture, one by one: ``decode`` and ``explain``."""

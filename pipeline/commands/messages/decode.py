@@ -1,0 +1,240 @@
+"""``wirelake decode``: a capture in, one message or one record a line out. No Spark, no lake."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from decoder import Codec, Frame
+from decoder.model import PayloadPolicy
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.packets.pipe import stop_on_signals
+from pipeline.capture.packets.sources import STDIN, capture_files
+from pipeline.capture.runs.one_capture import decryption_of
+from pipeline.capture.runs.summary import warnings
+from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.commands.apis import WantedApi
+from pipeline.commands.messages.message_filter import MessageFilter, Wanted
+from pipeline.commands.messages.message_lines import MessageLines
+from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames
+from pipeline.commands.messages.record_lines import record_line, record_object, records_of
+from pipeline.commands.messages.telling import Tellers
+from pipeline.errors import UserError
+from pipeline.lines import Lines
+from pipeline.pager import paged
+from pipeline.settings import load_settings
+from pipeline.terminal import Console, json_line
+
+_FLUSH_S = 0.05
+"""Of a pipe that is never silent, what was printed is passed on so often."""
+
+
+class Payload(str, Enum):
+    """What is shown of a record."""
+
+    lengths = "lengths"
+    full = "full"
+
+
+def decode(
+    files: Annotated[list[str], typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; '-' for stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with header and body.")] = False,
+    api: Annotated[
+        str | None,
+        typer.Option(help="Only this api, by name (in any case) or key, e.g. OffsetCommit or 8; of MongoDB: find."),
+    ] = None,
+    records: Annotated[
+        bool, typer.Option("--records", help="One line a record, decompressed, in place of one a message.")
+    ] = False,
+    payload: Annotated[
+        Payload, typer.Option(help="With --records: 'full' shows keys, values and header values too.")
+    ] = Payload.lengths,
+    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    group: Annotated[
+        str | None, typer.Option(help="Only messages that name this group; * and ? stand for others.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Only those that name this topic, of MongoDB the namespace; * and ? as above.")
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option(help="Only those that name this partition, of --topic if given.")
+    ] = None,
+    client: Annotated[
+        str | None, typer.Option(help="Only those of clients of this client id; * and ? as above.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Only those from or to this address, or address:port.")] = None,
+    connection: Annotated[
+        str | None, typer.Option(help="Only those of this connection: its id, or the client's address:port.")
+    ] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Only responses that hold an error, and what does not decode.")
+    ] = False,
+    slower_than: Annotated[
+        str | None, typer.Option(help="Only responses that took longer, e.g. 250us, 20ms or 1.5s.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only from this time on (UTC), e.g. 04:46:08 or an ISO time.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only up to this time (UTC).")] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on with a file that grows, or a directory into which files are rotated."),
+    ] = False,
+    tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
+) -> None:
+    """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
+
+    A line says what matters: what was asked, and behind an arrow what the server answered. A response is told, and
+    looked for, together with its request. Lines are cut to the terminal's width and go through a pager (PAGER, by
+    default less -FRX); into a file or a pipe they go whole. What comes on standard input is printed as it arrives, and
+    so is what --follow reads.
+
+    With --records the records that Produce, Fetch and ShareFetch carry, each with the number of its message ("frame"):
+    topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
+    Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
+
+    What was lost or not recognised is reported on standard error. The exit code is 2 if no message was found.
+
+    Examples:
+
+      wirelake decode incident.pcap
+
+      wirelake decode incident.pcap --api OffsetCommit --group billing --topic payments --partition 2
+
+      wirelake decode incident.pcap --errors --since 04:46:08
+
+      wirelake decode incident.pcapng.gz --json | jq 'select(.api_name == "OffsetCommit") | .body'
+
+      tcpdump -i any -U -w - port 9092 | wirelake decode - --slower-than 500ms
+
+      wirelake decode incident.pcap --records --api Fetch --json | jq 'select(.topic == "orders") | .value_size'
+
+      wirelake decode incident.pcap --records --payload full --json | jq -r '.value // empty | @base64d'
+    """
+    if payload is Payload.full and not records:
+        raise UserError("--payload full shows keys and values: it needs --records")
+    if follow and (len(files) > 1 or tls_keylog is not None or tls_embedded_keys):
+        raise UserError("--follow reads one file or directory, and does not decrypt")
+    wanted, tellers, stats = WantedApi(api) if api is not None else None, Tellers(), CaptureStats()
+    chosen = MessageFilter(
+        Wanted(group, topic, partition, client, host, errors, connection, slower_than, since, until), tellers
+    )
+    # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
+    policy: PayloadPolicy = "full" if records else "lengths"
+    asks, shown, work = chosen.asks, 0, load_settings().work
+    hears = asks or not (as_json or records)
+    reader = MessageReader(keeps_requests=hears)
+    with paged(not as_json and not follow and STDIN not in files):
+        show = _printer(tellers, records=records, as_json=as_json, payload=payload is Payload.full)
+
+        def take(frame: Frame) -> None:
+            nonlocal shown
+            item = reader.read(frame)
+            if hears:
+                tellers.hear(item)
+            if (wanted is None or wanted.accepts(item)) and (not asks or chosen.accepts(item)):
+                shown += 1
+                show(item)
+
+        for path in files if follow else capture_files(files):
+            if path == STDIN or follow:
+                with decryption_of([path], tls_keylog, use_embedded=tls_embedded_keys):  # refuses a pipe
+                    _take_arriving(path, take, stats, policy, work, follows=follow, allow_truncated=allow_truncated)
+                continue
+            for frame in ordered_frames(
+                [path],
+                allow_truncated=allow_truncated,
+                payload_policy=policy,
+                tls_keylog=tls_keylog,
+                tls_embedded_keys=tls_embedded_keys,
+                work=work,
+                stats=stats,
+            ):
+                take(frame)
+        sys.stdout.flush()
+    _report_rest(stats, wanted, shown if asks else None)
+
+
+def _take_arriving(
+    path: str,
+    take: Callable[[Frame], None],
+    stats: CaptureStats,
+    policy: PayloadPolicy,
+    work: WorkLimits,
+    *,
+    follows: bool,
+    allow_truncated: bool,
+) -> None:
+    """Print the messages of a pipe or of what grows as they arrive."""
+    from pipeline.commands.messages.arriving import take_arriving  # noqa: PLC0415 - a file at rest needs none of it
+
+    if path != STDIN and not Path(path).exists():
+        raise UserError(f"{path} does not exist; --follow takes a capture file or the directory of a ring")
+    flushed = 0.0
+
+    def take_now(frame: Frame) -> None:
+        nonlocal flushed
+        take(frame)
+        if time.monotonic() - flushed > _FLUSH_S:
+            sys.stdout.flush()
+            flushed = time.monotonic()
+
+    with stop_on_signals() as stop:
+        take_arriving(
+            path,
+            take_now,
+            sys.stdout.flush,
+            stop,
+            follows=follows,
+            allow_truncated=allow_truncated,
+            payload_policy=policy,
+            work=work,
+            stats=stats,
+        )
+
+
+def _printer(tellers: Tellers, *, records: bool, as_json: bool, payload: bool) -> Callable[[Decoded], None]:
+    """What prints a message, or its records."""
+
+    def show_object(item: Decoded) -> None:
+        sys.stdout.buffer.write(json_line(as_object(item)))
+
+    if not records:
+        return show_object if as_json else MessageLines(Lines(), tellers).write
+    codec, console = Codec(), Console()
+
+    def show_records(message: Decoded) -> None:
+        for item in records_of(message, codec, payload=payload):
+            if as_json:
+                sys.stdout.buffer.write(json_line(record_object(message, item, payload=payload)))
+            else:
+                console.print(record_line(message, item, payload=payload), soft_wrap=True)
+
+    return show_records
+
+
+def _report_rest(stats: CaptureStats, wanted: WantedApi | None, shown: int | None) -> None:
+    """Report what was not printed, though the capture held it or should have held it."""
+    errors = Console(stderr=True)
+    for warning in warnings(stats):
+        errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
+    messages = sum(stats.frames.values())
+    if not messages:
+        raise UserError(
+            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
+            "connections began?"
+        )
+    if shown == 0 and (wanted is None or wanted.found):
+        errors.print(Text(f"warning: none of the {messages:,} messages is like that", "yellow"), soft_wrap=True)
+    if wanted is not None and not wanted.found:
+        wanted.check()
+        errors.print(Text(f"warning: none of the {messages:,} messages is of this api", "yellow"), soft_wrap=True)

@@ -1,0 +1,213 @@
+"""``wirelake explain``: one message, field by field, with the bytes beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from decoder import Codec, Frame
+from decoder.explain import Explanation, as_objects
+from decoder.model import Direction
+from decoder.paste import PasteError, read_paste
+from decoder.protocol import Context, MissingContextError, Pasted, WireProtocol
+from decoder.protocols import protocol_of, protocols
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.runs.summary import KEYS_UNUSED
+from pipeline.capture.stats import CaptureStats
+from pipeline.commands.apis import kafka_api_key
+from pipeline.commands.messages.explain_exchange import find_exchange, show_exchange
+from pipeline.commands.messages.explain_offset import Place, show_offset
+from pipeline.commands.messages.messages import ordered_frames
+from pipeline.commands.messages.tree import print_sentence, show_head, show_message, terminal
+from pipeline.errors import UserError
+from pipeline.pager import paged
+from pipeline.settings import load_settings
+from pipeline.terminal import json_line
+
+_DEFAULT = "kafka"
+"""What bytes are taken for that can be any protocol's."""
+_Subject = tuple[WireProtocol, Pasted]
+"""A protocol, and a message to explain."""
+
+
+def explain(
+    file: Annotated[str | None, typer.Argument(help="Capture to take the message from.")] = None,
+    frame: Annotated[
+        int | None, typer.Option("--frame", min=1, help="Its number, as `wirelake decode` shows it.")
+    ] = None,
+    exchange: Annotated[
+        bool, typer.Option("--exchange", help="With --frame: request and response, beside each other if there is room.")
+    ] = False,
+    follow_offset: Annotated[
+        tuple[str, int, int] | None,
+        typer.Option(
+            metavar="TOPIC PARTITION OFFSET", help="Of a capture: every message that speaks of this offset, in words."
+        ),
+    ] = None,
+    hex_text: Annotated[
+        str | None,
+        typer.Option("--hex", help="Bytes instead of a file: hex, or a dump with offsets; '-' reads them from stdin."),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="With --hex: kafka or mongodb; by default recognised by the bytes.")
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(help="With --hex: request (by default) or response. A MongoDB message carries it."),
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="With --hex of a response: the request's api, by key or name.")
+    ] = None,
+    api_version: Annotated[int | None, typer.Option(help="With --hex of a response: the request's version.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a field.")] = False,
+    tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
+) -> None:
+    """Show what each byte of one message means, and the exact byte where it stops making sense.
+
+    With --follow-offset: who wrote the record, who asked for it and got it, who committed it or was refused. A commit
+    speaks of the offset that it names (the next to read), and of the one before it (read).
+
+    Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
+    What stands compressed in a MongoDB message is shown below it.
+
+    Examples:
+
+      wirelake explain incident.pcap --frame 42
+
+      wirelake explain incident.pcap --frame 42 --exchange
+
+      wirelake explain incident.pcap --follow-offset payments 2 24
+
+      wirelake explain --hex '00 12 00 00 00 00 00 07 00 04 64 65 6d 6f'
+
+      xxd message.bin | wirelake explain --hex -
+
+      wirelake explain --hex "$BYTES" --direction response --api-key Fetch --api-version 17
+
+      wirelake explain --hex "$(xxd -p message.bin)" --protocol mongodb
+    """
+    if file is not None and (follow_offset is not None or (exchange and frame is not None)):
+        with paged(not as_json):
+            if follow_offset is not None:
+                _follow_offset(file, Place(*follow_offset), tls_keylog, tls_embedded_keys, as_json=as_json)
+            else:
+                _exchange(file, frame or 0, tls_keylog, tls_embedded_keys, as_json=as_json)
+        return
+    codec = Codec()
+    if hex_text is not None:
+        given = Context(api_key=_key(api_key), api_version=api_version)
+        spoken, subject = _pasted(_standard_input() if hex_text == "-" else hex_text, protocol, direction, given, codec)
+    elif file is not None and frame is not None:
+        spoken, subject = _captured(file, frame, tls_keylog, tls_embedded_keys)
+    else:
+        raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
+    explanation = spoken.explain(subject.frame, subject.context, codec)
+    if as_json:
+        for line in as_objects(explanation):
+            sys.stdout.buffer.write(json_line(line))
+        sys.stdout.flush()
+    else:
+        with paged(file is not None):
+            _show(explanation, spoken, subject, codec)
+
+
+def _frames(
+    path: str, tls_keylog: str | None, tls_embedded_keys: bool, stats: CaptureStats | None = None
+) -> Iterator[Frame]:
+    return ordered_frames(
+        [path],
+        allow_truncated=True,
+        tls_keylog=tls_keylog,
+        tls_embedded_keys=tls_embedded_keys,
+        work=load_settings().work,
+        stats=stats,
+    )
+
+
+def _exchange(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
+    stats = CaptureStats()
+    halves, count = find_exchange(_frames(path, tls_keylog, tls_embedded_keys, stats), number)
+    if not halves:
+        raise _no_frame(path, number, count, stats)
+    show_exchange(halves, as_json=as_json)
+
+
+def _follow_offset(path: str, place: Place, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
+    found, count = show_offset(_frames(path, tls_keylog, tls_embedded_keys), place, as_json=as_json)
+    if not found:
+        raise UserError(
+            f"none of the {count:,} messages of {path} speaks of offset {place.offset} of {place.topic}-"
+            f"{place.partition}; `wirelake decode {path} --topic {place.topic}` lists those that name the topic"
+        )
+
+
+def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:
+    hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
+    return UserError(
+        f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
+    )
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UserError("--hex -: standard input is closed")
+    return sys.stdin.read()
+
+
+def _key(text: str | None) -> int | None:
+    """An api by its key or name."""
+    key = None if text is None else kafka_api_key(text)
+    if text is not None and key is None:
+        raise UserError(f"no Kafka api is called {text!r}; give its key or its name, e.g. 1 or Fetch")
+    return key
+
+
+def _pasted(text: str, protocol: str | None, direction: str | None, context: Context, codec: Codec) -> _Subject:
+    """The protocol and message of a text."""
+    known = protocols()
+    if protocol is not None and protocol not in known:
+        raise UserError(f"--protocol is {' or '.join(known)}, not {protocol!r}")
+    if direction not in (None, "request", "response"):
+        raise UserError(f"--direction is request or response, not {direction!r}")
+    try:
+        paste = read_paste(text)
+    except PasteError as error:
+        raise UserError(f"--hex: {error}") from error
+    side: Direction = "response" if direction == "response" else "request"
+    reads = known.get(protocol or "") or next(
+        (one for one in known.values() if context.api_key is None and one.may_be(paste.data)), known[_DEFAULT]
+    )
+    try:
+        found = reads.paste(
+            paste.data, context._replace(direction=side), codec, is_direction_given=direction is not None
+        )
+    except MissingContextError as error:
+        raise UserError(str(error)) from error
+    skipped = f"the first {paste.skipped} bytes are headers of the packet and were skipped"
+    remarks = (skipped, *found.remarks) if paste.skipped else found.remarks
+    return reads, replace(found, base=paste.skipped + found.base, remarks=remarks)
+
+
+def _captured(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool) -> _Subject:
+    count, stats = 0, CaptureStats()
+    frames = _frames(path, tls_keylog, tls_embedded_keys, stats)
+    for count, item in enumerate(frames, start=1):
+        if count == number:
+            context = Context(item.direction, item.api_key, item.api_version, item.flags)
+            return protocol_of(item.protocol), Pasted(item.frame, context)
+    raise _no_frame(path, number, count, stats)
+
+
+def _show(explanation: Explanation, spoken: WireProtocol, subject: Pasted, codec: Codec) -> None:
+    console = terminal()
+    show_head(explanation, spoken, subject, console)
+    for remark in subject.remarks:
+        print_sentence(f"note: {remark}", "yellow", console)
+    show_message(explanation, subject.frame, subject.base, console)
+    for advice in spoken.advise(explanation, subject, codec):
+        print_sentence(f"→ {advice}", "", console)

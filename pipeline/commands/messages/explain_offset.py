@@ -1,0 +1,84 @@
+"""``wirelake explain --follow-offset``: every message that speaks of one offset of a partition."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from decoder import Frame
+from pipeline.capture.sessions.held import HOLD_FRAMES
+from pipeline.commands.messages.message_lines import MessageLines
+from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
+from pipeline.commands.messages.telling import Tellers
+from pipeline.lines import Lines
+from pipeline.terminal import json_line
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One offset of a partition; ``topic`` is its name, or its id."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class OffsetFollower:
+    """Finds what speaks of an offset.
+
+    Attributes:
+        tellers: what it asks.
+        count: messages looked at.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.tellers = Tellers()
+        self.count = 0
+
+    def follow(self, frames: Iterable[Frame]) -> Iterator[tuple[Decoded, str]]:
+        """The messages that speak of it, exchange by exchange; a response with what it says of it."""
+        reader = MessageReader(keeps_requests=True)
+        waiting: OrderedDict[str, Decoded] = OrderedDict()
+        for frame in frames:
+            item = reader.read(frame)
+            self.count = item.number
+            self.tellers.hear(item)
+            name = frame.exchange_id
+            if frame.direction == "request" and name is not None:
+                waiting[name] = item
+                if len(waiting) > HOLD_FRAMES:
+                    yield from self._alone(waiting.popitem(last=False)[1])
+                continue
+            asked = waiting.pop(name, None) if name is not None else None
+            if said := self._said(item):
+                if asked is not None:
+                    yield asked, ""
+                yield item, said
+        for item in waiting.values():
+            yield from self._alone(item)
+
+    def _alone(self, item: Decoded) -> Iterator[tuple[Decoded, str]]:
+        """A request without a response."""
+        if said := self._said(item):
+            yield item, said
+
+    def _said(self, item: Decoded) -> str:
+        place = self._place
+        return self.tellers.of_offset(item, place.topic, place.partition, place.offset)
+
+
+def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tuple[int, int]:
+    """Print what speaks of an offset; returns how many messages do, and how many were looked at."""
+    follower, found = OffsetFollower(place), 0
+    lines = MessageLines(Lines(), follower.tellers)
+    for item, said in follower.follow(frames):
+        found += 1
+        if as_json:
+            sys.stdout.buffer.write(json_line({**as_object(item), "says": said}))
+        else:
+            lines.write(item, said)
+    sys.stdout.flush()
+    return found, follower.count

@@ -1,0 +1,101 @@
+"""A message as a line for people: as many columns as the terminal has room for, then what matters in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from pipeline.commands.messages.messages import Decoded
+from pipeline.commands.messages.telling import Tellers
+from pipeline.lines import Lines, Part, columns_of, cut
+from pipeline.terminal import printable
+
+_MEDIUM, _WIDE = 100, 160
+"""Columns from which on a line has versions, clients and servers; sizes and correlation ids, too."""
+_ARROW = " → "
+_ROOM = 24
+"""Columns in which question and answer have room beside each other."""
+_STATUS_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
+
+
+class MessageLines:
+    """Writes messages as lines.
+
+    Args:
+        lines: where to; its width decides on the columns.
+        tellers: whose words to use.
+    """
+
+    def __init__(self, lines: Lines, tellers: Tellers) -> None:
+        self._lines, self._tellers = lines, tellers
+        width = lines.width or _WIDE
+        self._is_wide, self._is_medium = width >= _WIDE, width >= _MEDIUM
+        self._ends = 0
+        self._second, self._clock = -1, ""
+
+    def write(self, item: Decoded, remark: str = "") -> None:
+        """Write a message; ``remark`` stands before its words."""
+        parts = list(self._front(item))
+        if remark:
+            parts.append((f"[{remark}] ", "cyan"))
+        message = item.message
+        words = printable(self._tellers.tell(item))
+        if words:
+            room = self._lines.width - sum(len(text) for text, _ in parts)
+            is_wrong = item.frame.direction == "response" and self._tellers.errors(item)
+            parts.append((_fitting(words, room) if self._lines.width else words, "yellow" if is_wrong else ""))
+        if message.error_code is not None:
+            told = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
+            parts.append((told, _STATUS_STYLES.get(message.status, "red")))
+        self._lines.write(parts)
+
+    def _front(self, item: Decoded) -> Iterator[Part]:
+        """What all messages have."""
+        frame, message = item.frame, item.message
+        is_request = frame.direction == "request"
+        name = message.api_name or ("?" if message.api_key is None else f"api {message.api_key}")
+        yield f"{item.number:>6} ", "dim"
+        yield self._time(frame.ts), ""
+        yield self._places(item), "dim"
+        version = "" if message.api_version is None or not self._is_medium else f" v{message.api_version}"
+        yield f"{name}{version} ", "bold" if is_request else ""
+        if self._is_wide:
+            number = "" if frame.correlation_id is None else f"#{frame.correlation_id} "
+            yield f"{number}{frame.size} B ", "dim"
+        if item.latency_us is not None:
+            yield f"{_latency(item.latency_us, is_short=not self._is_medium)} ", "blue"
+        if message.client_id and self._is_medium:
+            yield f"{message.client_id!r} ", "magenta"
+
+    def _time(self, ts: int) -> str:
+        second, micros = divmod(ts, 1_000_000)
+        if second != self._second:
+            self._second = second
+            self._clock = datetime.fromtimestamp(second, timezone.utc).strftime("%H:%M:%S")
+        return f"{self._clock}.{micros:06d} " if self._is_medium else f"{self._clock}.{micros // 1000:03d} "
+
+    def _places(self, item: Decoded) -> str:
+        frame = item.frame
+        arrow = "→" if frame.direction == "request" else "←"
+        ends = f"{frame.client_ip}:{frame.client_port} {arrow}"
+        if self._is_medium:
+            ends = f"{ends} {frame.server_ip}:{frame.server_port}"
+        self._ends = max(self._ends, len(ends))
+        return f"{ends:<{self._ends}} "
+
+
+def _fitting(words: str, room: int) -> str:
+    """The words in so many columns: what was asked gives way to the answer, as far as half of the room."""
+    asked, arrow, answer = words.partition(_ARROW)
+    if not arrow or columns_of(words) <= room or room < _ROOM:
+        return words
+    most = max(room - columns_of(answer) - len(_ARROW), room // 2)
+    return f"{cut(asked, most)}{_ARROW}{answer}"
+
+
+def _latency(microseconds: int, *, is_short: bool) -> str:
+    """``1.3 ms``, or as short as can be."""
+    milliseconds = microseconds / 1000
+    if is_short:
+        return f"{milliseconds:.1f}ms" if milliseconds < 9.95 else f"{milliseconds:.0f}ms"
+    return f"{milliseconds:.1f} ms"

@@ -1,0 +1,55 @@
+"""What do messages say in words? The tellers of all protocols, each asked for its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from decoder import Message
+from decoder.protocols import protocol_of
+from decoder.teller import About, Teller
+from pipeline.commands.messages.messages import Decoded
+
+_WELL = ("ok", "redacted")
+
+
+class Tellers:
+    """See decoder.teller.Teller, of whatever protocol a message is."""
+
+    def __init__(self) -> None:
+        self._tellers: dict[str, Teller] = {}
+
+    def hear(self, item: Decoded) -> None:
+        """Take note of a message, in the order of time."""
+        if item.frame.direction == "response":
+            self._of(item).hear(item.request, item.message)
+
+    def tell(self, item: Decoded) -> str:
+        """A message in words, a response together with its request."""
+        return self._of(item).tell(*_halves(item))
+
+    def errors(self, item: Decoded) -> Sequence[str]:
+        """Names of the errors that a response holds."""
+        return self._of(item).errors(item.message) if item.frame.direction == "response" else ()
+
+    def is_wrong(self, item: Decoded) -> bool:
+        """Whether it holds an error, or does not decode."""
+        return item.message.status not in _WELL or bool(self.errors(item))
+
+    def about(self, item: Decoded) -> About:
+        """What it is about."""
+        return self._of(item).about(*_halves(item))
+
+    def of_offset(self, item: Decoded, topic: str, partition: int, at: int) -> str:
+        """What it says of one offset, in words; empty: nothing."""
+        return self._of(item).of_offset(*_halves(item), topic, partition, at)
+
+    def _of(self, item: Decoded) -> Teller:
+        name = item.frame.protocol
+        found = self._tellers.get(name)
+        if found is None:
+            found = self._tellers[name] = protocol_of(name).teller()
+        return found
+
+
+def _halves(item: Decoded) -> tuple[Message | None, Message | None]:
+    return (item.message, None) if item.frame.direction == "request" else (item.request, item.message)
