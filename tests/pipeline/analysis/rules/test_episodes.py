@@ -12,9 +12,9 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
-from pipeline.analysis.rules.kafka.clients.requests import clients
+from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
-from pipeline.analysis.rules.kafka.producers.sequences import producers
+from pipeline.analysis.rules.kafka.producers import sequences
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
@@ -113,8 +113,8 @@ def found() -> dict[tuple[str, str], Finding]:
     made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC, ends=ENDS)
     findings = [
         *counted.find(made, SETTINGS),
-        *clients.find(made, SETTINGS),
-        *producers.find(made, SETTINGS),
+        *requests.find(made, SETTINGS),
+        *sequences.find(made, SETTINGS),
         *elections.find(made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}

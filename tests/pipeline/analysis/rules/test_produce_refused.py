@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka.producers.sequences import produce_refused
+from pipeline.analysis.rules.kafka.producers import produce_refused
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import RECORD_BATCHES

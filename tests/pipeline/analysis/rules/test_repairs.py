@@ -13,7 +13,7 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
-from pipeline.analysis.rules.kafka.clients.requests import clients
+from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.finding_settings import FindingSettings
@@ -231,7 +231,7 @@ def judged(play: Play) -> list[Finding]:
     for episode in collect_episodes(marked, Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes, ends=ends)
-    return [f for find in (counted.find, clients.find, elections.find) for f in find(made, SETTINGS)]
+    return [f for find in (counted.find, requests.find, elections.find) for f in find(made, SETTINGS)]
 
 
 @pytest.mark.parametrize("name", PLAYS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.progress.judging import lagging
+from pipeline.analysis.rules.kafka.progress import lagging
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE
 from tests.pipeline.analysis.sources import sources

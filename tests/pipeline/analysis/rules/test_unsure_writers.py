@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.producers.sequences import duplicate_write, hanging_transaction
+from pipeline.analysis.rules.kafka.producers import duplicate_write, hanging_transaction
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES, TRANSACTIONS

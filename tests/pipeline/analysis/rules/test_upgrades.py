@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown, collect_episodes
-from pipeline.analysis.rules.kafka.clients.requests import upgrades
+from pipeline.analysis.rules.kafka.clients import upgrades
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding
