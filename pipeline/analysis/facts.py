@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 
@@ -44,7 +45,7 @@ class Seen:
         return Seen(first.value, first.first_us, max(self.last_us, other.last_us))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     """Clusters by server, names by topic id.
 
@@ -58,13 +59,14 @@ class Facts:
 
     def cluster_at(self, server: str, ts_us: int) -> str:
         """The cluster of ``server`` at a time; the server itself while it is not known."""
-        return _cluster_in(self._spans().get(server, ()), server, ts_us)
+        return _cluster_in(self._spans.get(server, ()), server, ts_us)
 
     def clusters_at(self, places: Iterable[tuple[str, int]]) -> list[str]:
         """The same of many servers and times (µs since the epoch)."""
-        spans = self._spans()
+        spans = self._spans
         return [_cluster_in(spans.get(server, ()), server, ts_us) for server, ts_us in places]
 
+    @cached_property
     def _spans(self) -> dict[str, list[tuple[int, int, str]]]:
         """Per server: from, until (exclusive), cluster. An address may pass from one cluster to another, and back."""
         seen_at: dict[str, list[Seen]] = defaultdict(list)
@@ -77,7 +79,7 @@ class Facts:
         wanted = None if servers is None else set(servers)
         return [
             (server, *span)
-            for server, spans in sorted(self._spans().items())
+            for server, spans in sorted(self._spans.items())
             if wanted is None or server in wanted
             for span in spans
         ]
@@ -134,7 +136,7 @@ class Facts:
 
     def servers_changed(self, before: Facts) -> list[str]:
         """Servers whose cluster is another, at some time, than in ``before``."""
-        old, new = before._spans(), self._spans()
+        old, new = before._spans, self._spans
         return sorted(server for server, spans in new.items() if old.get(server) != spans)
 
     def names_learned(self, before: Facts) -> dict[str, str]:
