@@ -121,7 +121,8 @@ def test_what_goes_on_is_open_and_what_is_over_is_closed(findings: list[dict[str
     state = {(row["rule"], row["subject"]): row["state"] for row in findings}
     assert state["stopped", "stopped/clicks"] == "open"
     assert state["lag_growing", "slow/clicks-0"] == "open"
-    assert state["lso_stalled", "orders-0"] == "open"
+    # Another recording of this cluster is later, and nobody in it fetches orders-0.
+    assert state["lso_stalled", "orders-0"] == "unknown"
     assert state["mongo_cursor_leak", "reports/127.0.0.1"] == "open"
     assert state["rewound", "rewound/clicks-0"] == "closed"
     assert state["zombie_member", "ledger/ledger-1"] == "closed"

@@ -23,7 +23,7 @@ from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
 from tests.pipeline.streaming.test_job import failing
-from tests.scenarios import mongodb, troubled_mongodb
+from tests.scenarios import lost_streams, mongodb, troubled_mongodb
 
 pytestmark = pytest.mark.spark
 
@@ -143,10 +143,12 @@ def test_applications_and_drivers_are_clients(lake: Path) -> None:
     found = rows(lake, "SELECT cluster, client_id, software FROM gold.clients WHERE protocol = 'mongodb'")
     driver = [" ".join(DRIVER).rstrip("|")]
     troubled = {"archive", "reports", "checkout", "importer", "dashboards"}
+    of_streams = {"audit", "search-index", "invoices", "receipts", "shop", "mirror"}
     assert {(r["cluster"], r["client_id"], *r["software"]) for r in found} == {
         ("127.0.0.1:27017", "shop", *driver),
         ("127.0.0.1:27017", "ledger", "plain socket 1"),
         *((f"{troubled_mongodb.HOST}:27017", name, *driver) for name in troubled),
+        *((f"{lost_streams.HOST}:27017", name, *driver) for name in of_streams),
     }
 
 
@@ -154,7 +156,11 @@ def test_what_is_in_trouble_is_found_and_nothing_else(lake: Path) -> None:
     found = {(r["cluster"], r["rule"], r["subject"]) for r in rows(lake, "FROM gold.findings")}
     assert found == {
         *(("127.0.0.1:27017", *pair) for pair in mongodb.FINDINGS),
-        *((f"{troubled_mongodb.HOST}:27017", *pair) for pair in troubled_mongodb.FINDINGS),
+        *(
+            (f"{scenario.HOST}:27017", *pair)
+            for scenario in (troubled_mongodb, lost_streams)
+            for pair in scenario.FINDINGS
+        ),
     }
 
 
