@@ -185,12 +185,12 @@ class Rows:
         frames = {name: self.frame(wanted) for name, wanted in inputs.items()}
         return self.derive_apart(function, frames, by, output, shared)
 
-    def read_few(self, inputs: Mapping[str, Wanted]) -> dict[str, pa.Table] | None:
-        """Rows that one process derives from; None: they are too many, or lie elsewhere."""
+    def read_few(self, inputs: Mapping[str, Wanted], few: int | None = None) -> dict[str, pa.Table] | None:
+        """Rows that one process derives from; None: they are more than ``few`` (None: as ever), or lie elsewhere."""
         if not self.lake.is_local:
             return None
         held = {name: self._dataset(wanted) for name, wanted in inputs.items()}
-        if not self._are_few((held[name], wanted) for name, wanted in inputs.items()):
+        if not self._are_few(((held[n], wanted) for n, wanted in inputs.items()), self.few if few is None else few):
             return None
         return {name: self._read_from(held[name], wanted) for name, wanted in inputs.items()}
 
@@ -298,8 +298,8 @@ class Rows:
 
     # --- in this process
 
-    def _are_few(self, lying: Iterable[tuple[Any | None, Wanted]]) -> bool:
-        left, bytes_left = self.few, FEW_BYTES
+    def _are_few(self, lying: Iterable[tuple[Any | None, Wanted]], most: int) -> bool:
+        left, bytes_left = most, FEW_BYTES
         for held, one in lying:
             if held is None:
                 continue
