@@ -11,7 +11,7 @@ from pipeline.analysis.rules.kafka.producers import produce_refused
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import RECORD_BATCHES
-from tests.pipeline.analysis.rules.group_rows import Row, at, event
+from tests.pipeline.analysis.rules.kafka.group_rows import Row, at, event
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.analysis.rules.kafka.groups import poll_interval_exceeded
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
-from tests.pipeline.analysis.rules.group_rows import Row, committed, enters, event, fetched, leaves, with_steps
+from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, event, fetched, leaves, with_steps
 
 EXPIRED, CLOSED = "consumer poll timeout has expired.", "the consumer is being closed"
 IN_HAND = [fetched(1, "a", 0, 50)]

@@ -12,7 +12,7 @@ from pipeline.analysis.rules.kafka.groups import join_refused
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
-from tests.pipeline.analysis.rules.group_rows import JOIN, Row, member
+from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 

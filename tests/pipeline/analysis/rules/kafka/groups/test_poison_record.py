@@ -9,7 +9,7 @@ import pytest
 from pipeline.analysis.rules.kafka.groups import poison_record
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
-from tests.pipeline.analysis.rules.group_rows import Row, committed, enters, fetched, leaves, with_steps
+from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, fetched, leaves, with_steps
 
 
 def found(exchanges: Sequence[Row], events: Sequence[Row]) -> list[Finding]:

@@ -10,7 +10,7 @@ from pipeline.analysis.rules.kafka.groups import slow_rebalance
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
-from tests.pipeline.analysis.rules.group_rows import JOIN, Row, at, member
+from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
