@@ -16,7 +16,7 @@ _ALLOWED = {
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
     "pipeline/streaming/silver/stated.py": "as analysis/statements",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
-    "pipeline/commands/apis.py": "numbers of Kafka's apis may be given for names",
+    "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",
     "pipeline/dashboard/web/page/clients.py": "the page of Kafka's and MongoDB's clients",
     "pipeline/dashboard/queries/clients.py": "the same",
     "pipeline/quality/suites.py": "what the agent stores of OP_COMPRESSED",

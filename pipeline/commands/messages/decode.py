@@ -21,7 +21,7 @@ from pipeline.capture.runs.one_capture import decryption_of
 from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
-from pipeline.commands.apis import WantedApi
+from pipeline.commands.messages.apis import WantedApi
 from pipeline.commands.messages.message_filter import MessageFilter, Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames

@@ -18,7 +18,7 @@ from decoder.protocols import protocol_of, protocols
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
-from pipeline.commands.apis import kafka_api_key
+from pipeline.commands.messages.apis import kafka_api_key
 from pipeline.commands.messages.explain_exchange import find_exchange, show_exchange
 from pipeline.commands.messages.explain_offset import Place, show_offset
 from pipeline.commands.messages.messages import ordered_frames
