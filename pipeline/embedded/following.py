@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipeline.analysis.derive import derive_from, findings_of
+from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
 from pipeline.analysis.incidents.incidents import grouped, incidents_table
 from pipeline.analysis.rules.model import SEVERITIES
@@ -112,6 +112,7 @@ class Following:
         self._incidents: list[dict[str, Any]] = []
         self._unreported: list[Change] = []
         self._untold: list[IncidentChange] = []
+        self._derived: Derived | None = None
         self.frames = 0
 
     @property
@@ -123,6 +124,21 @@ class Following:
     def findings(self) -> Sequence[Mapping[str, Any]]:
         """Rows of ``gold.findings`` as they were judged last; ``first_us`` and ``last_us`` are times."""
         return self._rows
+
+    @property
+    def incidents(self) -> Sequence[Mapping[str, Any]]:
+        """Rows of ``gold.incidents`` as they were judged last, what must be done first before the others."""
+        return self._incidents
+
+    @property
+    def derived(self) -> Derived | None:
+        """What was judged last: the tables that rules read; None before anything was."""
+        return self._derived
+
+    @property
+    def gathering(self) -> Gathering:
+        """What is kept, and how much ever came."""
+        return self._gathering
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take landed rows, each once."""
@@ -149,7 +165,9 @@ class Following:
 
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
-        found = findings_of(derive_from(self._gathering.kept, self._settings, is_for_rules=True), settings)
+        self._derived = None  # two of them would be twice the memory
+        self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
+        found = findings_of(self._derived, settings)
         since_us = self.since_us
         earlier = [row for row in self._rows if since_us is not None and row["first_us"] < since_us]
         pause_us = int(settings.episode_pause_seconds * 1_000_000)

@@ -1,7 +1,8 @@
 """Which groups are behind, by how much, and do they catch up? From ``gold.offset_timeline`` and ``silver.state_events``.
 
 Lag falls with each commit and grows until the next, so two looks at it at any moments say little. A trend is taken from
-commit to commit; of a group that has not committed for three of its own periods, since its last commit.
+commit to commit; of a group that has not committed for three of its own periods, since its last commit; of one that
+never did, over the window.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -157,10 +159,10 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     ]
 
 
-def _by_bucket(rows: Iterable[Row], key: tuple[str, ...]) -> dict[tuple[str, str, int, str], dict[int, Row]]:
-    found: defaultdict[tuple[str, str, int, str], dict[int, Row]] = defaultdict(dict)
+def _by_bucket(rows: Iterable[Row], key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[int, Row]]:
+    found: defaultdict[tuple[Any, ...], dict[int, Row]] = defaultdict(dict)
     for row in rows:
-        found[tuple(getattr(row, name) for name in key)][row.bucket] = row  # type: ignore[index]
+        found[tuple(getattr(row, name) for name in key)][row.bucket] = row
     return found
 
 
@@ -183,7 +185,7 @@ def _place(
     elif stood is not None and stood.lag and stood.lag_seconds is not None:
         behind_s = stood.lag_seconds + (window.last_us - stood.us) / 1_000_000
     return _Place(
-        topic, partition, lags, highs, committed, behind_s, _trend(commits, lag, window),
+        topic, partition, lags, highs, committed, behind_s, _trend(commits, lags, window),
         None if commits is None else commits.last_us,
     )  # fmt: skip
 
@@ -199,16 +201,24 @@ def _lag(stood: Row | None, high: int | None) -> int | None:
     return int(min(stood.lag + max(high - stood.high, 0), high - stood.committed))
 
 
-def _trend(commits: Row | None, lag: int | None, window: Window) -> float | None:
-    if commits is None or lag is None:
+def _trend(commits: Row | None, lags: list[int | None], window: Window) -> float | None:
+    """See the module."""
+    lag = lags[-1]
+    if lag is None:
         return None
+    if commits is None:
+        first = next(number for number, one in enumerate(lags) if one is not None)
+        begin = lags[first] or 0
+        return (lag - begin) * BUCKETS / (window.seconds * (BUCKETS - first)) if first < BUCKETS else None
     quiet_us = window.last_us - commits.last_us
-    period_us = (commits.last_us - commits.first_us) / max(commits.commits - 1, 1)
-    if quiet_us > max(_PERIODS * period_us, _LEAST_QUIET_US):
-        return (lag - commits.last_lag) * 1e6 / quiet_us
+    is_rhythm_known = commits.commits > 1
+    period_us = (commits.last_us - commits.first_us) / (commits.commits - 1) if is_rhythm_known else 0
+    patience_us = max(_PERIODS * period_us, _LEAST_QUIET_US) if is_rhythm_known else 1e6 * window.seconds
+    if quiet_us > patience_us:
+        return float((lag - commits.last_lag) * 1e6 / quiet_us)
     if commits.last_us == commits.before_us:
         return None
-    return (commits.last_lag - commits.before_lag) * 1e6 / float(commits.last_us - commits.before_us)
+    return float((commits.last_lag - commits.before_lag) * 1e6 / (commits.last_us - commits.before_us))
 
 
 def _group(
@@ -229,7 +239,7 @@ def _group(
         _total(place.trend for place in places),
         _total(rate for place in places for rate in _grown(place.highs, bucket_s)),
         _total(rate for place in places for rate in _grown(place.committed, bucket_s)),
-        (worst.topic, worst.partition, worst.lags[-1]) if worst.lags[-1] else None,
+        (worst.topic, worst.partition, most) if (most := worst.lags[-1]) else None,
         max((place.commit_us for place in places if place.commit_us is not None), default=None),
         refused,
     )

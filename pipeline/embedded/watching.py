@@ -1,0 +1,149 @@
+"""How does everything stand while traffic goes on? What a screen shows, from landed rows: groups, traffic, incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.copies import counted
+from pipeline.analysis.standing.groups import GroupNow, groups_now
+from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
+from pipeline.analysis.standing.window import Window
+from pipeline.embedded.following import Following
+from pipeline.embedded.told import IncidentKind
+from pipeline.settings import StreamSettings
+from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
+
+NEWS_US = 30_000_000
+"""For so long an incident is marked as new, worse, or of another cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """How everything stands. Times are µs since the epoch.
+
+    Attributes:
+        window: of what rates and latencies are told.
+        groups, traffic: see there.
+        incidents: rows of ``gold.incidents``, what must be done first before the others; ``first_us`` and ``last_us``
+            are their times.
+        news: by ``incident_id`` what was told of it in the last moments.
+        connections, exchanges, bytes_lost: that ever came, or were lost.
+        pending: requests that wait for their answer.
+        first_us, last_us: of the first and the last frame that ever came.
+        since_us: what came before was dropped, for there was too much; None: nothing was.
+    """
+
+    window: Window
+    groups: list[GroupNow]
+    traffic: TrafficNow
+    incidents: Sequence[Mapping[str, Any]]
+    news: Mapping[str, IncidentKind]
+    connections: int
+    exchanges: int
+    bytes_lost: int
+    pending: int
+    first_us: int
+    last_us: int
+    since_us: int | None
+
+
+@dataclass(slots=True)
+class Watch:
+    """Landed rows in, how everything stands out.
+
+    Args:
+        settings: thresholds, and how long halves wait.
+        window_us: of what rates and latencies are told, µs.
+        ports: TCP ports of servers; empty: all of them.
+        by_kernel: whether the compiled kernel decodes, which takes seconds to load.
+    """
+
+    settings: StreamSettings
+    window_us: int
+    ports: frozenset[int] = frozenset()
+    by_kernel: bool = True
+    _following: Following = field(init=False)
+    _news: dict[str, tuple[IncidentKind, int]] = field(default_factory=dict)
+    _other_ports: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._following = Following(self.settings, by_kernel=self.by_kernel)
+
+    @property
+    def frames(self) -> int:
+        """Taken so far."""
+        return self._following.frames
+
+    @property
+    def last_us(self) -> int | None:
+        """Time of the last frame, µs since the epoch; None without any."""
+        return self._following.gathering.last_us
+
+    @property
+    def other_ports(self) -> list[int]:
+        """Ports of servers that were seen, and not asked for."""
+        return sorted(self._other_ports)
+
+    def add(self, frames: pa.Table, gaps: pa.Table) -> None:
+        """Take landed rows, each once; those of other ports are left out."""
+        if self.ports:
+            is_wanted = pc.is_in(frames.column("server_port"), pa.array(sorted(self.ports), pa.int32()))
+            others = frames.filter(pc.invert(is_wanted))
+            self._other_ports.update(others.column("server_port").unique().to_pylist()[: 100 - len(self._other_ports)])
+            elsewhere = others.column("connection_id").combine_chunks().unique()
+            gaps = gaps.filter(pc.invert(pc.is_in(gaps.column("connection_id"), elsewhere)))
+            frames = frames.filter(is_wanted)
+        if frames.num_rows or gaps.num_rows:
+            self._following.add(frames, gaps)
+
+    def judge(self) -> None:
+        """Judge what is kept."""
+        if not self._following.frames:
+            return
+        self._following.judge()
+        at_us = self._following.gathering.last_us or 0
+        for change in self._following.incident_changes():
+            if change.kind == "over":
+                self._news.pop(change.row["incident_id"], None)
+            else:
+                self._news[change.row["incident_id"]] = change.kind, at_us
+
+    def keep_less(self) -> None:
+        """See Following."""
+        self._following.keep_less()
+
+    def now(self, now_us: int | None = None) -> Now | None:
+        """How things stand, as of the last judgement; None before anything came.
+
+        Args:
+            now_us: what time it is, µs since the epoch; None: that of the last frame.
+        """
+        derived, seen = self._following.derived, self._following.gathering
+        if derived is None or seen.first_us is None or seen.last_us is None:
+            return None
+        at_us = max(seen.last_us, now_us or 0)
+        window = Window.of(at_us, seen.since_us or seen.first_us, self.window_us)
+        copies = derived.of(COPIES)
+        states, exchanges, commands = (
+            counted(derived.of(table), copies) for table in (STATE_EVENTS, EXCHANGES, MONGO_COMMANDS)
+        )
+        self._news = {key: news for key, news in self._news.items() if at_us - news[1] <= NEWS_US}
+        return Now(
+            window,
+            groups_now(derived.of(OFFSET_TIMELINE), states, window),
+            traffic_now(exchanges, states, commands, window),
+            self._following.incidents,
+            {key: kind for key, (kind, _) in self._news.items()},
+            seen.connections,
+            seen.exchanges,
+            seen.bytes_lost,
+            derived.pending.num_rows,
+            seen.first_us,
+            seen.last_us,
+            seen.since_us,
+        )
