@@ -1,0 +1,172 @@
+"""What does the screen look like? From how things stand to what rich draws, at any width and height."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from textwrap import wrap
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.commands.incidents import STYLES
+from pipeline.commands.watching.amounts import amount, rate, span, volume
+from pipeline.commands.watching.sections import Order, Section, sections
+from pipeline.embedded.watching import Now
+from pipeline.terminal import printable
+
+KEYS = "q quit   sort by: l lag  t trend  r rate  p p99  e errors"
+_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE"}
+_LEAST_ROWS = 3
+"""Of a part, before another one has more; its head included."""
+_MOST_LINES = 3
+"""Of the first incident's headline, and of what is to be done."""
+_HEAD_LINES = 3
+_OTHER_LINES = 1
+"""Between parts, and at the end."""
+_SILENT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown beside how things stand.
+
+    Attributes:
+        source: what is read, as the user named it.
+        order: by what rows are ordered.
+        silent_s: seconds since something came; None if nothing more can come.
+        note: what is to be known of the reading; empty: nothing.
+        has_keys: whether keys are heeded.
+    """
+
+    source: str
+    order: Order = Order()
+    silent_s: float | None = None
+    note: str = ""
+    has_keys: bool = False
+
+
+def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> RenderableType:
+    """One screen.
+
+    Args:
+        now: how things stand.
+        shown: what else is to be shown.
+        width: columns of the terminal.
+        height: its lines, into which it fits; None: all of it.
+    """
+    parts = sections(now, shown.order, width)
+    head = [*_head(now, shown, width), Text()]
+    foot = [Text(printable(shown.note), "yellow", no_wrap=True, overflow="ellipsis")] if shown.note else []
+    if shown.has_keys:
+        foot.append(Text(KEYS, "dim", no_wrap=True, overflow="ellipsis"))
+    incidents = list(_incidents(now, width))
+    rows: Sequence[int] = [len(part.rows) for part in parts]
+    lines = len(incidents)
+    if height is not None:
+        room = height - len(head) - len(foot) - len(parts)
+        lines, *with_heads = shares([len(incidents), *(len(part.rows) + 1 for part in parts)], room)
+        rows = [max(number - 1, 0) for number in with_heads]
+    drawn: list[RenderableType] = [*head, *incidents[:lines]]
+    for part, number in zip(parts, rows, strict=True):
+        drawn += [Text(), _table(part, number)]
+    if not parts:
+        drawn.append(Text("Nothing was asked in this time.", "dim"))
+    return Group(*drawn, *foot)
+
+
+def shares(wanted: Sequence[int], room: int) -> list[int]:
+    """How many lines each gets of so many: first a few for each, then in turn those that want more."""
+    given = [0] * len(wanted)
+    for least in (_LEAST_ROWS, max(wanted, default=0)):
+        while room > 0:
+            hungry = [n for n, want in enumerate(wanted) if given[n] < min(want, least)]
+            if not hungry:
+                break
+            for number in hungry[:room]:
+                given[number] += 1
+            room -= len(hungry)
+    return given
+
+
+def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
+    at = Text(f" {_clock(now.window.last_us)} UTC", "bold")
+    title = Text(no_wrap=True, overflow="ellipsis")
+    title.append("wirelake top ", "bold")
+    title.append(printable(shown.source))
+    title.truncate(width - at.cell_len, overflow="ellipsis", pad=True)
+    yield title.append(at)
+    lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "nothing lost"
+    waiting = f" ({now.pending:,} without an answer yet)" if now.pending else ""
+    begin = _clock(now.first_us)
+    yield _line(
+        f"{now.connections:,} connections, {now.exchanges:,} exchanges{waiting} since {begin}, {lost}",
+        "" if not now.bytes_lost else "yellow",
+    )
+    asked = sum(one.asked for one in (*now.traffic.apis, *now.traffic.commands))
+    failed = sum(one.errors for one in (*now.traffic.apis, *now.traffic.commands))
+    sent = sum(one.bytes for one in (*now.traffic.apis, *now.traffic.commands))
+    seconds = now.window.seconds
+    words = [f"last {span(seconds)}: {rate(asked / seconds)} requests, {amount(failed)} errors, {volume(sent / seconds)}"]
+    if shown.silent_s is not None and shown.silent_s >= _SILENT_S:
+        words.append(f"nothing came for {span(shown.silent_s)}")
+    if now.since_us is not None:
+        words.append(f"kept since {_clock(now.since_us)}, older dropped")
+    yield _line("; ".join(words), "yellow" if len(words) > 1 else "")
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
+
+
+def _clock(us: int) -> str:
+    return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%H:%M:%S")
+
+
+def _incidents(now: Now, width: int) -> Iterator[Text]:
+    """A line each, and what is to be done about the first."""
+    if not now.incidents:
+        looked = f"{amount(len(now.groups))} groups, {amount(len(now.traffic.clients))} clients"
+        yield _line(f"No incident: {looked} do well.", "green")
+        return
+    for index, row in enumerate(now.incidents):
+        yield from _incident(row, now, width, is_first=index == 0)
+
+
+def _incident(row: Mapping[str, Any], now: Now, width: int, *, is_first: bool) -> Iterator[Text]:
+    is_over = row["state"] == "closed"
+    style = "dim" if is_over else STYLES[row["severity"]]
+    label = "OVER" if is_over else _LABELS.get(now.news.get(row["incident_id"], ""), "")
+    when = span((row["last_us"] - row["first_us"]) / 1e6) if is_over else span((now.window.last_us - row["first_us"]) / 1e6)
+    before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
+    lines = _cut(printable(row["headline"]), width - len(before), _MOST_LINES if is_first else 1)
+    for number, line in enumerate(lines):
+        text = Text(before if number == 0 else " " * len(before), style, no_wrap=True, overflow="ellipsis")
+        yield text.append(line, "dim" if is_over else "bold" if is_first else "not bold default")
+    if is_first and not is_over:
+        for number, line in enumerate(_cut(printable(row["do_now"]), width - len(before), _MOST_LINES)):
+            text = Text(f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis")
+            yield text.append(line, "not dim")
+
+
+def _cut(text: str, width: int, most: int) -> list[str]:
+    return wrap(text, max(width, 20), max_lines=most, placeholder="…", break_on_hyphens=False) or [""]
+
+
+def _table(part: Section, rows: int) -> Table:
+    """A part with so many of its rows."""
+    hidden = len(part.rows) - rows
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for index, column in enumerate(part.columns):
+        title = f"{part.title} {rows} of {len(part.rows)}" if not index and hidden else part.title if not index else column.title
+        table.add_column(
+            f"{title}▼" if column.sort is part.sort else title,
+            justify="left" if column.grows or column.is_text else "right",
+            no_wrap=True, overflow="ellipsis", ratio=1 if column.grows else None,
+        )  # fmt: skip
+    for cells in part.rows[:rows]:
+        table.add_row(*(Text(printable(text), style, no_wrap=True, overflow="ellipsis") for text, style in cells))
+    return table

@@ -1,0 +1,216 @@
+"""Which rows and columns does each part of the screen have? From how things stand to texts, in the order asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pipeline.analysis.standing.groups import GroupNow
+from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
+from pipeline.commands.watching.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
+from pipeline.embedded.watching import Now
+
+WIDE, WIDEST = 120, 180
+"""Columns of a terminal from which on more is shown."""
+
+
+class Sort(str, Enum):
+    """By what rows are ordered: groups by lag or trend, all else by the others."""
+
+    lag = "lag"
+    trend = "trend"
+    rate = "rate"
+    p99 = "p99"
+    errors = "errors"
+
+
+OF_GROUPS = (Sort.lag, Sort.trend)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How rows are ordered: groups, and all else."""
+
+    groups: Sort = Sort.lag
+    others: Sort = Sort.rate
+
+    def by(self, sort: Sort) -> Order:
+        """The same, by something else."""
+        return Order(sort, self.others) if sort in OF_GROUPS else Order(self.groups, sort)
+
+
+Cell = tuple[str, str]
+"""A text and its style, as rich names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a section.
+
+    Attributes:
+        title: its head.
+        cell: of a row's item its text, and its style.
+        from_width: columns of the terminal from which on it is shown.
+        grows: whether it takes the room that is left.
+        sort: by what rows are ordered if it is marked.
+        is_text: whether it is aligned to the left.
+    """
+
+    title: str
+    cell: Callable[[Any, Now], Cell | str]
+    from_width: int = 0
+    grows: bool = False
+    sort: Sort | None = None
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the screen.
+
+    Attributes:
+        title: head of its first column.
+        columns: those that are shown at this width.
+        rows: a cell for each column.
+        sort: by what rows are ordered.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[list[Cell]]
+    sort: Sort
+
+
+def _per_second(count: float, now: Now) -> float:
+    return count / now.window.seconds
+
+
+def _counted(count: int) -> Cell:
+    return amount(count), "bold yellow" if count else ""
+
+
+def _trend(group: GroupNow, _now: Now) -> Cell:
+    is_growing = group.trend is not None and group.trend >= 0.05
+    return trend(group.trend), "bold yellow" if is_growing else ""
+
+
+def _worst(group: GroupNow, _now: Now) -> str:
+    if group.worst is None:
+        return ""
+    topic, partition, lag = group.worst
+    return f"{topic}-{partition} {amount(lag)}"
+
+
+def _since_commit(group: GroupNow, now: Now) -> str:
+    return UNKNOWN if group.commit_us is None else span((now.window.last_us - group.commit_us) / 1e6)
+
+
+def _slow(us: int | None, *, waits: bool) -> Cell:
+    return latency(us, waits=waits), "dim" if waits else ""
+
+
+_RATE = Column("RATE", lambda one, now: rate(_per_second(one.asked, now)), sort=Sort.rate)
+_ERRORS = Column("ERRORS", lambda one, _: _counted(one.errors), sort=Sort.errors)
+_UNANSWERED = Column("UNANSWERED", lambda one, _: _counted(one.unanswered), WIDE)
+_LATENCIES = (
+    Column("P50", lambda one, _: _slow(one.p50_us, waits=one.waits)),
+    Column("P99", lambda one, _: _slow(one.p99_us, waits=one.waits), sort=Sort.p99),
+    Column("MAX", lambda one, _: _slow(one.max_us, waits=one.waits), WIDE),
+)
+_BYTES = Column("BYTES", lambda one, now: volume(_per_second(one.bytes, now)))
+
+_GROUPS = (
+    Column("GROUP", lambda one, _: one.group_id, grows=True),
+    Column("CLUSTER", lambda one, _: one.cluster, WIDEST, is_text=True),
+    Column("MEMBERS", lambda one, _: amount(one.members)),
+    Column("PARTITIONS", lambda one, _: amount(one.partitions), WIDE),
+    Column("LAG", lambda one, _: amount(one.lag), sort=Sort.lag),
+    Column("TREND", _trend, sort=Sort.trend),
+    Column("HISTORY", lambda one, _: history(one.lags)),
+    Column("BEHIND", lambda one, _: span(one.behind_s)),
+    Column("IN", lambda one, _: rate(one.made), WIDE),
+    Column("OUT", lambda one, _: rate(one.taken), WIDE),
+    Column("COMMIT", _since_commit),
+    Column("REFUSED", lambda one, _: _counted(one.refused), WIDE),
+    Column("WORST", _worst, WIDEST, is_text=True),
+)
+_APIS = (
+    Column("API", lambda one, _: one.name, grows=True),
+    _RATE, _ERRORS, _UNANSWERED, *_LATENCIES, _BYTES,
+)  # fmt: skip
+_COMMANDS = (
+    Column("COMMAND", lambda one, _: f"{one.command} {one.namespace}".rstrip(), grows=True),
+    _RATE, _ERRORS, _UNANSWERED, *_LATENCIES,
+    Column("DOCUMENTS", lambda one, now: rate(_per_second(one.documents_out, now)), WIDE),
+    _BYTES,
+)  # fmt: skip
+_CLIENTS = (
+    Column("CLIENT", lambda one, _: one.client or UNKNOWN, grows=True),
+    Column("HOST", lambda one, _: one.host, is_text=True),
+    Column("CONNECTIONS", lambda one, _: amount(one.connections), WIDE),
+    _RATE, _ERRORS,
+    Column("MOSTLY", lambda one, _: one.mostly, is_text=True),
+    Column("SOFTWARE", lambda one, _: one.software, WIDE, is_text=True),
+    _BYTES,
+)  # fmt: skip
+
+
+def sections(now: Now, order: Order, width: int) -> list[Section]:
+    """The parts of the screen that have something to show, at a width of the terminal."""
+    return list(_all(now, order, width))
+
+
+def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
+    others = order.others
+    of_clients = Sort.rate if others is Sort.p99 else others
+    for title, columns, items, sort in (
+        ("GROUPS", _GROUPS, sorted(now.groups, key=_BY_GROUP[order.groups]), order.groups),
+        ("APIS", _APIS, sorted(now.traffic.apis, key=_BY_OTHER[others]), others),
+        ("MONGODB", _COMMANDS, sorted(now.traffic.commands, key=_BY_OTHER[others]), others),
+        ("CLIENTS", _CLIENTS, sorted(now.traffic.clients, key=_BY_OTHER[of_clients]), of_clients),
+    ):
+        if items:
+            shown = tuple(column for column in columns if width >= column.from_width)
+            yield Section(title, shown, [_row(item, shown, now) for item in items], sort)
+
+
+def _row(item: object, columns: Sequence[Column], now: Now) -> list[Cell]:
+    cells = (column.cell(item, now) for column in columns)
+    return [(cell, "") if isinstance(cell, str) else cell for cell in cells]
+
+
+def _by_lag(group: GroupNow) -> tuple[object, ...]:
+    return group.lag is None, -(group.lag or 0), group.cluster, group.group_id
+
+
+def _by_trend(group: GroupNow) -> tuple[object, ...]:
+    return group.trend is None, -(group.trend or 0), group.cluster, group.group_id
+
+
+_Counted = ApiNow | CommandNow | ClientNow
+
+
+def _by_rate(one: _Counted) -> tuple[object, ...]:
+    return -one.asked, _name(one)
+
+
+def _by_p99(one: ApiNow | CommandNow) -> tuple[object, ...]:
+    return one.waits, one.p99_us is None, -(one.p99_us or 0), _name(one)
+
+
+def _by_errors(one: _Counted) -> tuple[object, ...]:
+    return -one.errors, -one.asked, _name(one)
+
+
+def _name(one: _Counted) -> tuple[str, ...]:
+    if isinstance(one, ApiNow):
+        return one.protocol, one.name
+    return (one.command, one.namespace) if isinstance(one, CommandNow) else (one.client, one.host, one.protocol)
+
+
+_BY_GROUP = {Sort.lag: _by_lag, Sort.trend: _by_trend}
+_BY_OTHER: dict[Sort, Callable[[Any], tuple[object, ...]]] = {
+    Sort.rate: _by_rate, Sort.p99: _by_p99, Sort.errors: _by_errors,
+}  # fmt: skip
