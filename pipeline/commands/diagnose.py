@@ -86,7 +86,7 @@ def diagnose(
 
       wirelake diagnose --follow /var/ring --json | notify
     """
-    sys.meta_path.insert(0, _NoPandas)
+    without_pandas()
     from pipeline.commands.findings import (  # noqa: PLC0415
         in_order,
         lake_commands,
@@ -105,7 +105,7 @@ def diagnose(
             )
         from pipeline.commands.diagnose_follow import follow_and_report  # noqa: PLC0415
 
-        options = _agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
+        options = agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
         follow_and_report(files, settings, options, as_json=as_json, flat=flat)
         return
     if lake is not None:
@@ -159,13 +159,18 @@ def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
     return commands
 
 
-def _agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:
-    """The same for ``capture read``."""
+def agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:
+    """These options as ``capture read`` takes them."""
     return [
         *(["--allow-truncated"] if allow_truncated else []),
         *(["--tls-keylog", tls_keylog] if tls_keylog is not None else []),
         *(["--tls-embedded-keys"] if tls_embedded_keys else []),
     ]
+
+
+def without_pandas() -> None:
+    """From now on nothing loads pandas in this process."""
+    sys.meta_path.insert(0, _NoPandas)
 
 
 class _NoPandas:
@@ -205,13 +210,13 @@ def _diagnosed(
                     on_progress=show,
                 )
             )
-        _warn(inputs, errors)
+        warn_of(inputs, errors)
         if inputs.rows > MANY_FRAMES and not keeps_tables:
             return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs.stats
         return diagnose_landed(inputs.landed(), settings.stream), inputs.stats
 
 
-def _warn(inputs: Inputs, errors: Console) -> None:
+def warn_of(inputs: Inputs, errors: Console) -> None:
     """Say what is missing; refuse to judge nothing."""
     from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
 

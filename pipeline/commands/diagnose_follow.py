@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,7 +15,6 @@ from rich.text import Text
 
 from pipeline.analysis.rules.run import findings_table
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
-from pipeline.capture.packets.sources import STDIN
 from pipeline.commands.findings import (
     clock,
     finding_text,
@@ -26,10 +24,9 @@ from pipeline.commands.findings import (
     what_was_read,
 )
 from pipeline.commands.incidents import print_incident, show_incidents
-from pipeline.embedded.agent_process import AgentProcess, NewFiles
 from pipeline.embedded.diagnosis import Diagnosis
+from pipeline.embedded.feed import Feed, open_feed
 from pipeline.embedded.following import Change, Following
-from pipeline.embedded.inputs import is_landing_zone
 from pipeline.errors import UserError
 from pipeline.settings import Settings
 from pipeline.terminal import Console, json_line, printable
@@ -66,14 +63,9 @@ def follow_and_report(
     following = Following(settings.stream)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        if is_landing_zone(source):
-            agent, news = None, NewFiles(Path(source))
-        else:
-            way = ["--follow", source] if Path(source).is_dir() and source != STDIN else [source]
-            agent = stack.enter_context(AgentProcess([*way, *options]))
-            news = NewFiles(agent.zone, removes=True)
-        _follow(following, news, agent, stop, show)
-        is_whole, reason = agent.outcome() if agent is not None else (True, "")
+        feed = stack.enter_context(open_feed(source, options))
+        _follow(following, feed, stop, show)
+        is_whole, reason = feed.outcome()
     found = following.diagnosis()
     if found is None:
         raise UserError(reason or "no Kafka or MongoDB message was found")
@@ -86,14 +78,14 @@ def follow_and_report(
         raise typer.Exit(2)
 
 
-def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, stop: Stop, show: _Show) -> None:
+def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
     is_unjudged, has_dropped = False, False
     took_s, judged = 0.0, 0.0
     while True:
-        is_last = stop.asked() if agent is None else not agent.is_running
-        rows = news.take()
-        while news.set_aside:
-            show.note(news.set_aside.pop(0))
+        is_last = feed.has_ended if feed.can_end else stop.asked()
+        rows = feed.take()
+        for note in feed.notes():
+            show.note(note)
         if rows is not None:
             following.add(*rows)
             is_unjudged = True
@@ -114,8 +106,8 @@ def _follow(following: Following, news: NewFiles, agent: AgentProcess | None, st
         if rows is None:
             if is_last:
                 return
-            if agent is not None and stop.asked():
-                agent.stop()
+            if stop.asked():
+                feed.stop()
             time.sleep(LOOK_EVERY_S)
 
 

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 MODULES = {
     "diagnose": "pipeline.commands.diagnose",
+    "top": "pipeline.commands.watching.top",
     "decode": "pipeline.commands.messages.decode",
     "explain": "pipeline.commands.messages.explain",
     "stream": "pipeline.commands.lake",

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from pipeline.commands.incidents import STYLES
 from pipeline.commands.watching.amounts import amount, rate, span, volume
-from pipeline.commands.watching.sections import Order, Section, sections
+from pipeline.commands.watching.sections import Section, sections
+from pipeline.commands.watching.sort import Order
 from pipeline.embedded.watching import Now
 from pipeline.terminal import printable
 
@@ -24,9 +25,6 @@ _LEAST_ROWS = 3
 """Of a part, before another one has more; its head included."""
 _MOST_LINES = 3
 """Of the first incident's headline, and of what is to be done."""
-_HEAD_LINES = 3
-_OTHER_LINES = 1
-"""Between parts, and at the end."""
 _SILENT_S = 5.0
 
 
@@ -129,8 +127,8 @@ def _clock(us: int) -> str:
 def _incidents(now: Now, width: int) -> Iterator[Text]:
     """A line each, and what is to be done about the first."""
     if not now.incidents:
-        looked = f"{amount(len(now.groups))} groups, {amount(len(now.traffic.clients))} clients"
-        yield _line(f"No incident: {looked} do well.", "green")
+        looked = f"{amount(len(now.groups))} groups and {amount(len(now.traffic.clients))} clients"
+        yield _line(f"No incident in what {looked} do.", "green")
         return
     for index, row in enumerate(now.incidents):
         yield from _incident(row, now, width, is_first=index == 0)
@@ -140,7 +138,8 @@ def _incident(row: Mapping[str, Any], now: Now, width: int, *, is_first: bool) -
     is_over = row["state"] == "closed"
     style = "dim" if is_over else STYLES[row["severity"]]
     label = "OVER" if is_over else _LABELS.get(now.news.get(row["incident_id"], ""), "")
-    when = span((row["last_us"] - row["first_us"]) / 1e6) if is_over else span((now.window.last_us - row["first_us"]) / 1e6)
+    until_us = row["last_us"] if is_over else now.window.last_us
+    when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
     lines = _cut(printable(row["headline"]), width - len(before), _MOST_LINES if is_first else 1)
     for number, line in enumerate(lines):
@@ -161,7 +160,7 @@ def _table(part: Section, rows: int) -> Table:
     hidden = len(part.rows) - rows
     table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for index, column in enumerate(part.columns):
-        title = f"{part.title} {rows} of {len(part.rows)}" if not index and hidden else part.title if not index else column.title
+        title = f"{column.title} {rows} of {len(part.rows)}" if index == 0 and hidden else column.title
         table.add_column(
             f"{title}▼" if column.sort is part.sort else title,
             justify="left" if column.grows or column.is_text else "right",

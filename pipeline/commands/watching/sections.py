@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
 from pipeline.commands.watching.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
+from pipeline.commands.watching.sort import Order, Sort
 from pipeline.embedded.watching import Now
 
 WIDE, WIDEST = 120, 180
 """Columns of a terminal from which on more is shown."""
-
-
-class Sort(str, Enum):
-    """By what rows are ordered: groups by lag or trend, all else by the others."""
-
-    lag = "lag"
-    trend = "trend"
-    rate = "rate"
-    p99 = "p99"
-    errors = "errors"
-
-
-OF_GROUPS = (Sort.lag, Sort.trend)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """How rows are ordered: groups, and all else."""
-
-    groups: Sort = Sort.lag
-    others: Sort = Sort.rate
-
-    def by(self, sort: Sort) -> Order:
-        """The same, by something else."""
-        return Order(sort, self.others) if sort in OF_GROUPS else Order(self.groups, sort)
 
 
 Cell = tuple[str, str]
@@ -71,13 +46,11 @@ class Section:
     """A part of the screen.
 
     Attributes:
-        title: head of its first column.
         columns: those that are shown at this width.
         rows: a cell for each column.
         sort: by what rows are ordered.
     """
 
-    title: str
     columns: tuple[Column, ...]
     rows: list[list[Cell]]
     sort: Sort
@@ -122,7 +95,7 @@ _LATENCIES = (
 _BYTES = Column("BYTES", lambda one, now: volume(_per_second(one.bytes, now)))
 
 _GROUPS = (
-    Column("GROUP", lambda one, _: one.group_id, grows=True),
+    Column("GROUPS", lambda one, _: one.group_id, grows=True),
     Column("CLUSTER", lambda one, _: one.cluster, WIDEST, is_text=True),
     Column("MEMBERS", lambda one, _: amount(one.members)),
     Column("PARTITIONS", lambda one, _: amount(one.partitions), WIDE),
@@ -137,17 +110,17 @@ _GROUPS = (
     Column("WORST", _worst, WIDEST, is_text=True),
 )
 _APIS = (
-    Column("API", lambda one, _: one.name, grows=True),
+    Column("APIS", lambda one, _: one.name, grows=True),
     _RATE, _ERRORS, _UNANSWERED, *_LATENCIES, _BYTES,
 )  # fmt: skip
 _COMMANDS = (
-    Column("COMMAND", lambda one, _: f"{one.command} {one.namespace}".rstrip(), grows=True),
+    Column("MONGODB", lambda one, _: f"{one.command} {one.namespace}".rstrip(), grows=True),
     _RATE, _ERRORS, _UNANSWERED, *_LATENCIES,
     Column("DOCUMENTS", lambda one, now: rate(_per_second(one.documents_out, now)), WIDE),
     _BYTES,
 )  # fmt: skip
 _CLIENTS = (
-    Column("CLIENT", lambda one, _: one.client or UNKNOWN, grows=True),
+    Column("CLIENTS", lambda one, _: one.client or UNKNOWN, grows=True),
     Column("HOST", lambda one, _: one.host, is_text=True),
     Column("CONNECTIONS", lambda one, _: amount(one.connections), WIDE),
     _RATE, _ERRORS,
@@ -165,15 +138,15 @@ def sections(now: Now, order: Order, width: int) -> list[Section]:
 def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
     others = order.others
     of_clients = Sort.rate if others is Sort.p99 else others
-    for title, columns, items, sort in (
-        ("GROUPS", _GROUPS, sorted(now.groups, key=_BY_GROUP[order.groups]), order.groups),
-        ("APIS", _APIS, sorted(now.traffic.apis, key=_BY_OTHER[others]), others),
-        ("MONGODB", _COMMANDS, sorted(now.traffic.commands, key=_BY_OTHER[others]), others),
-        ("CLIENTS", _CLIENTS, sorted(now.traffic.clients, key=_BY_OTHER[of_clients]), of_clients),
+    for columns, items, sort in (
+        (_GROUPS, sorted(now.groups, key=_BY_GROUP[order.groups]), order.groups),
+        (_APIS, sorted(now.traffic.apis, key=_BY_OTHER[others]), others),
+        (_COMMANDS, sorted(now.traffic.commands, key=_BY_OTHER[others]), others),
+        (_CLIENTS, sorted(now.traffic.clients, key=_BY_OTHER[of_clients]), of_clients),
     ):
         if items:
             shown = tuple(column for column in columns if width >= column.from_width)
-            yield Section(title, shown, [_row(item, shown, now) for item in items], sort)
+            yield Section(shown, [_row(item, shown, now) for item in items], sort)
 
 
 def _row(item: object, columns: Sequence[Column], now: Now) -> list[Cell]:

@@ -1,0 +1,143 @@
+"""``wirelake top``: who is behind, what is slow, what is wrong, while traffic goes on."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.commands.watching.sort import Order, Sort
+from pipeline.errors import UserError
+from pipeline.lines import terminal_width
+from pipeline.terminal import Console
+
+if TYPE_CHECKING:
+    from pipeline.embedded.watching import Watch
+    from pipeline.settings import Settings
+
+_WIDTH = 120
+"""Where the output goes to a file or a pipe."""
+
+
+def top(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="One of: '-' for standard input, a directory into which files are rotated, a landing zone, a capture. "
+            "With --once also several captures."
+        ),
+    ],
+    every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds from one screen to the next.")] = 2.0,
+    window: Annotated[
+        float, typer.Option(min=1, max=3600, help="Rates, latencies and trends are those of so many last seconds.")
+    ] = 60.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Read all that is there, print one screen, and end: for scripts.")
+    ] = False,
+    sort: Annotated[
+        list[Sort] | None,
+        typer.Option(help="Order groups by lag or trend, all else by rate, p99 or errors; may be given twice."),
+    ] = None,
+    port: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=65535, help="Only servers on this TCP port; may be given several times."),
+    ] = None,
+    conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
+    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    tls_keylog: TlsKeyLog = None,
+    tls_embedded_keys: TlsEmbeddedKeys = False,
+) -> None:
+    """Watch consumer groups, apis, MongoDB commands, clients and incidents while traffic goes on. Needs no Java.
+
+    Groups stand by lag, with its trend from commit to commit and its history; apis and commands by rate, with their
+    latency: in parentheses where answers wait by design. Incidents come as they begin, the first with what to do now.
+
+    Keys: q ends, l and t sort groups by lag and trend, r, p and e all else by rate, p99 and errors. Into a file or a
+    pipe goes a screen every few seconds. At the end of what is read the last screen stays.
+
+    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read.
+
+    Examples:
+
+      ssh broker-1 sudo tcpdump -i any -U -w - port 9092 | wirelake top -
+
+      wirelake top /var/ring --sort trend --sort p99
+
+      wirelake top landing --port 9092 --every 5
+
+      wirelake top incident.pcap --once
+
+      timeout 30 tcpdump -i any -U -w - port 27017 | wirelake top - --once
+    """
+    from pipeline.commands.diagnose import agent_options, without_pandas  # noqa: PLC0415
+    from pipeline.embedded.watching import Watch  # noqa: PLC0415 - loads DuckDB and Arrow
+    from pipeline.settings import load_settings  # noqa: PLC0415
+
+    without_pandas()
+    if files == ["-"] and sys.stdin is not None and sys.stdin.isatty():
+        raise UserError(
+            "standard input is a terminal: pipe a capture into it, e.g. "
+            "`tcpdump -i any -U -w - port 9092 | wirelake top -`"
+        )
+    order = Order()
+    for one in sort or ():
+        order = order.by(one)
+    settings = load_settings(conf)
+    watch = Watch(settings.stream, int(window * 1e6), frozenset(port or ()))
+    if once:
+        _show_once(files, watch, settings, order, allow_truncated, tls_keylog, tls_embedded_keys)
+        return
+    if len(files) != 1:
+        raise UserError("several captures need --once: without it one of '-', a directory, a landing zone, a capture")
+    from pipeline.commands.watching.watch import watch_and_show  # noqa: PLC0415
+
+    options = agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
+    watch_and_show(files[0], watch, order, every, options, _console())
+
+
+def _console() -> Console:
+    """Standard output; where that is no terminal, of a width that has room for most."""
+    return Console(width=None if sys.stdout.isatty() else terminal_width() or _WIDTH)
+
+
+def _show_once(
+    files: list[str],
+    watch: Watch,
+    settings: Settings,
+    order: Order,
+    allow_truncated: bool,
+    tls_keylog: str | None,
+    tls_embedded_keys: bool,
+) -> None:
+    from pipeline.capture.cli import show_progress  # noqa: PLC0415
+    from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
+    from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
+    from pipeline.commands.watching.watch import nothing_found  # noqa: PLC0415
+    from pipeline.embedded.diagnosis import KERNEL_AFTER  # noqa: PLC0415
+    from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
+
+    errors, name = Console(stderr=True), ", ".join(files)
+    with ExitStack() as stack:
+        with show_progress(errors, name) as show:
+            inputs = stack.enter_context(
+                open_inputs(
+                    files, allow_truncated=allow_truncated, tls_keylog=tls_keylog,
+                    tls_embedded_keys=tls_embedded_keys, work=settings.work, on_progress=show,
+                )
+            )  # fmt: skip
+        warn_of(inputs, errors)
+        watch.by_kernel = inputs.rows >= KERNEL_AFTER
+        for frames, gaps in inputs.pieces(PIECE_FRAMES):
+            watch.add(frames, gaps)
+    watch.judge()
+    now = watch.now()
+    if now is None:
+        raise UserError(nothing_found(watch))
+    console = _console()
+    console.print(screen(now, Shown(name, order), console.width))
+    if any(row["severity"] == "critical" for row in now.incidents):
+        raise typer.Exit(1)

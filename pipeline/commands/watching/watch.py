@@ -1,0 +1,166 @@
+"""The screen while traffic goes on: read, judge, draw, heed keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import typer
+from rich.live import Live
+from rich.text import Text
+
+from pipeline.capture.packets.pipe import Stop, stop_on_signals
+from pipeline.commands.watching.keys import Keys
+from pipeline.commands.watching.screen import Shown, screen
+from pipeline.commands.watching.sort import Order, Sort
+from pipeline.embedded.feed import Feed, open_feed
+from pipeline.embedded.watching import Now, Watch
+from pipeline.errors import UserError
+from pipeline.terminal import Console
+
+LOOK_EVERY_S = 0.2
+"""How often it is looked for something new."""
+MOST_JUDGING_S = 1.0
+"""What is kept is what can be judged in so long."""
+_SORTS = {"l": Sort.lag, "t": Sort.trend, "r": Sort.rate, "p": Sort.p99, "e": Sort.errors}
+_QUIT = "q"
+
+
+def watch_and_show(
+    source: str, watch: Watch, order: Order, every_s: float, options: Sequence[str], console: Console
+) -> None:
+    """Show how things stand until there is nothing more, or somebody wants to stop; the last screen stays.
+
+    Args:
+        source: ``-``, a directory of rotated files, a landing zone, a capture.
+        watch: takes what comes.
+        order: by what rows are ordered at first.
+        every_s: seconds from one screen to the next; more where it takes longer to judge.
+        options: of ``capture read``, for the agent.
+        console: standard output.
+
+    Raises:
+        UserError: nothing can be read.
+        typer.Exit: with 2 if not all could be read.
+    """
+    session = _Session(source, watch, order, every_s, console)
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        feed = stack.enter_context(open_feed(source, options))
+        with session:
+            was_quit = session.run(feed, stop)
+        is_whole, reason = (True, "") if was_quit else feed.outcome()
+    errors = Console(stderr=True)
+    if not session.show_last() and not was_quit:
+        raise UserError(reason or nothing_found(watch))
+    for text in (*session.notes, reason):
+        if text:
+            errors.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
+    if not is_whole:
+        raise typer.Exit(2)
+
+
+def nothing_found(watch: Watch) -> str:
+    """Why there is nothing to show."""
+    if watch.other_ports:
+        seen = ", ".join(map(str, watch.other_ports))
+        return f"no message of a server on the ports asked for was found, but of port {seen}"
+    return (
+        "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
+        "connections began?"
+    )
+
+
+class _Session:
+    """One sitting before the screen, from the first message on; leaving the context gives the terminal back."""
+
+    def __init__(self, source: str, watch: Watch, order: Order, every_s: float, console: Console) -> None:
+        self._source = source
+        self._watch = watch
+        self._order = order
+        self._every_s = every_s
+        self._console = console
+        self._keys = Keys()
+        self._live: Live | None = None
+        self._now: Now | None = None
+        self._arrived = self._drawn = time.monotonic()
+        self.notes: list[str] = []
+
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._keys.__exit__()
+
+    def run(self, feed: Feed, stop: Stop) -> bool:
+        """Until the end; True if somebody pressed the key for it."""
+        is_unjudged, took_s = False, 0.0
+        while True:
+            is_last = feed.has_ended if feed.can_end else stop.asked()
+            rows = feed.take()
+            self.notes += feed.notes()
+            if rows is not None:
+                self._watch.add(*rows)
+                self._arrived, is_unjudged = time.monotonic(), True
+            elif is_last:
+                if is_unjudged:
+                    self._watch.judge()
+                return False
+            elif stop.asked():
+                feed.stop()
+            if self._watch.frames and time.monotonic() - self._drawn >= max(self._every_s, took_s):
+                begin = time.monotonic()
+                if is_unjudged:
+                    self._watch.judge()
+                    is_unjudged = False
+                self._look()
+                self._draw()
+                self._drawn = time.monotonic()
+                took_s = self._drawn - begin
+                if took_s > MOST_JUDGING_S:
+                    self._watch.keep_less()
+            if self._heed(self._keys.wait(0.0 if rows is not None else LOOK_EVERY_S)):
+                return True
+
+    def _heed(self, key: str) -> bool:
+        """Do what a key asks for; True if that is to end."""
+        if key in _SORTS:
+            self._order = self._order.by(_SORTS[key])
+            self._draw()
+        return key == _QUIT
+
+    def _look(self) -> None:
+        last_us = self._watch.last_us
+        silent_us = int((time.monotonic() - self._arrived) * 1e6)
+        self._now = None if last_us is None else self._watch.now(last_us + silent_us)
+
+    def _draw(self) -> None:
+        if self._now is None:
+            return
+        console = self._console
+        if not console.is_terminal or console.is_dumb_terminal:
+            console.print(screen(self._now, self._shown(), console.width), Text())
+            console.file.flush()
+            return
+        if self._live is None:
+            self._keys.open()
+            self._live = Live(console=console, screen=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(screen(self._now, self._shown(), console.width, console.height), refresh=True)
+
+    def _shown(self) -> Shown:
+        silent_s = time.monotonic() - self._arrived
+        note = self.notes[-1] if self.notes else ""
+        return Shown(self._source, self._order, silent_s, note, self._keys.are_heeded)
+
+    def show_last(self) -> bool:
+        """Print what was known in the end; False if nothing was."""
+        self._now = self._watch.now() or self._now
+        if self._now is None:
+            return False
+        height = self._console.height - 1 if self._console.is_terminal else None
+        self._console.print(screen(self._now, Shown(self._source, self._order), self._console.width, height))
+        return True

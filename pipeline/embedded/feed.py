@@ -1,0 +1,74 @@
+"""Landed rows of something that goes on: a pipe, a directory into which files are rotated, a landing zone that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline.capture.packets.sources import STDIN
+from pipeline.embedded.agent_process import AgentProcess, NewFiles
+from pipeline.embedded.inputs import is_landing_zone
+
+
+class Feed:
+    """What comes.
+
+    Args:
+        news: the files of a landing zone.
+        agent: who writes them, if that is us; else nobody knows when it ends.
+    """
+
+    def __init__(self, news: NewFiles, agent: AgentProcess | None) -> None:
+        self._news = news
+        self._agent = agent
+
+    def take(self) -> tuple[pa.Table, pa.Table] | None:
+        """Further frames and gaps; None: there are none now.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
+        return self._news.take()
+
+    def notes(self) -> list[str]:
+        """Why files were left out, since this was asked last."""
+        notes, self._news.set_aside = self._news.set_aside, []
+        return notes
+
+    @property
+    def can_end(self) -> bool:
+        """Whether it ends by itself, or after :meth:`stop`; of somebody else's landing zone nobody knows."""
+        return self._agent is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes than what :meth:`take` still gives."""
+        return self._agent is not None and not self._agent.is_running
+
+    def stop(self) -> None:
+        """Ask for an end in good order."""
+        if self._agent is not None:
+            self._agent.stop()
+
+    def outcome(self) -> tuple[bool, str]:
+        """After the end whether all was read, and what was warned of, or why it could not be."""
+        return self._agent.outcome() if self._agent is not None else (True, "")
+
+
+@contextmanager
+def open_feed(source: str, options: Sequence[str]) -> Iterator[Feed]:
+    """Begin to read.
+
+    Args:
+        source: ``-``, a directory of rotated files, a landing zone, a capture.
+        options: of ``capture read``, for the agent.
+    """
+    if is_landing_zone(source):
+        yield Feed(NewFiles(Path(source)), None)
+        return
+    way = ["--follow", source] if Path(source).is_dir() and source != STDIN else [source]
+    with AgentProcess([*way, *options]) as agent:
+        yield Feed(NewFiles(agent.zone, removes=True), agent)
