@@ -1,4 +1,4 @@
-"""Landed rows of something that goes on: a pipe, a directory into which files are rotated, a landing zone that grows."""
+"""Landed rows of something that goes on: a pipe, a directory into which files are rotated, a landing zone."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How does everything stand now: groups, apis, clients, commands? Of the last moments, from the tables of silver and gold."""
+"""How does everything stand now: groups, apis, clients, commands? Of the last moments, from the tables of the lake."""

@@ -1,4 +1,4 @@
-"""Which groups are behind, by how much, and do they catch up? From ``gold.offset_timeline`` and ``silver.state_events``.
+"""Which groups are behind, by how much, and do they catch up? From ``gold.offset_timeline``.
 
 Lag falls with each commit and grows until the next, so two looks at it at any moments say little. A trend is taken from
 commit to commit; of a group that has not committed for three of its own periods, since its last commit; of one that
@@ -221,9 +221,7 @@ def _trend(commits: Row | None, lags: list[int | None], window: Window) -> float
     return float((commits.last_lag - commits.before_lag) * 1e6 / (commits.last_us - commits.before_us))
 
 
-def _group(
-    cluster: str, group_id: str, places: list[_Place], members: int, refused: int, window: Window
-) -> GroupNow:
+def _group(cluster: str, group_id: str, places: list[_Place], members: int, refused: int, window: Window) -> GroupNow:
     if not places:
         return GroupNow(cluster, group_id, members, refused=refused)
     bucket_s = window.seconds / BUCKETS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-UNKNOWN = "–"
+UNKNOWN = "?"
 """Not known, which is not 0."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from textwrap import wrap
 from typing import Any
@@ -41,7 +41,7 @@ class Shown:
     """
 
     source: str
-    order: Order = Order()
+    order: Order = field(default_factory=Order)
     silent_s: float | None = None
     note: str = ""
     has_keys: bool = False
@@ -108,7 +108,9 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
     failed = sum(one.errors for one in (*now.traffic.apis, *now.traffic.commands))
     sent = sum(one.bytes for one in (*now.traffic.apis, *now.traffic.commands))
     seconds = now.window.seconds
-    words = [f"last {span(seconds)}: {rate(asked / seconds)} requests, {amount(failed)} errors, {volume(sent / seconds)}"]
+    words = [
+        f"last {span(seconds)}: {rate(asked / seconds)} requests, {amount(failed)} errors, {volume(sent / seconds)}"
+    ]
     if shown.silent_s is not None and shown.silent_s >= _SILENT_S:
         words.append(f"nothing came for {span(shown.silent_s)}")
     if now.since_us is not None:
@@ -147,7 +149,9 @@ def _incident(row: Mapping[str, Any], now: Now, width: int, *, is_first: bool) -
         yield text.append(line, "dim" if is_over else "bold" if is_first else "not bold default")
     if is_first and not is_over:
         for number, line in enumerate(_cut(printable(row["do_now"]), width - len(before), _MOST_LINES)):
-            text = Text(f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis")
+            text = Text(
+                f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis"
+            )
             yield text.append(line, "not dim")
 
 

@@ -87,16 +87,17 @@ def top(
     for one in sort or ():
         order = order.by(one)
     settings = load_settings(conf)
-    watch = Watch(settings.stream, int(window * 1e6), frozenset(port or ()))
+    window_us, ports = int(window * 1e6), frozenset(port or ())
     if once:
-        _show_once(files, watch, settings, order, allow_truncated, tls_keylog, tls_embedded_keys)
+        watch = _watched(files, settings, window_us, ports, allow_truncated, tls_keylog, tls_embedded_keys)
+        _show_once(", ".join(files), watch, order)
         return
     if len(files) != 1:
         raise UserError("several captures need --once: without it one of '-', a directory, a landing zone, a capture")
     from pipeline.commands.watching.watch import watch_and_show  # noqa: PLC0415
 
     options = agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
-    watch_and_show(files[0], watch, order, every, options, _console())
+    watch_and_show(files[0], Watch(settings.stream, window_us, ports), order, every, options, _console())
 
 
 def _console() -> Console:
@@ -104,25 +105,25 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else terminal_width() or _WIDTH)
 
 
-def _show_once(
+def _watched(
     files: list[str],
-    watch: Watch,
     settings: Settings,
-    order: Order,
+    window_us: int,
+    ports: frozenset[int],
     allow_truncated: bool,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
-) -> None:
+) -> Watch:
+    """All that is there, judged."""
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
-    from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
-    from pipeline.commands.watching.watch import nothing_found  # noqa: PLC0415
     from pipeline.embedded.diagnosis import KERNEL_AFTER  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
+    from pipeline.embedded.watching import Watch  # noqa: PLC0415
 
-    errors, name = Console(stderr=True), ", ".join(files)
+    errors = Console(stderr=True)
     with ExitStack() as stack:
-        with show_progress(errors, name) as show:
+        with show_progress(errors, ", ".join(files)) as show:
             inputs = stack.enter_context(
                 open_inputs(
                     files, allow_truncated=allow_truncated, tls_keylog=tls_keylog,
@@ -130,10 +131,17 @@ def _show_once(
                 )
             )  # fmt: skip
         warn_of(inputs, errors)
-        watch.by_kernel = inputs.rows >= KERNEL_AFTER
+        watch = Watch(settings.stream, window_us, ports, by_kernel=inputs.rows >= KERNEL_AFTER)
         for frames, gaps in inputs.pieces(PIECE_FRAMES):
             watch.add(frames, gaps)
     watch.judge()
+    return watch
+
+
+def _show_once(name: str, watch: Watch, order: Order) -> None:
+    from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
+    from pipeline.commands.watching.watch import nothing_found  # noqa: PLC0415
+
     now = watch.now()
     if now is None:
         raise UserError(nothing_found(watch))
