@@ -1,0 +1,75 @@
+"""What ``wirelake top --once`` shows: ``python -m tests.pipeline.commands.watching.golden`` writes it anew.
+
+Look at what changed (``git diff tests/pipeline/commands/watching/golden``) before it is committed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from rich.text import Text
+
+from pipeline.commands.watching.screen import Shown, screen
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.watching import Now, Watch
+from pipeline.settings import StreamSettings
+from pipeline.terminal import Console
+from tests.paths import CAPTURES
+
+FOLDER = Path(__file__).parent / "golden"
+WIDTHS = (80, 120, 200)
+WINDOW_US = 60_000_000
+NAMES = (
+    "stuck_commit.pcap", "healthy.pcap", "mongodb/troubled_mongodb.pcap", "rhythms/healthy_rhythms.pcap.zst",
+    "rhythms/healthy_streams.pcap.zst", "rhythms/sick_members.pcap.zst",
+)  # fmt: skip
+
+
+@cache
+def standing(name: str) -> Now:
+    """How all stood at the end of a capture."""
+    landed = read_inputs([str(CAPTURES / name)])
+    watch = Watch(StreamSettings(), WINDOW_US, by_kernel=False)
+    watch.add(landed.frames, landed.gaps)
+    watch.judge()
+    now = watch.now()
+    assert now is not None
+    return now
+
+
+def drawn(now: Now, shown: Shown, columns: int, height: int | None = None) -> str:
+    """A screen as text, without styles."""
+    console = Console(width=columns, height=height, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(screen(now, shown, columns, height))
+    return captured.get()
+
+
+def coloured(now: Now, shown: Shown, columns: int) -> list[Text]:
+    """The same with styles, line by line."""
+    console = Console(width=columns, force_terminal=True, color_system="standard", _environ={})
+    with console.capture() as captured:
+        console.print(screen(now, shown, columns))
+    return [Text.from_ansi(line) for line in captured.get().splitlines()]
+
+
+def file_of(name: str, columns: int) -> Path:
+    """Where it is kept."""
+    return FOLDER / f"{Path(name).name.partition('.')[0]}.{columns}.txt"
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    wanted = set()
+    for name in NAMES:
+        for columns in WIDTHS:
+            file_of(name, columns).write_text(drawn(standing(name), Shown(name), columns), encoding="utf-8")
+            wanted.add(file_of(name, columns))
+    for file in FOLDER.iterdir():
+        if file not in wanted:
+            file.unlink()
+
+
+if __name__ == "__main__":
+    main()
