@@ -1,0 +1,162 @@
+"""Does the screen show what is kept in golden files, fit every terminal, and let nothing from the wire steer it?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.standing.groups import GroupNow
+from pipeline.analysis.standing.traffic import ApiNow, ClientNow, TrafficNow
+from pipeline.analysis.standing.window import Window
+from pipeline.commands.watching.amounts import amount, history, latency, rate, span, trend, volume
+from pipeline.commands.watching.screen import KEYS, Shown, shares
+from pipeline.commands.watching.sort import Order, Sort
+from pipeline.embedded.watching import Now
+from pipeline.lines import columns_of
+from tests.pipeline.commands.watching.golden import FOLDER, NAMES, WIDTHS, coloured, drawn, file_of, standing
+
+QUICK = ("stuck_commit.pcap", "mongodb/troubled_mongodb.pcap")
+
+
+def incident(number: int = 0, **values: Any) -> dict[str, Any]:
+    told = {
+        "incident_id": f"i{number}", "severity": "critical", "state": "open", "headline": f"trouble {number}",
+        "do_now": "Restart it.", "first_us": 40_000_000, "last_us": 60_000_000,
+    }  # fmt: skip
+    return told | values
+
+
+def now(**values: Any) -> Now:
+    given: dict[str, Any] = {
+        "groups": [GroupNow("c", f"group {n}", lag=n, trend=100.0 - n) for n in range(20)],
+        "traffic": TrafficNow(
+            [ApiNow("kafka", f"api {n}", 10 * n, 5 - n, 0, 100, n, 1000 * n, n, n == 4) for n in range(5)], [],
+            [ClientNow("kafka", f"client {n}", "10.0.0.1", n, 0, 100, 1, "Fetch", "java") for n in range(30)],
+        ),
+        "incidents": [incident(n) for n in range(4)], "news": {"i1": "new"}, "connections": 3, "exchanges": 9,
+        "bytes_lost": 0, "pending": 0, "first_us": 0, "last_us": 60_000_000, "since_us": None,
+    }  # fmt: skip
+    return Now(Window(0, 60_000_000), **given | values)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
+def test_as_kept(name: str, columns: int) -> None:
+    kept = file_of(name, columns).read_text(encoding="utf-8")
+    assert drawn(standing(name), Shown(name), columns) == kept, (
+        "python -m tests.pipeline.commands.watching.golden writes it anew"
+    )
+
+
+def test_no_kept_line_is_wider_than_its_terminal() -> None:
+    files = sorted(FOLDER.iterdir())
+    assert {file.name for file in files} == {file_of(name, width).name for name in NAMES for width in WIDTHS}
+    for file in files:
+        width = int(file.suffixes[-2][1:])
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert max(map(columns_of, lines)) <= width
+        assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("height", [1, 5, 10, 24, 40, 100])
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_it_fits_any_terminal_and_says_how_much_is_hidden(columns: int, height: int) -> None:
+    lines = drawn(now(), Shown("-", has_keys=True), columns, height).splitlines()
+    assert max(map(columns_of, lines)) <= columns
+    if height >= 24:
+        assert len(lines) <= height
+        assert lines[-1] == KEYS[:columns] or columns < len(KEYS)
+    if (columns, height) == (200, 24):
+        assert any(re.match(r"GROUPS \d of 20", line) for line in lines)
+        assert any(re.match(r"CLIENTS \d of 30", line) for line in lines)
+
+
+def test_lines_are_shared_fairly() -> None:
+    assert shares([2, 30, 5], 10) == [2, 4, 4]
+    assert shares([2, 30, 5], 100) == [2, 30, 5]
+    assert shares([9, 9], 3) == [2, 1]
+    assert shares([9, 9], -1) == [0, 0]
+    assert shares([], 5) == []
+
+
+def first_of(lines: list[str], head: str) -> str:
+    at = next(number for number, line in enumerate(lines) if line.startswith(head))
+    return lines[at + 1]
+
+
+@pytest.mark.parametrize(
+    ("sort", "group", "api"),
+    [
+        (Sort.lag, "group 19", "api 4"), (Sort.trend, "group 0", "api 4"), (Sort.rate, "group 19", "api 4"),
+        (Sort.p99, "group 19", "api 3"), (Sort.errors, "group 19", "api 0"),
+    ],
+)  # fmt: skip
+def test_rows_are_ordered_as_asked(sort: Sort, group: str, api: str) -> None:
+    lines = drawn(now(), Shown("-", Order().by(sort)), 120).splitlines()
+    assert first_of(lines, "GROUPS").startswith(group)
+    assert first_of(lines, "APIS").startswith(api)
+    marked = re.findall(r"(\w+)▼", "\n".join(lines))
+    assert sort.value.upper() in marked
+    assert len(marked) == 3
+
+
+def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() -> None:
+    found = now(incidents=[incident(0), incident(1), incident(2, state="closed", severity="warning")])
+    lines = drawn(found, Shown("-"), 80).splitlines()
+    assert "CRITICAL         20 s  trouble 0" in lines
+    assert "CRITICAL NEW     20 s  trouble 1" in lines
+    assert "WARNING  OVER    20 s  trouble 2" in lines
+    assert lines[lines.index("CRITICAL         20 s  trouble 0") + 1].split() == ["now", "Restart", "it."]
+    assert sum("Restart it." in line for line in lines) == 1
+    assert "No incident in what 20 groups and 30 clients do." in drawn(now(incidents=[]), Shown("-"), 80)
+
+
+def test_silence_loss_and_what_was_dropped_are_told() -> None:
+    text = drawn(now(bytes_lost=5_000, since_us=30_000_000, pending=2), Shown("-", silent_s=12.3), 200)
+    assert "3 connections, 9 exchanges (2 without an answer yet) since 00:00:00, 5,000 bytes lost" in text
+    assert "nothing came for 12 s; kept since 00:00:30, older dropped" in text
+    assert "nothing came" not in drawn(now(), Shown("-", silent_s=1.0), 200)
+    assert "half of it" in drawn(now(), Shown("-", note="half of it"), 200)
+    idle = now(groups=[], traffic=TrafficNow([], [], []), incidents=[])
+    assert "Nothing was asked in this time." in drawn(idle, Shown("-"), 80)
+
+
+def test_names_from_the_wire_are_text() -> None:
+    hostile = "a\x1b[31m\n[bold]x[/bold]\u202e"
+    client = ClientNow("kafka", hostile, hostile, 1, 0, 1, 1, hostile, hostile)
+    found = now(
+        groups=[GroupNow(hostile, hostile, worst=(hostile, 0, 1))], incidents=[incident(headline=hostile)],
+        traffic=TrafficNow([], [], [client]),
+    )  # fmt: skip
+    lines = drawn(found, Shown(hostile, note=hostile), 200).splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert "a\\x1b[31m\\n[bold]x[/bold]\\u202e" in lines[0]
+
+
+def test_what_grows_fails_or_is_wrong_stands_out() -> None:
+    styles = {
+        str(span.style): line.plain[span.start : span.end].strip() for line in coloured(now(), Shown("-"), 120)
+        for span in line.spans
+    }  # fmt: skip
+    assert any("CRITICAL" in text for style, text in styles.items() if "red" in style)
+    assert any("+" in text or text == "5" for style, text in styles.items() if "yellow" in style)
+
+
+def test_amounts_are_short_and_the_unknown_is_no_zero() -> None:
+    assert [amount(n) for n in (0, 9_999, 12_345, 123_456, 4_500_000, 2e9, None)] == [
+        "0", "9,999", "12.3k", "123k", "4.5M", "2.0G", "?",
+    ]  # fmt: skip
+    assert [rate(n) for n in (0, 0.017, 3.44, 120.4, 12_345, None)] == ["0", "0.02/s", "3.4/s", "120/s", "12.3k/s", "?"]
+    assert [trend(n) for n in (0.01, 3.44, -12, None)] == ["steady", "+3.4/s", "-12/s", "?"]
+    assert [latency(n) for n in (0, 350, 1_900, 120_000, 1_500_000, None)] == [
+        "0 µs", "350 µs", "1.9 ms", "120 ms", "1.5 s", "?",
+    ]  # fmt: skip
+    assert latency(500_000, waits=True) == "(500 ms)"
+    assert [span(n) for n in (0, 38.4, 300, 10_000, 345_600, None)] == ["0 s", "38 s", "5 min", "3 h", "4 d", "?"]
+    assert [volume(n) for n in (12, 3_456, 5_000_000)] == ["12 B/s", "3.4 KiB/s", "4.8 MiB/s"]
+    assert history((None, 0, 4, 8)) == " ▁▅█"
+    assert history((0, 0)) == "▁▁"
