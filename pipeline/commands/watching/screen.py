@@ -35,7 +35,7 @@ class Shown:
     Attributes:
         source: what is read, as the user named it.
         order: by what rows are ordered.
-        silent_s: seconds since something came; None if nothing more can come.
+        silent_s: seconds since something came; None if nothing more can come: then no incident is marked as new.
         note: what is to be known of the reading; empty: nothing.
         has_keys: whether keys are heeded.
     """
@@ -61,16 +61,17 @@ def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> Ren
     foot = [Text(printable(shown.note), "yellow", no_wrap=True, overflow="ellipsis")] if shown.note else []
     if shown.has_keys:
         foot.append(Text(KEYS, "dim", no_wrap=True, overflow="ellipsis"))
-    incidents = list(_incidents(now, width))
+    incidents = list(_incidents(now, now.news if shown.silent_s is not None else {}, width))
     rows: Sequence[int] = [len(part.rows) for part in parts]
     lines = len(incidents)
     if height is not None:
         room = height - len(head) - len(foot) - len(parts)
         lines, *with_heads = shares([len(incidents), *(len(part.rows) + 1 for part in parts)], room)
-        rows = [max(number - 1, 0) for number in with_heads]
+        rows = [number - 1 for number in with_heads]
     drawn: list[RenderableType] = [*head, *incidents[:lines]]
     for part, number in zip(parts, rows, strict=True):
-        drawn += [Text(), _table(part, number)]
+        if number >= 0:
+            drawn += [Text(), _table(part, number)]
     if not parts:
         drawn.append(Text("Nothing was asked in this time.", "dim"))
     return Group(*drawn, *foot)
@@ -126,21 +127,21 @@ def _clock(us: int) -> str:
     return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%H:%M:%S")
 
 
-def _incidents(now: Now, width: int) -> Iterator[Text]:
+def _incidents(now: Now, news: Mapping[str, str], width: int) -> Iterator[Text]:
     """A line each, and what is to be done about the first."""
     if not now.incidents:
         looked = f"{amount(len(now.groups))} groups and {amount(len(now.traffic.clients))} clients"
         yield _line(f"No incident in what {looked} do.", "green")
         return
     for index, row in enumerate(now.incidents):
-        yield from _incident(row, now, width, is_first=index == 0)
+        yield from _incident(row, news.get(row["incident_id"], ""), now.window.last_us, width, is_first=index == 0)
 
 
-def _incident(row: Mapping[str, Any], now: Now, width: int, *, is_first: bool) -> Iterator[Text]:
+def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, *, is_first: bool) -> Iterator[Text]:
     is_over = row["state"] == "closed"
     style = "dim" if is_over else STYLES[row["severity"]]
-    label = "OVER" if is_over else _LABELS.get(now.news.get(row["incident_id"], ""), "")
-    until_us = row["last_us"] if is_over else now.window.last_us
+    label = "OVER" if is_over else _LABELS.get(news, "")
+    until_us = row["last_us"] if is_over else now_us
     when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
     lines = _cut(printable(row["headline"]), width - len(before), _MOST_LINES if is_first else 1)

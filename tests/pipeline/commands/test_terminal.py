@@ -149,7 +149,7 @@ class TestTerminal:
 def test_documents_show_what_is_printed(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     text = (ROOT / document).read_text(encoding="utf-8")
-    shown = re.findall(r"```console\n\$ wirelake ((?:decode|explain|describe) .*)\n([^`]*)```", text)
+    shown = re.findall(r"```console\n\$ wirelake ((?:decode|explain|describe|top) .*)\n([^`]*)```", text)
     assert shown
     for command, output in shown:
         out = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "120"}).stdout.splitlines()

@@ -106,7 +106,8 @@ def test_rows_are_ordered_as_asked(sort: Sort, group: str, api: str) -> None:
 
 def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() -> None:
     found = now(incidents=[incident(0), incident(1), incident(2, state="closed", severity="warning")])
-    lines = drawn(found, Shown("-"), 80).splitlines()
+    lines = drawn(found, Shown("-", silent_s=0.0), 80).splitlines()
+    assert "NEW" not in drawn(found, Shown("-"), 80)
     assert "CRITICAL         20 s  trouble 0" in lines
     assert "CRITICAL NEW     20 s  trouble 1" in lines
     assert "WARNING  OVER    20 s  trouble 2" in lines
