@@ -51,9 +51,7 @@ def show_incidents(
         if (number := sum(row["severity"] == severity for row in incidents))
     )
     of = len({finding for row in incidents for finding in row["findings"]})
-    console.print(
-        f"\n{_many(len(incidents), 'incident')} ({counts}), told by {_many(of, 'finding')}: --flat shows each."
-    )
+    console.print(f"\n{many(len(incidents), 'incident')} ({counts}), told by {many(of, 'finding')}: --flat shows each.")
 
 
 def print_incident(
@@ -160,5 +158,6 @@ def _text(text: str) -> Text:
     return Text(printable(text))
 
 
-def _many(number: int, one: str) -> str:
+def many(number: int, one: str) -> str:
+    """A count with its noun."""
     return f"{number:,} {one}{'' if number == 1 else 's'}"

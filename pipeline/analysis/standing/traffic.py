@@ -22,6 +22,8 @@ _LATENCIES = """
     quantile_disc(latency_us, 0.5) AS p50_us, quantile_disc(latency_us, 0.99) AS p99_us, max(latency_us) AS max_us
 """
 _SENT = "sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes"
+_DRIVER = "regexp_replace(concat_ws(' ', driver, driver_version), '[|]+$', '')"
+"""A library around MongoDB's driver adds its name and version behind a bar, an extension a name only."""
 _APIS = f"""
     SELECT protocol, coalesce(api_name, '?') AS name, count(*) AS asked,
         count(*) FILTER (len(coalesce(error_codes, [])) > 0) AS errors,
@@ -40,7 +42,7 @@ _COMMANDS = f"""
 _CLIENTS = f"""
     WITH names AS (
         SELECT connection_id, arg_max(application, exchange_id) AS application,
-            arg_max(concat_ws(' ', driver, driver_version), exchange_id) AS driver
+            arg_max({_DRIVER}, exchange_id) AS driver
         FROM commands WHERE application IS NOT NULL OR driver IS NOT NULL GROUP BY connection_id
     ), software AS (
         SELECT connection_id, arg_max(concat_ws(' ', software_name, software_version), exchange_id) AS software

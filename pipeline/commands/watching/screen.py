@@ -12,11 +12,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.commands.incidents import STYLES
-from pipeline.commands.watching.amounts import amount, rate, span, volume
-from pipeline.commands.watching.sections import Section, sections
+from pipeline.commands.incidents import STYLES, many
+from pipeline.commands.watching.amounts import rate, span, volume
+from pipeline.commands.watching.sections import WIDEST, Section, sections
 from pipeline.commands.watching.sort import Order
 from pipeline.embedded.watching import Now
+from pipeline.lines import cut
 from pipeline.terminal import printable
 
 KEYS = "q quit   sort by: l lag  t trend  r rate  p p99  e errors"
@@ -71,7 +72,7 @@ def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> Ren
     drawn: list[RenderableType] = [*head, *incidents[:lines]]
     for part, number in zip(parts, rows, strict=True):
         if number >= 0:
-            drawn += [Text(), _table(part, number)]
+            drawn += [Text(), _table(part, number, width)]
     if not parts:
         drawn.append(Text("Nothing was asked in this time.", "dim"))
     return Group(*drawn, *foot)
@@ -109,9 +110,8 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
     failed = sum(one.errors for one in (*now.traffic.apis, *now.traffic.commands))
     sent = sum(one.bytes for one in (*now.traffic.apis, *now.traffic.commands))
     seconds = now.window.seconds
-    words = [
-        f"last {span(seconds)}: {rate(asked / seconds)} requests, {amount(failed)} errors, {volume(sent / seconds)}"
-    ]
+    often = f"{many(asked, 'request')} ({rate(asked / seconds)})"
+    words = [f"last {span(seconds)}: {often}, {many(failed, 'error')}, {volume(sent / seconds)}"]
     if shown.silent_s is not None and shown.silent_s >= _SILENT_S:
         words.append(f"nothing came for {span(shown.silent_s)}")
     if now.since_us is not None:
@@ -130,7 +130,7 @@ def _clock(us: int) -> str:
 def _incidents(now: Now, news: Mapping[str, str], width: int) -> Iterator[Text]:
     """A line each, and what is to be done about the first."""
     if not now.incidents:
-        looked = f"{amount(len(now.groups))} groups and {amount(len(now.traffic.clients))} clients"
+        looked = f"{many(len(now.groups), 'group')} and {many(len(now.traffic.clients), 'client')}"
         yield _line(f"No incident in what {looked} do.", "green")
         return
     for index, row in enumerate(now.incidents):
@@ -144,11 +144,12 @@ def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, *, is_
     until_us = row["last_us"] if is_over else now_us
     when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
-    lines = _cut(printable(row["headline"]), width - len(before), _MOST_LINES if is_first else 1)
+    is_short = is_over or not is_first
+    lines = _cut(printable(row["headline"]), width - len(before), 1 if is_short else _MOST_LINES)
     for number, line in enumerate(lines):
         text = Text(before if number == 0 else " " * len(before), style, no_wrap=True, overflow="ellipsis")
-        yield text.append(line, "dim" if is_over else "bold" if is_first else "not bold default")
-    if is_first and not is_over:
+        yield text.append(line, "dim" if is_over else "not bold default" if is_short else "bold")
+    if not is_short:
         for number, line in enumerate(_cut(printable(row["do_now"]), width - len(before), _MOST_LINES)):
             text = Text(
                 f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis"
@@ -157,10 +158,13 @@ def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, *, is_
 
 
 def _cut(text: str, width: int, most: int) -> list[str]:
+    """Lines of a text, the last with … in place of what does not fit."""
+    if most == 1:
+        return [cut(text, width)]
     return wrap(text, max(width, 20), max_lines=most, placeholder="…", break_on_hyphens=False) or [""]
 
 
-def _table(part: Section, rows: int) -> Table:
+def _table(part: Section, rows: int, width: int) -> Table:
     """A part with so many of its rows."""
     hidden = len(part.rows) - rows
     table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
@@ -170,6 +174,7 @@ def _table(part: Section, rows: int) -> Table:
             f"{title}▼" if column.sort is part.sort else title,
             justify="left" if column.grows or column.is_text else "right",
             no_wrap=True, overflow="ellipsis", ratio=1 if column.grows else None,
+            max_width=column.most if width < WIDEST else None,
         )  # fmt: skip
     for cells in part.rows[:rows]:
         table.add_row(*(Text(printable(text), style, no_wrap=True, overflow="ellipsis") for text, style in cells))

@@ -31,6 +31,7 @@ class Column:
         grows: whether it takes the room that is left.
         sort: by what rows are ordered if it is marked.
         is_text: whether it is aligned to the left.
+        most: its width at most, but on the widest terminals; None: any.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Column:
     grows: bool = False
     sort: Sort | None = None
     is_text: bool = False
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,9 @@ _BYTES = Column("BYTES", lambda one, now: volume(_per_second(one.bytes, now)))
 _GROUPS = (
     Column("GROUPS", lambda one, _: one.group_id, grows=True),
     Column("CLUSTER", lambda one, _: one.cluster, WIDEST, is_text=True),
+    Column("WORST", _worst, WIDE, is_text=True, most=20),
     Column("MEMBERS", lambda one, _: amount(one.members)),
-    Column("PARTITIONS", lambda one, _: amount(one.partitions), WIDE),
+    Column("PARTITIONS", lambda one, _: amount(one.partitions), WIDEST),
     Column("LAG", lambda one, _: amount(one.lag), sort=Sort.lag),
     Column("TREND", _trend, sort=Sort.trend),
     Column("HISTORY", lambda one, _: history(one.lags)),
@@ -107,7 +110,6 @@ _GROUPS = (
     Column("OUT", lambda one, _: rate(one.taken), WIDE),
     Column("COMMIT", _since_commit),
     Column("REFUSED", lambda one, _: _counted(one.refused), WIDE),
-    Column("WORST", _worst, WIDEST, is_text=True),
 )
 _APIS = (
     Column("APIS", lambda one, _: one.name, grows=True),
@@ -121,11 +123,11 @@ _COMMANDS = (
 )  # fmt: skip
 _CLIENTS = (
     Column("CLIENTS", lambda one, _: one.client or UNKNOWN, grows=True),
-    Column("HOST", lambda one, _: one.host, is_text=True),
-    Column("CONNECTIONS", lambda one, _: amount(one.connections), WIDE),
+    Column("HOST", lambda one, _: one.host, is_text=True, most=21),
+    Column("CONNECTIONS", lambda one, _: amount(one.connections), WIDEST),
     _RATE, _ERRORS,
-    Column("MOSTLY", lambda one, _: one.mostly, is_text=True),
-    Column("SOFTWARE", lambda one, _: one.software, WIDE, is_text=True),
+    Column("MOSTLY", lambda one, _: one.mostly, is_text=True, most=20),
+    Column("SOFTWARE", lambda one, _: one.software, WIDE, is_text=True, most=32),
     _BYTES,
 )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_commands_by_namespace() -> None:
 def test_clients_with_their_software_connections_and_what_they_ask_most() -> None:
     found = now(
         asked(1, 0, "Produce"), asked(2, 0, "Produce", connection_id="l"), asked(3, 3, "Metadata", error_codes=[3]),
-        asked(4, 1, "Fetch", client_id=None, client_ip="10.0.0.2"),
+        asked(4, 1, "Fetch", client_id=None, client_ip="10.0.0.2", connection_id="n"),
         asked(5, 2013, "find", protocol="mongodb", client_id=None, connection_id="m"),
         commands=(commanded(-100, "hello", application="shop", driver="nodejs", driver_version="6.8"),),
         states=(row(STATE_EVENTS, kind="software", connection_id="k", software_name="java", software_version="3.9"),),

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from rich.style import Style
 
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, TrafficNow
@@ -139,12 +140,18 @@ def test_names_from_the_wire_are_text() -> None:
 
 
 def test_what_grows_fails_or_is_wrong_stands_out() -> None:
-    styles = {
-        str(span.style): line.plain[span.start : span.end].strip() for line in coloured(now(), Shown("-"), 120)
-        for span in line.spans
-    }  # fmt: skip
-    assert any("CRITICAL" in text for style, text in styles.items() if "red" in style)
-    assert any("+" in text or text == "5" for style, text in styles.items() if "yellow" in style)
+    pieces = [
+        (line.plain[piece.start : piece.end].strip(), piece.style)
+        for line in coloured(now(), Shown("-"), 120)
+        for piece in line.spans
+    ]
+    by_colour: dict[str, list[str]] = {}
+    for text, style in pieces:
+        colour = style.color if isinstance(style, Style) else None
+        by_colour.setdefault("" if colour is None else colour.name, []).append(text)
+    assert "CRITICAL         20 s" in by_colour["color(1)"]
+    assert {"+100/s", "5"} <= set(by_colour["color(3)"])
+    assert "0" not in by_colour["color(3)"]
 
 
 def test_amounts_are_short_and_the_unknown_is_no_zero() -> None:
