@@ -225,13 +225,14 @@ def _group(cluster: str, group_id: str, places: list[_Place], members: int, refu
     if not places:
         return GroupNow(cluster, group_id, members, refused=refused)
     bucket_s = window.seconds / BUCKETS
+    lag = _total(place.lags[-1] for place in places)
     worst = max(places, key=lambda place: (place.lags[-1] or 0, place.topic, -place.partition))
     return GroupNow(
         cluster,
         group_id,
         members,
         len(places),
-        _total(place.lags[-1] for place in places),
+        None if lag is None else int(lag),
         max((place.behind_s for place in places if place.behind_s is not None), default=None),
         tuple(_whole(place.lags[bucket] for place in places) for bucket in range(1, BUCKETS + 1)),
         _total(place.trend for place in places),

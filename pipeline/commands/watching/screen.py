@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.standing.traffic import ApiNow, CommandNow
 from pipeline.commands.incidents import STYLES, many
 from pipeline.commands.watching.amounts import rate, span, volume
 from pipeline.commands.watching.sections import WIDEST, Section, sections
@@ -106,9 +107,9 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
         f"{now.connections:,} connections, {now.exchanges:,} exchanges{waiting} since {begin}, {lost}",
         "" if not now.bytes_lost else "yellow",
     )
-    asked = sum(one.asked for one in (*now.traffic.apis, *now.traffic.commands))
-    failed = sum(one.errors for one in (*now.traffic.apis, *now.traffic.commands))
-    sent = sum(one.bytes for one in (*now.traffic.apis, *now.traffic.commands))
+    every: list[ApiNow | CommandNow] = [*now.traffic.apis, *now.traffic.commands]
+    asked, failed = sum(one.asked for one in every), sum(one.errors for one in every)
+    sent = sum(one.bytes for one in every)
     seconds = now.window.seconds
     often = f"{many(asked, 'request')} ({rate(asked / seconds)})"
     words = [f"last {span(seconds)}: {often}, {many(failed, 'error')}, {volume(sent / seconds)}"]
