@@ -52,7 +52,7 @@ def watch_and_show(
             was_quit = session.run(feed, stop)
         is_whole, reason = (True, "") if was_quit else feed.outcome()
     errors = Console(stderr=True)
-    if not session.show_last() and not was_quit:
+    if not session.show_last(was_quit=was_quit) and not was_quit:
         raise UserError(reason or nothing_found(watch))
     for text in (*session.notes, reason):
         if text:
@@ -85,6 +85,7 @@ class _Session:
         self._live: Live | None = None
         self._now: Now | None = None
         self._arrived = self._drawn = time.monotonic()
+        self._ahead_us: int | None = None
         self.notes: list[str] = []
 
     def __enter__(self) -> _Session:
@@ -105,6 +106,7 @@ class _Session:
             if rows is not None:
                 self._watch.add(*rows)
                 self._arrived, is_unjudged = time.monotonic(), True
+                self._set_clock()
             elif is_last:
                 if is_unjudged:
                     self._watch.judge()
@@ -132,10 +134,14 @@ class _Session:
             self._draw()
         return key == _QUIT
 
+    def _set_clock(self) -> None:
+        """The traffic's clock goes on by itself, and is set forward by what comes: never back by what comes late."""
+        if self._watch.last_us is not None:
+            ahead_us = self._watch.last_us - int(time.monotonic() * 1e6)
+            self._ahead_us = ahead_us if self._ahead_us is None else max(self._ahead_us, ahead_us)
+
     def _look(self) -> None:
-        last_us = self._watch.last_us
-        silent_us = int((time.monotonic() - self._arrived) * 1e6)
-        self._now = None if last_us is None else self._watch.now(last_us + silent_us)
+        self._now = None if self._ahead_us is None else self._watch.now(int(time.monotonic() * 1e6) + self._ahead_us)
 
     def _draw(self) -> None:
         if self._now is None:
@@ -156,9 +162,10 @@ class _Session:
         note = self.notes[-1] if self.notes else ""
         return Shown(self._source, self._order, silent_s, note, self._keys.are_heeded)
 
-    def show_last(self) -> bool:
-        """Print what was known in the end; False if nothing was."""
-        self._now = self._watch.now() or self._now
+    def show_last(self, *, was_quit: bool) -> bool:
+        """Print what was known in the end, or seen when somebody had enough of it; False if nothing was."""
+        if not was_quit:
+            self._now = self._watch.now()
         if self._now is None:
             return False
         height = self._console.height - 1 if self._console.is_terminal else None
