@@ -132,7 +132,7 @@ class Following:
 
     @property
     def derived(self) -> Derived | None:
-        """What was judged last: the tables that rules read; None before anything was."""
+        """What was judged: the tables that rules read; None if more came since, so that it takes no memory then."""
         return self._derived
 
     @property
@@ -145,6 +145,7 @@ class Following:
         if self._gathering.is_full:
             self._unreported += self._judged()
             self._gathering.drop()
+        self._derived = None
         self.frames += frames.num_rows
         self._gathering.add(decoded(frames, by_kernel=self._by_kernel), gaps)
 
@@ -165,7 +166,6 @@ class Following:
 
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
-        self._derived = None  # two of them would be twice the memory
         self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
         found = findings_of(self._derived, settings)
         since_us = self.since_us

@@ -118,7 +118,7 @@ class Watch:
         self._following.keep_less()
 
     def now(self, now_us: int | None = None) -> Now | None:
-        """How things stand, as of the last judgement; None before anything came.
+        """How things stand; None before anything was judged, or if more came since.
 
         Args:
             now_us: what time it is, µs since the epoch; None: that of the last frame.

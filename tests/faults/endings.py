@@ -57,6 +57,7 @@ COMMANDS = {
     "explain": Command(("explain", _CAPTURE, "--frame", "1")),
     "diagnose": Command(("diagnose", _CAPTURE, "--json"), (0, 1)),
     "diagnose --lake": Command(("diagnose", _CAPTURE, "--lake", "NEW"), (0, 1), is_same=False),
+    "top --once": Command(("top", _CAPTURE, "--once"), (0, 1)),
     "capture read": Command(("capture", "read", _CAPTURE, "--landing", "NEW"), is_same=False),
     "doctor": Command(("doctor",), (0, 2), is_same=False),
     "--help": Command(("--help",)),

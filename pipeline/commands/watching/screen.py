@@ -94,7 +94,7 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
-    at = Text(f" {_clock(now.window.last_us)} UTC", "bold")
+    at = Text(f" {_clock(now.window.last_us, now.window.last_us)} UTC", "bold")
     title = Text(no_wrap=True, overflow="ellipsis")
     title.append("wirelake top ", "bold")
     title.append(printable(shown.source))
@@ -102,7 +102,7 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
     yield title.append(at)
     lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "nothing lost"
     waiting = f" ({now.pending:,} without an answer yet)" if now.pending else ""
-    begin = _clock(now.first_us)
+    begin = _clock(now.first_us, now.window.last_us)
     yield _line(
         f"{now.connections:,} connections, {now.exchanges:,} exchanges{waiting} since {begin}, {lost}",
         "" if not now.bytes_lost else "yellow",
@@ -116,7 +116,7 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
     if shown.silent_s is not None and shown.silent_s >= _SILENT_S:
         words.append(f"nothing came for {span(shown.silent_s)}")
     if now.since_us is not None:
-        words.append(f"kept since {_clock(now.since_us)}, older dropped")
+        words.append(f"kept since {_clock(now.since_us, now.window.last_us)}, older dropped")
     yield _line("; ".join(words), "yellow" if len(words) > 1 else "")
 
 
@@ -124,8 +124,10 @@ def _line(text: str, style: str = "") -> Text:
     return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
 
 
-def _clock(us: int) -> str:
-    return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%H:%M:%S")
+def _clock(us: int, now_us: int) -> str:
+    """A time (UTC), with its day if that is not today."""
+    at, now = (datetime.fromtimestamp(one / 1_000_000, timezone.utc) for one in (us, now_us))
+    return at.strftime("%H:%M:%S" if at.date() == now.date() else "%Y-%m-%d %H:%M:%S")
 
 
 def _incidents(now: Now, news: Mapping[str, str], width: int) -> Iterator[Text]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -25,6 +26,7 @@ MOST_JUDGING_S = 1.0
 """What is kept is what can be judged in so long."""
 _SORTS = {"l": Sort.lag, "t": Sort.trend, "r": Sort.rate, "p": Sort.p99, "e": Sort.errors}
 _QUIT = "q"
+_MOST_NOTES = 20
 
 
 def watch_and_show(
@@ -86,7 +88,7 @@ class _Session:
         self._now: Now | None = None
         self._arrived = self._drawn = time.monotonic()
         self._ahead_us: int | None = None
-        self.notes: list[str] = []
+        self.notes: deque[str] = deque(maxlen=_MOST_NOTES)
 
     def __enter__(self) -> _Session:
         return self
