@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pipeline.embedded.told import IncidentKind
 from pipeline.settings import StreamSettings
 from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
+_MOST_SOFTWARE = 10_000
 NEWS_US = 30_000_000
 """For so long an incident is marked as new, worse, or of another cause."""
 
@@ -70,6 +71,7 @@ class Watch:
     _following: Following = field(init=False)
     _news: dict[str, tuple[IncidentKind, int]] = field(default_factory=dict)
     _other_ports: set[int] = field(default_factory=set)
+    _software: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._following = Following(self.settings, by_kernel=self.by_kernel)
@@ -136,7 +138,7 @@ class Watch:
         return Now(
             window,
             groups_now(derived.of(OFFSET_TIMELINE), states, window),
-            traffic_now(exchanges, states, commands, window),
+            self._with_software(traffic_now(exchanges, states, commands, window)),
             self._following.incidents,
             {key: kind for key, (kind, _) in self._news.items()},
             seen.connections,
@@ -147,3 +149,15 @@ class Watch:
             seen.last_us,
             seen.since_us,
         )
+
+    def _with_software(self, traffic: TrafficNow) -> TrafficNow:
+        """The same; what a client once stated of its library is not forgotten with what is dropped."""
+        if len(self._software) > _MOST_SOFTWARE:
+            self._software.clear()
+        clients = []
+        for client in traffic.clients:
+            key = client.protocol, client.client, client.host
+            if client.software:
+                self._software[key] = client.software
+            clients.append(replace(client, software=self._software.get(key, "")))
+        return replace(traffic, clients=clients)

@@ -22,8 +22,6 @@ from pipeline.terminal import Console
 
 LOOK_EVERY_S = 0.2
 """How often it is looked for something new."""
-MOST_JUDGING_S = 1.0
-"""What is kept is what can be judged in so long."""
 _SORTS = {"l": Sort.lag, "t": Sort.trend, "r": Sort.rate, "p": Sort.p99, "e": Sort.errors}
 _QUIT = "q"
 _MOST_NOTES = 20
@@ -124,7 +122,7 @@ class _Session:
                 self._draw()
                 self._drawn = time.monotonic()
                 took_s = self._drawn - begin
-                if took_s > MOST_JUDGING_S:
+                if took_s > self._every_s:  # so that at least half of the time is for reading
                     self._watch.keep_less()
             if self._heed(self._keys.wait(0.0 if rows is not None else LOOK_EVERY_S)):
                 return True

@@ -105,6 +105,22 @@ def test_an_incident_is_new_for_a_while_whatever_the_pieces() -> None:
     assert all(group.members == 0 for group in later.groups)
 
 
+def test_what_a_client_said_of_its_library_outlives_what_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.embedded.following.LEAST_EXCHANGES", 100)
+    watch = Watch(StreamSettings(), 5_000_000, by_kernel=False)
+    for frames, gaps in pieces(STUCK, []):
+        watch.add(frames, gaps)
+    watch.judge()
+    assert watch.now() is not None
+    for _ in range(3):
+        watch.keep_less()
+    watch.judge()
+    found = watch.now()
+    assert found is not None
+    assert found.since_us is not None
+    assert {one.client: one.software for one in found.traffic.clients}["billing-2"].startswith("apache-kafka-java")
+
+
 def test_frames_of_other_ports_are_left_out_and_named() -> None:
     landed = read_inputs([str(HEALTHY)])
     watch = Watch(StreamSettings(), 60_000_000, frozenset({1}), by_kernel=False)
