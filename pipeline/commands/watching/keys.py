@@ -14,17 +14,15 @@ _TERMINAL = "/dev/tty"
 
 
 class Keys:
-    """The keyboard. Leaving the context leaves the terminal as it was."""
+    """The keyboard."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
         self._is_ours = False
         self._before: list[Any] = []
 
-    def __enter__(self) -> Keys:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Leave the terminal as it was."""
         if self._descriptor is None:
             return
         termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -86,15 +88,33 @@ class _Session:
         self._now: Now | None = None
         self._arrived = self._drawn = time.monotonic()
         self._ahead_us: int | None = None
+        self._is_to_pause = False
         self.notes: deque[str] = deque(maxlen=_MOST_NOTES)
 
     def __enter__(self) -> _Session:
+        self._pauses = signal.signal(signal.SIGTSTP, self._ask_for_pause)
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTSTP, self._pauses)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """The terminal is as it was before."""
         if self._live is not None:
             self._live.stop()
-        self._keys.__exit__()
+            self._live = None
+        self._keys.close()
+
+    def _ask_for_pause(self, *_: object) -> None:
+        self._is_to_pause = True
+
+    def _pause(self) -> None:
+        """What Ctrl-Z asks for: the shell has the terminal until it says `fg`."""
+        self._is_to_pause = False
+        self._give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._draw()
 
     def run(self, feed: Feed, stop: Stop) -> bool:
         """Until the end; True if somebody pressed the key for it."""
@@ -124,6 +144,8 @@ class _Session:
                 took_s = self._drawn - begin
                 if took_s > self._every_s:  # so that at least half of the time is for reading
                     self._watch.keep_less()
+            if self._is_to_pause:
+                self._pause()
             if self._heed(self._keys.wait(0.0 if rows is not None else LOOK_EVERY_S)):
                 return True
 

@@ -198,6 +198,12 @@ class TestLive:
         terminal.until("TREND▼")
         terminal.press("E")
         terminal.until("ERRORS▼")
+        process.send_signal(signal.SIGTSTP)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        assert termios.tcgetattr(terminal.theirs)[3] == terminal.settings[3]
+        process.send_signal(signal.SIGCONT)
+        terminal.until("APIS")
         terminal.press("q")
         last = terminal.rest(process)
         assert process.returncode == 0
