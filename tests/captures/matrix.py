@@ -82,7 +82,7 @@ def begins_us(recording: Recording) -> dict[str, list[int]]:
     """When each client's incidents begin, µs since the epoch."""
     begins: dict[str, list[int]] = defaultdict(list)
     for event in recording.log["events"]:
-        if event["kind"] == "incident":
+        if event.get("kind") == "incident":
             begins[event["client_id"]].append(event["ts_ms"] * 1000)
     return begins
 
