@@ -185,7 +185,7 @@ def test_both_workers_read_frames_with_the_kernel_that_was_shipped_and_compile_n
     for executor in cluster.executors:
         assert re.search(r"Running task \d", (executor / "stderr").read_text(errors="replace")), executor
         unpacked = executor / "wirelake-code"
-        assert list(unpacked.glob("decoder/kafka/__pycache__/kernel.*.pyc")), "the kernel was not imported"
+        assert list(unpacked.glob("decoder/kafka/kernel/__pycache__/bodies.*.pyc")), "the kernel was not imported"
         files = [path for path in (unpacked / archive.KERNEL).rglob("*") if path.is_file()]
         assert {str(path.relative_to(unpacked)): path.stat().st_size for path in files} == shipped
         kernels |= {path.parent for path in files}
