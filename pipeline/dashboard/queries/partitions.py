@@ -8,15 +8,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import BUCKETS, Scope, as_of, ask, ask_rows
+from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
 
 MOST_ROWS = 500
-CLIENTS = 8
-"""Clients whose commits and fetches one plot distinguishes; those who commit most."""
 MOST_PLACES = 10_000
 """Partitions and groups to choose from."""
-POINTS = 1500
-"""Commits in one plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +54,12 @@ ORDER BY events DESC, cluster, topic, partition, group_id
 LIMIT $most
 """
 
-_HERE = """
+HERE = """
   date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND cluster = $cluster AND topic = $topic AND partition = $partition
 """
 
-_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline WHERE {_HERE}"  # noqa: S608
+_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline WHERE {HERE}"  # noqa: S608
 
 _LINES = f"""
 WITH known AS (
@@ -71,7 +67,7 @@ WITH known AS (
          -- Only where it was stated: carried on, it would look as if a transaction held it.
          CASE WHEN kind = 'fetched' THEN last_stable_offset END AS last_stable_offset,
          CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
-  FROM gold.offset_timeline WHERE {_HERE}
+  FROM gold.offset_timeline WHERE {HERE}
 ),
 points AS (
   UNPIVOT known ON log_start_offset, last_stable_offset, high_watermark, committed_offset
@@ -83,59 +79,13 @@ GROUP BY line, coalesce(incarnation, 0), time_bucket($bucket, ts, $start)
 ORDER BY line, ts
 """  # noqa: S608 - our own text
 
-_EVENTS = f"""
-WITH events AS (
-  SELECT coalesce(client_id, '') AS client_id, kind, ts, ordinal, member_id, generation, error_name, exchange_id,
-         event_offset, fetch_position, pending_offset
-  FROM gold.offset_timeline WHERE {_HERE} AND group_id = $group_id
-),
-busiest AS (
-  SELECT client_id FROM events GROUP BY client_id
-  ORDER BY count(*) FILTER (contains(kind, 'commit')) DESC, count(*) DESC, client_id LIMIT $clients
-),
-shown AS (SELECT * FROM events WHERE client_id IN (FROM busiest))
-"""  # noqa: S608 - our own text
-
-_POSITIONS = f"""
-{_EVENTS}
-SELECT client_id, max(ts) AS ts, arg_max(fetch_position, (ts, ordinal)) AS value
-FROM shown
-WHERE kind IN ('fetched', 'fetch_rejected') AND fetch_position IS NOT NULL
-GROUP BY client_id, time_bucket($bucket, ts, $start)
-ORDER BY client_id, ts
-"""  # noqa: S608 - our own text
-
-_OUTCOMES = """
+OUTCOMES = """
   CASE kind WHEN 'committed' THEN 'accepted' WHEN 'txn_applied' THEN 'accepted' WHEN 'txn_committed' THEN 'pending'
     WHEN 'txn_discarded' THEN 'aborted' ELSE 'rejected' END
 """
-_COMMIT_KINDS = (
+COMMIT_KINDS = (
     "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied', 'txn_discarded')"
 )
-
-_SHOWN_COMMITS = f"""
-{_EVENTS},
-commits AS (
-  SELECT *, {_OUTCOMES} AS outcome FROM shown WHERE kind IN {_COMMIT_KINDS} AND event_offset IS NOT NULL
-)
-"""  # noqa: S608 - our own text
-
-_SERIES = f"{_SHOWN_COMMITS} SELECT count(DISTINCT (client_id, outcome)) AS n FROM commits"  # noqa: S608
-
-_COMMITS = f"""
-{_SHOWN_COMMITS},
-kept AS (
-  -- Of each moment, client and outcome the least and the greatest offset: what falls back is seen at any width.
-  SELECT *,
-    row_number() OVER (w ORDER BY event_offset, ts) AS from_least,
-    row_number() OVER (w ORDER BY event_offset DESC, ts DESC) AS from_greatest
-  FROM commits
-  WINDOW w AS (PARTITION BY client_id, outcome, time_bucket($bucket, ts, $start))
-)
-SELECT ts, client_id, member_id, generation, outcome, event_offset AS value, error_name, exchange_id
-FROM kept WHERE from_least = 1 OR from_greatest = 1
-ORDER BY ts, ordinal
-"""  # noqa: S608 - our own text
 
 _OWNERS = """
 SELECT coalesce(client_id, '') AS client_id, member_id, generation, group_protocol,
@@ -151,9 +101,9 @@ LIMIT $most
 _COMMITTERS = f"""
 WITH commits AS (
   SELECT coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id, generation, ts, ordinal,
-         event_offset, error_name, {_OUTCOMES} AS outcome
+         event_offset, error_name, {OUTCOMES} AS outcome
   FROM gold.offset_timeline
-  WHERE {_HERE} AND group_id = $group_id AND kind IN {_COMMIT_KINDS}
+  WHERE {HERE} AND group_id = $group_id AND kind IN {COMMIT_KINDS}
 )
 SELECT client_id, member_id, max(generation) AS generation,
   count(*) FILTER (outcome = 'accepted') AS accepted, count(*) FILTER (outcome = 'rejected') AS rejected,
@@ -198,23 +148,6 @@ def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> 
     ``line`` is log_start_offset, last_stable_offset (as far as somebody fetched), high_watermark or committed_offset.
     """
     return ask(connection, _LINES, scope, **place.parameters())
-
-
-def positions(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
-    """How far each client of the group has fetched: ``client_id``, ``ts``, ``value``; the last of a bucket."""
-    return ask(connection, _POSITIONS, scope, clients=CLIENTS, **place.parameters())
-
-
-def commits(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
-    """Commits as points: ``ts``, ``client_id``, ``member_id``, ``generation``, ``outcome``, ``value``, ``error_name``.
-
-    ``outcome`` is accepted, rejected, pending (in a transaction that has not ended) or aborted. Of many in a bucket
-    the least and greatest of a client stay; ``exchange_id`` is that of the point.
-    """
-    series = ask_rows(connection, _SERIES, scope, clients=CLIENTS, **place.parameters())[0]["n"]
-    wider = max(1, -(-2 * BUCKETS * series // POINTS))  # else the picture would have to be cut somewhere
-    bucket = wider * scope.bucket
-    return ask(connection, _COMMITS, scope, clients=CLIENTS, bucket=bucket, **place.parameters())
 
 
 def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:

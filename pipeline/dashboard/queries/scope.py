@@ -69,6 +69,30 @@ class Scope:
         }
 
 
+def narrowed(scope: Scope, times_ms: Sequence[float]) -> Scope | None:
+    """The part of the span from the least of these times to the greatest; None if that is no part of it.
+
+    Args:
+        scope: the span.
+        times_ms: milliseconds since the epoch, e.g. what somebody has dragged over.
+    """
+    if not times_ms:
+        return None
+    epoch = datetime.fromtimestamp(0, timezone.utc)
+    first, last = (epoch + timedelta(milliseconds=limit(times_ms)) for limit in (min, max))
+    start, end = max(first, scope.start), min(last, scope.end)
+    return Scope(start, end, scope.protocol) if end - start >= timedelta(milliseconds=1) else None
+
+
+def widened(scope: Scope, factor: float = 3.0) -> Scope:
+    """A span ``factor`` times as long about the same middle, two seconds at least."""
+    more = max((scope.end - scope.start) * (factor - 1) / 2, timedelta(seconds=1))
+    latest = datetime.max.replace(tzinfo=timezone.utc)
+    return Scope(
+        scope.start - min(more, scope.start - _EARLIEST), scope.end + min(more, latest - scope.end), scope.protocol
+    )
+
+
 def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = None, **values: Any) -> pa.Table:
     """The answer to ``sql``, whose ``$names`` are those of :meth:`Scope.parameters` and ``values``.
 

@@ -200,3 +200,14 @@ def link(page: str, label: str, icon: str, **parameters: str | int | None) -> No
     kept = {name: value for name in _KEPT if (value := st.query_params.get(name))}
     given = {name: str(value) for name, value in parameters.items() if value is not None}
     st.page_link(f"page/{page}.py", label=label, icon=f":material/{icon}:", query_params={**kept, **given})
+
+
+def go(page: str, **parameters: str) -> None:
+    """Go to another page, which keeps the time range, and state what to show there."""
+    kept = {name: value for name in _KEPT if (value := st.query_params.get(name))}
+    st.switch_page(f"page/{page}.py", query_params={**kept, **parameters})
+
+
+def look_at(scope: Scope) -> None:
+    """Make this span the time range; for callbacks, which run before the controls are drawn."""
+    st.session_state.update(fixed(scope))

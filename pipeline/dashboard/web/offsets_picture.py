@@ -1,4 +1,9 @@
-"""The picture of a partition and a group over time, as Altair charts: offsets, commits, and owners as bars below."""
+"""The picture of a partition and a group over time, as Altair charts: offsets above, who owned the partition below.
+
+The log is drawn in ink: lines that differ by their dashes. A member has a colour and a symbol: steps and points of its
+commits, its bars in the band below, and, dashed, how far it has fetched. Refused commits are crossed, those inside a
+transaction hollow.
+"""
 
 from __future__ import annotations
 
@@ -6,69 +11,136 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
-import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.queries.held import longest, outline, stripes
+from pipeline.dashboard.queries.lanes import lanes
+from pipeline.dashboard.queries.members import OTHERS
+from pipeline.dashboard.queries.offsets import Offsets
+from pipeline.dashboard.web.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
+from pipeline.dashboard.web.words import duration, many, size
 from pipeline.terminal import printable
 
+OPEN, ZOOM = "open", "zoom"
+"""Names of the selections: the commit that is clicked (``exchange_id``), and the times that are dragged over (``ts``)."""
+
 _LINES = {
-    "high_watermark": ("high watermark", "#3b82f6"),
-    "last_stable_offset": ("last stable offset", "#f59e0b"),
-    "log_start_offset": ("log start", "#94a3b8"),
-    "committed_offset": ("committed", "#8b5cf6"),
+    "high_watermark": ("high watermark", [1, 0], 2.5),
+    "last_stable_offset": ("last stable offset", [7, 4], 2),
+    "log_start_offset": ("log start", [2, 3], 2),
+    "committed_offset": ("committed", [10, 3, 2, 3], 1.5),
 }
-_CLIENTS = ("#059669", "#dc2626", "#0891b2", "#db2777", "#65a30d", "#92400e", "#475569", "#ca8a04")
-_SHAPES = {"accepted": "circle", "rejected": "cross", "pending": "diamond", "aborted": "triangle-down"}
-_BAR = 32
-"""Height of an owner's bar, in pixels."""
-_BELOW = alt.Legend(orient="bottom", columns=4)
-"""Of clients, whose names may be long."""
+_HOLLOW = ("pending", "aborted")
+_SOLID = {"accepted": 1.0, "rejected": 0.3, "pending": 0.0, "aborted": 0.0}
+_LANE = 26
+_LONG_NAME, _SHORT_NAME = 0.18, 0.04
+"""Parts of the width from which on a bar has room for a member's name, or a generation's number."""
+_NAMED_HOLD = 0.12
+_BELOW = {"orient": "bottom", "columns": 3, "labelLimit": 420, "symbolSize": 90}
 
 
-def offsets(
-    scope: Scope, lines: pa.Table, positions: pa.Table, commits: pa.Table, owners: Sequence[dict[str, Any]]
-) -> tuple[alt.LayerChart, alt.LayerChart | None]:
-    """The picture of a partition and a group: who committed what, and where the log stood; owners as bars below.
+def offsets_picture(shown: Offsets, *, dark: bool, select: bool) -> tuple[alt.LayerChart, alt.LayerChart | None]:
+    """The picture of a partition and a group.
 
     Args:
-        scope: the span of the picture.
-        lines: as :func:`pipeline.dashboard.queries.partitions.lines` gives them, and the others alike.
-        positions: how far each client has fetched.
-        commits: points.
-        owners: bars.
+        shown: what it shows.
+        dark: whether it stands on a dark page.
+        select: whether a commit can be clicked and times dragged over: only where somebody hears of it.
 
     Returns:
-        Two charts of one width whose times lie below each other; the second is None if nobody owned the partition.
+        Two charts of one width whose times lie below each other; the second is None if nobody is known to have owned
+        the partition, and no rebalance was seen.
     """
-    clients = _client_colours(positions, commits, owners)
-    layers = [_log(scope, lines)]
-    if positions.num_rows:
-        layers.append(_positions(positions, clients, legend=not commits.num_rows))
-    if commits.num_rows:
-        layers.append(_commits(commits, clients))
-    above = alt.layer(*layers).resolve_scale(color="independent").properties(height=400)
-    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, symbolLimit=20, columns=8)
-    return above, _owners(scope, owners, clients) if owners else None
+    colours = palette(dark=dark)
+    members = _Members(shown, colours)
+    layers = [
+        *_losses(shown, colours),
+        *_held(shown, colours),
+        *_rebalances(shown, colours, in_band=False),
+        _log(shown, colours, select=select),
+        *_positions(shown, members),
+        *_commits(shown, members, colours, select=select),
+    ]
+    own = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
+    above = alt.layer(*layers).resolve_scale(**own).properties(height=400)
+    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, columns=8)
+    below = _band(shown, members, colours) if shown.owners or shown.rebalances else None
+    return above, below
 
 
-def _client_colours(positions: pa.Table, commits: pa.Table, owners: Sequence[dict[str, Any]]) -> alt.Scale:
-    names = [*commits.column("client_id").to_pylist(), *positions.column("client_id").to_pylist()]
-    distinct = list(dict.fromkeys(printable(name) for name in (*names, *(owner["client_id"] for owner in owners))))
-    return alt.Scale(domain=distinct, range=[_CLIENTS[index % len(_CLIENTS)] for index in range(len(distinct))])
+def one_chart(shown: Offsets, *, dark: bool, width: int) -> alt.VConcatChart | alt.LayerChart:
+    """Both parts as one chart, ``width`` pixels wide, e.g. for a notebook."""
+    above, below = offsets_picture(shown, dark=dark, select=False)
+    settings = above.config
+    above.config = alt.Undefined
+    above = above.properties(width=width)
+    whole = above if below is None else alt.vconcat(above, below.properties(width=width), spacing=4)
+    whole.config = settings
+    return whole.properties(background=palette(dark=dark).background)
 
 
-def _log(scope: Scope, lines: pa.Table) -> alt.Chart:
-    rows = [{**row, "line": _LINES[row["line"]][0]} for row in lines.to_pylist()]
-    there = [name for name in _LINES.values() if any(row["line"] == name[0] for row in rows)]
-    colours = alt.Scale(domain=[name for name, _ in there], range=[colour for _, colour in there])
-    return (
+def in_words(shown: Offsets) -> str:
+    """What the picture has in it, for those who do not see it, and for its caption."""
+    place = shown.place
+    committed = shown.commits.column("outcome").to_pylist()
+    said = [f"Offsets of {place.topic}-{place.partition} over time"]
+    if place.group_id:
+        said.append(f"commits of group {place.group_id} by {', '.join(shown.labels) or 'nobody'}")
+    if "rejected" in committed:
+        said.append("refused commits are crossed")
+    if any(outcome in _HOLLOW for outcome in committed):
+        said.append("those inside a transaction are hollow, and struck through if it was aborted")
+    if shown.held:
+        who = list(dict.fromkeys(hold.producer for hold in sorted(shown.held, key=lambda hold: -hold.seconds)))
+        more = f" and {len(who) - 3} more" if len(who) > 3 else ""
+        said.append(f"hatched: an open transaction holds readers back ({', '.join(who[:3])}{more})")
+    if shown.losses:
+        said.append("shaded: the capture lost bytes")
+    if shown.positions.num_rows:
+        said.append("dashed: fetched up to")
+    return printable("; ".join(said)) + "."
+
+
+class _Members:
+    """Scales of colour and symbol, the same in all layers."""
+
+    def __init__(self, shown: Offsets, colours: Palette) -> None:
+        found = looks(shown.labels, colours)
+        self.of = {printable(label): look for label, look in found.items()}
+        names = list(self.of)
+        self.colour = alt.Scale(domain=names, range=[colour for colour, _ in self.of.values()])
+        self.symbol = alt.Scale(domain=names, range=[symbol for _, symbol in self.of.values()])
+
+    def stroke(self, label: str) -> str:
+        return self.of[printable(label)][0]
+
+
+def _offset_axis(field: str) -> alt.Y:
+    return alt.Y(field, title=None, scale=alt.Scale(zero=False), axis=label_axis(format=",d", tickMinStep=1))
+
+
+def _log(shown: Offsets, colours: Palette, *, select: bool) -> alt.Chart:
+    has_commits = shown.commits.num_rows > 0
+    rows = [
+        {**row, "line": _LINES[row["line"]][0]}
+        for row in shown.lines.to_pylist()
+        if not (has_commits and row["line"] == "committed_offset")  # its steps are the members' then
+    ]
+    there = [look for look in _LINES.values() if any(row["line"] == look[0] for row in rows)]
+    names = [name for name, *_ in there]
+    chart = (
         alt.Chart(data(rows))
-        .mark_line(interpolate="step-after", strokeWidth=2, clip=True)
+        .mark_line(interpolate="step-after", clip=True, color=colours.ink)
         .encode(
-            x=time_axis(scope),
-            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=label_axis(format=",d", tickMinStep=1)),
-            color=alt.Color("line:N", scale=colours, title="offsets"),
+            x=time_axis(shown.scope),
+            y=_offset_axis("value:Q"),
+            strokeDash=alt.StrokeDash(
+                "line:N", scale=alt.Scale(domain=names, range=[dash for _, dash, _ in there]), title="log",
+                legend=alt.Legend(symbolType="stroke", symbolSize=500, symbolStrokeColor=colours.ink),
+            ),
+            strokeWidth=alt.StrokeWidth(
+                "line:N", scale=alt.Scale(domain=names, range=[width for *_, width in there]), legend=None
+            ),
             detail="incarnation:N",
             tooltip=[
                 alt.Tooltip("line:N", title="what"),
@@ -76,69 +148,225 @@ def _log(scope: Scope, lines: pa.Table) -> alt.Chart:
                 alt.Tooltip("ts_text:N", title="time, UTC"),
             ],
         )
-    )
+    )  # fmt: skip
+    return chart.add_params(alt.selection_interval(name=ZOOM, encodings=["x"])) if select else chart
 
 
-def _positions(positions: pa.Table, clients: alt.Scale, *, legend: bool) -> alt.Chart:
-    return (
-        alt.Chart(data(positions.to_pylist()))
-        .mark_line(interpolate="step-after", strokeDash=[3, 3], strokeWidth=1.5, opacity=0.8, clip=True)
+def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
+    if not shown.losses:
+        return []
+    rows = [
+        {
+            "began": row["began"], "until": max(row["ended"], row["began"] + shown.scope.bucket),
+            "lost": f"{size(row['bytes_lost'])} of {many(row['connections'], 'connection')}",
+        }
+        for row in shown.losses
+    ]  # fmt: skip
+    return [
+        alt.Chart(data(rows))
+        .mark_rect(color=colours.faint, opacity=0.35, clip=True, stroke=colours.faint, strokeWidth=1)
+        .encode(
+            x=time_axis(shown.scope, "began"),
+            x2="until:T",
+            tooltip=[
+                alt.Tooltip("lost:N", title="the capture lost"),
+                alt.Tooltip("began_text:N", title="noticed, UTC"),
+            ],
+        )
+    ]
+
+
+def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
+    """The area between last stable offset and high watermark while a transaction is open, hatched, with its producer."""
+    if not shown.held:
+        return []
+    area = [
+        {
+            "ts": one.ts, "low": one.last_stable_offset, "high": one.high_watermark, "hold": number,
+            "producer": hold.producer, "held": duration(hold.seconds), "waiting": hold.records,
+            "since": hold.since, "over": "yes" if hold.is_over else "not seen",
+        }
+        for number, hold in enumerate(shown.held)
+        for one in outline(hold)
+    ]  # fmt: skip
+    hatching = [
+        {"ts": line.ts, "low": line.last_stable_offset, "high": line.high_watermark}
+        for line in stripes(shown.held, shown.scope)
+    ]
+    names = [
+        {"ts": hold.since, "low": hold.last_stable_offset, "name": f"open: {hold.producer}"}
+        for hold in longest(shown.held, shown.scope, _NAMED_HOLD)
+    ]
+    x, y = time_axis(shown.scope), _offset_axis("low:Q")
+    tooltip = [
+        alt.Tooltip("producer:N", title="held by"),
+        alt.Tooltip("low:Q", title="last stable offset", format=",d"),
+        alt.Tooltip("since_text:N", title="since, UTC"),
+        alt.Tooltip("held:N", title="for"),
+        alt.Tooltip("waiting:Q", title="records that wait", format=",d"),
+        alt.Tooltip("over:N", title="ended"),
+    ]
+    filled = alt.Chart(data(area)).mark_area(interpolate="step-after", color=colours.faint, opacity=0.18, clip=True)
+    lined = alt.Chart(data(hatching)).mark_rule(color=colours.faint, opacity=0.55, strokeWidth=1, clip=True)
+    named = alt.Chart(data(names)).mark_text(align="left", dx=6, dy=12, color=colours.ink, fontSize=12, clip=True)
+    return [
+        filled.encode(x=x, y=y, y2="high:Q", detail="hold:N", tooltip=tooltip),
+        lined.encode(x="ts:T", y="low:Q", y2="high:Q"),
+        *([named.encode(x="ts:T", y="low:Q", text="name:N")] if names else []),
+    ]
+
+
+def _rebalances(shown: Offsets, colours: Palette, *, in_band: bool) -> list[alt.Chart]:
+    """When the group got a new generation: shaded in the band, a thin line through the picture."""
+    if not shown.rebalances:
+        return []
+    rows = [
+        {
+            **row, "took": duration((row["ended"] - row["began"]).total_seconds()),
+            "until": max(row["ended"], row["began"] + shown.scope.bucket),
+        }
+        for row in shown.rebalances
+    ]  # fmt: skip
+    tooltip = [
+        alt.Tooltip("generation:Q", title="rebalance to generation"),
+        alt.Tooltip("began_text:N", title="first word of it, UTC"),
+        alt.Tooltip("took:N", title="until the last assignment"),
+        alt.Tooltip("members:Q", title="members that joined"),
+    ]
+    chart = alt.Chart(data(rows))
+    if in_band:
+        mark = chart.mark_rect(color=colours.faint, opacity=0.45, clip=True)
+        return [mark.encode(x=time_axis(shown.scope, "began", axis=False), x2="until:T", tooltip=tooltip)]
+    mark = chart.mark_rule(color=colours.faint, strokeDash=[2, 4], opacity=0.8, clip=True)
+    return [mark.encode(x=time_axis(shown.scope, "ended"), tooltip=tooltip)]
+
+
+def _positions(shown: Offsets, members: _Members) -> list[alt.Chart]:
+    if not shown.positions.num_rows:
+        return []
+    rows = [{**row, "member": shown.label_of_client(row["client_id"])} for row in shown.positions.to_pylist()]
+    legend = None if shown.commits.num_rows else alt.Legend(**_BELOW)
+    return [
+        alt.Chart(data(rows))
+        .mark_line(interpolate="step-after", strokeDash=[3, 3], strokeWidth=1.2, opacity=0.7, clip=True)
         .encode(
             x="ts:T",
             y="value:Q",
-            color=alt.Color("client_id:N", scale=clients, title="clients", legend=_BELOW if legend else None),
+            detail="client_id:N",
+            color=alt.Color("member:N", scale=members.colour, title="members", legend=legend),
             tooltip=[
                 alt.Tooltip("client_id:N", title="client"),
                 alt.Tooltip("value:Q", title="fetched up to", format=",d"),
                 alt.Tooltip("ts_text:N", title="time, UTC"),
             ],
         )
-    )
+    ]
 
 
-def _commits(commits: pa.Table, clients: alt.Scale) -> alt.Chart:
-    rows = commits.to_pylist()
-    there = [name for name in _SHAPES if any(row["outcome"] == name for row in rows)]
-    return (
+def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: bool) -> list[alt.Chart]:
+    rows = [_commit(shown, members, colours, row) for row in shown.commits.to_pylist()]
+    if not rows:
+        return []
+    stepped = [row for row in rows if row["outcome"] == "accepted" and row["member"] != OTHERS]
+    steps = alt.Chart(data(stepped)).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.9, clip=True)
+    points = (
         alt.Chart(data(rows))
-        .mark_point(size=64, filled=True, opacity=0.9, clip=True)
+        .mark_point(filled=True, size=70, strokeWidth=1.2, clip=True)
         .encode(
-            x="ts:T",
-            y="value:Q",
-            color=alt.Color("client_id:N", scale=clients, title="clients", legend=_BELOW),
-            shape=alt.Shape(
-                "outcome:N", title="commits", scale=alt.Scale(domain=there, range=[_SHAPES[name] for name in there])
+            x=time_axis(shown.scope),
+            y=_offset_axis("value:Q"),
+            color=alt.Color("member:N", scale=members.colour, title="members", legend=alt.Legend(**_BELOW)),
+            shape=alt.Shape("member:N", scale=members.symbol, title="members", legend=alt.Legend(**_BELOW)),
+            fillOpacity=alt.FillOpacity(
+                "outcome:N", scale=alt.Scale(domain=list(_SOLID), range=list(_SOLID.values())), legend=None
             ),
-            tooltip=[
-                alt.Tooltip("client_id:N", title="client"),
-                alt.Tooltip("member_id:N", title="member"),
-                alt.Tooltip("generation:Q", title="generation"),
-                alt.Tooltip("outcome:N", title="commit"),
-                alt.Tooltip("value:Q", title="offset", format=",d"),
-                alt.Tooltip("error_name:N", title="error"),
-                alt.Tooltip("ts_text:N", title="time, UTC"),
-                alt.Tooltip("exchange_id:N", title="exchange"),
-            ],
+            stroke=alt.Stroke("stroke:N", scale=None, legend=None),
+            tooltip=_commit_words(),
         )
     )
-
-
-def _owners(scope: Scope, owners: Sequence[dict[str, Any]], clients: alt.Scale) -> alt.LayerChart:
-    rows = [{**owner, "label": str(owner["generation"])} for owner in owners]
-    bars = alt.Chart(data(rows)).encode(
-        x=time_axis(scope, "owned_from", axis=False),
-        y=alt.Y("client_id:N", title=None, axis=label_axis(), sort=None),
-    )
-    tooltip = [
-        alt.Tooltip("client_id:N", title="client"),
-        alt.Tooltip("member_id:N", title="member"),
-        alt.Tooltip("generation:Q", title="generation"),
-        alt.Tooltip("owned_from_text:N", title="from, UTC"),
-        alt.Tooltip("owned_until_text:N", title="until, UTC"),
+    if select:
+        points = points.add_params(alt.selection_point(name=OPEN, fields=["exchange_id"], toggle=False))
+    over = [(CROSSED, "rejected", 40), (STRUCK, "aborted", 60)]
+    return [
+        *([steps.encode(x="ts:T", y="value:Q", color=_quiet(members))] if stepped else []),
+        points,
+        *(_struck(rows, outcome, path, area, colours) for path, outcome, area in over),
     ]
-    drawn = bars.mark_bar(height=_BAR - 12, clip=True, stroke="white").encode(
-        x2="owned_until:T", color=alt.Color("client_id:N", scale=clients, legend=None), tooltip=tooltip
+
+
+def _quiet(members: _Members) -> alt.Color:
+    return alt.Color("member:N", scale=members.colour, legend=None)
+
+
+def _commit(shown: Offsets, members: _Members, colours: Palette, row: dict[str, Any]) -> dict[str, Any]:
+    member = shown.label(row["client_id"], row["member_id"])
+    solid = row["outcome"] not in _HOLLOW
+    return {**row, "member": member, "stroke": colours.ink if solid else members.stroke(member)}
+
+
+def _commit_words() -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("member:N", title="member"),
+        alt.Tooltip("outcome:N", title="commit"),
+        alt.Tooltip("value:Q", title="offset", format=",d"),
+        alt.Tooltip("generation:Q", title="generation"),
+        alt.Tooltip("error_name:N", title="error"),
+        alt.Tooltip("ts_text:N", title="time, UTC"),
+        alt.Tooltip("n:Q", title="commits here", format=",d"),
+        alt.Tooltip("member_id:N", title="member id"),
+        alt.Tooltip("exchange_id:N", title="exchange (click)"),
+    ]
+
+
+def _struck(rows: Sequence[dict[str, Any]], outcome: str, path: str, area: int, colours: Palette) -> alt.Chart:
+    """What is drawn over the symbols of commits that did not hold."""
+    of = [row for row in rows if row["outcome"] == outcome]
+    return (
+        alt.Chart(data(of))
+        .mark_point(shape=path, size=area, filled=False, color=colours.ink, strokeWidth=2, clip=True)
+        .encode(x="ts:T", y="value:Q", tooltip=_commit_words())
     )
-    names = bars.mark_text(align="left", dx=6, color="white", fontSize=11, clip=True).encode(text="label:N")
-    height = len({owner["client_id"] for owner in owners}) * _BAR + _BAR // 2
-    return alt.layer(drawn, names).properties(height=height)
+
+
+def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart:
+    """Who owned the partition: a bar for each member and generation, rebalances shaded."""
+    width = max((shown.scope.end - shown.scope.start).total_seconds(), 1e-3)
+    rows = []
+    for owner, lane in zip(shown.owners, lanes(shown.owners), strict=True):
+        member = shown.label(owner["client_id"], owner["member_id"])
+        part = (owner["owned_until"] - owner["owned_from"]).total_seconds() / width
+        long = f"{member}, generation {owner['generation']}"
+        name = long if part >= _LONG_NAME else str(owner["generation"]) if part >= _SHORT_NAME else ""
+        until = "" if owner["is_owned_still"] else f"{owner['owned_until']:%Y-%m-%d %H:%M:%S.%f}"[:-3]
+        rows.append(
+            {
+                **owner, "member": member, "lane": lane, "next_lane": lane + 0.9, "middle": lane + 0.45, "name": name,
+                "text_colour": readable_on(members.stroke(member)), "until": until or "still",
+            }
+        )  # fmt: skip
+    depth = max((row["lane"] for row in rows), default=0) + 1
+    y = alt.Y(
+        "lane:Q", title=None, scale=alt.Scale(domain=[0, depth], nice=False, reverse=True),
+        axis=label_axis(values=[0.45], labelExpr="'owner'", ticks=False, domain=False, grid=False),
+    )  # fmt: skip
+    x = time_axis(shown.scope, "owned_from", axis=False)
+    bars = (
+        alt.Chart(data(rows))
+        .mark_rect(clip=True, stroke=colours.background, strokeWidth=1)
+        .encode(
+            x=x, x2="owned_until:T", y=y, y2="next_lane:Q", color=_quiet(members),
+            tooltip=[
+                alt.Tooltip("member:N", title="owner"),
+                alt.Tooltip("generation:Q", title="generation"),
+                alt.Tooltip("owned_from_text:N", title="from, UTC"),
+                alt.Tooltip("until:N", title="until, UTC"),
+                alt.Tooltip("member_id:N", title="member id"),
+            ],
+        )
+    )  # fmt: skip
+    texts = alt.Chart(data(rows)).mark_text(align="left", dx=6, fontSize=11, clip=True)
+    named = texts.encode(
+        x=x, y=alt.Y("middle:Q"), text="name:N", color=alt.Color("text_colour:N", scale=None, legend=None)
+    )
+    layers = [*_rebalances(shown, colours, in_band=True), *([bars, named] if rows else [])]
+    return alt.layer(*layers).resolve_scale(color="independent").properties(height=depth * _LANE)

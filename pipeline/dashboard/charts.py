@@ -1,0 +1,84 @@
+"""The page's pictures as Altair charts, for notebooks and reports; they need no Streamlit."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import altair as alt
+import duckdb
+
+from pipeline.dashboard.queries.offsets import offsets
+from pipeline.dashboard.queries.partitions import Place, places
+from pipeline.dashboard.queries.scope import Scope, extent
+from pipeline.dashboard.sql import connect
+from pipeline.dashboard.web.offsets_picture import one_chart
+from pipeline.errors import UserError
+
+
+def offsets_chart(
+    lake: Path | str,
+    topic: str,
+    partition: int,
+    *,
+    group: str | None = None,
+    cluster: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart | alt.LayerChart:
+    """The picture of a partition's offsets over time, as the page draws it: log, commits by member, owners.
+
+    Args:
+        lake: the lake's folder or URL.
+        topic: name, or id where the name is not known.
+        partition: index.
+        group: whose commits are shown; None: the group of which most was seen there.
+        cluster: None: the one of which most was seen there.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing was seen of this partition.
+    """
+    with connect(lake) as connection:
+        scope = _scope(connection, start, end)
+        place = _place(connection, scope, topic, partition, group, cluster)
+        shown = offsets(connection, scope, place)
+    if shown is None:
+        raise UserError(f"nothing was seen of {topic}-{partition} in this time")
+    return one_chart(shown, dark=dark, width=width)
+
+
+def _scope(connection: duckdb.DuckDBPyConnection, start: datetime | None, end: datetime | None) -> Scope:
+    there = extent(connection)
+    if there is None:
+        raise UserError("this lake has no exchanges yet")
+    scope = Scope(_utc(start) if start else there.first, _utc(end) if end else there.last, "kafka")
+    if scope.start > scope.end:
+        raise UserError("the time range ends before it begins")
+    return scope
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+def _place(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, topic: str, partition: int, group: str | None,
+    cluster: str | None,
+) -> Place:  # fmt: skip
+    there = [
+        place
+        for place in places(connection, scope)
+        if (place.topic, place.partition) == (topic, partition)
+        and (group is None or place.group_id == group)
+        and (cluster is None or place.cluster == cluster)
+    ]
+    if not there:
+        of = f" of group {group}" if group else ""
+        raise UserError(f"nothing was seen of {topic}-{partition}{of} in this time")
+    return next((place for place in there if place.group_id), there[0])

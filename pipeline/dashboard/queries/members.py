@@ -1,0 +1,87 @@
+"""Who is told apart in a picture: members of a group, each by the id that the coordinator gave it.
+
+One process may be two members, one after the other, and two processes one client id: the pair of both names a member.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+MEMBERS = 6
+"""Members that one picture tells apart: as many colours are safely different for everybody."""
+OTHERS = "others"
+"""What all further members are called together."""
+_TAIL = 6
+"""Characters of a member id that tell members of one client id apart."""
+
+Key = tuple[str, str]
+"""client id and member id; empty where the wire has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as a picture names it.
+
+    Attributes:
+        client_id: empty if it is not known.
+        member_id: empty of commits without one: a consumer that assigns itself, or a member that was put out.
+        label: distinct among the members of a picture.
+    """
+
+    client_id: str
+    member_id: str
+    label: str
+
+
+def members(keys: Iterable[Key], most: int = MEMBERS) -> list[Member]:
+    """The first ``most`` distinct members of ``keys``, named.
+
+    Args:
+        keys: those who matter most first. A client id that is empty, as where only the group's leader has told of the
+            member, is taken from another key with the same member id.
+        most: how many.
+    """
+    distinct = _distinct(keys)[:most]
+    clients = Counter(client for client, _ in distinct)
+    labels = [_label(key, alone=clients[key[0]] == 1) for key in distinct]
+    twice = Counter(labels)
+    return [
+        Member(client, member, f"{label} #{number}" if twice[label] > 1 or label == OTHERS else label)
+        for number, ((client, member), label) in enumerate(zip(distinct, labels, strict=True), 1)
+    ]
+
+
+def label_of(shown: Sequence[Member], client_id: str | None, member_id: str | None) -> str:
+    """What the picture calls a member: its label, or ``OTHERS``, as for both ids null.
+
+    Args:
+        shown: who is told apart.
+        client_id: empty or null where only the group's leader has told of the member.
+        member_id: empty if the wire has none.
+    """
+    if client_id is None and member_id is None:
+        return OTHERS
+    client, member = client_id or "", member_id or ""
+    same = (one for one in shown if one.member_id == member and (one.client_id == client or (member and not client)))
+    return next((one.label for one in same), OTHERS)
+
+
+def label_of_client(shown: Sequence[Member], client_id: str) -> str:
+    """The only member of this client id; ``OTHERS`` if it is none or several: a fetch does not name a member."""
+    same = [one for one in shown if one.client_id == client_id]
+    return same[0].label if len(same) == 1 else OTHERS
+
+
+def _distinct(keys: Iterable[Key]) -> list[Key]:
+    there = list(keys)
+    clients = {member: client for client, member in reversed(there) if client and member}
+    return list(dict.fromkeys((client or clients.get(member, ""), member) for client, member in there))
+
+
+def _label(key: Key, *, alone: bool) -> str:
+    client, member = key
+    if alone:
+        return client or member or "no name"
+    return f"{client or 'no name'} …{member[-_TAIL:]}" if member else f"{client or 'no name'}, no member id"
