@@ -1,6 +1,7 @@
-"""When did the last stable offset stay behind the high watermark, i.e. was a transaction open? Spans and their hatching.
+"""When did the last stable offset stay behind the high watermark, i.e. was a transaction open? Spans, hatched.
 
-Pure: rows in, rows out. What a Fetch response states of both (KIP-98) holds until the next one; nobody knows it after the last.
+Pure: rows in, rows out. What a Fetch response states of both (KIP-98) holds until the next one; what comes after the
+last nobody knows.
 """
 
 from __future__ import annotations

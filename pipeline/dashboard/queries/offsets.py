@@ -54,8 +54,8 @@ kept AS (
   UNION
   SELECT member, outcome, n, greatest FROM ends
 )
-SELECT c.ts, c.member[1] AS client_id, c.member[2] AS member_id, c.outcome, c.event_offset AS value, any_value(k.n) AS n,
-       min(c.ordinal) AS ordinal, arg_min(c.generation, c.ordinal) AS generation,
+SELECT c.ts, c.member[1] AS client_id, c.member[2] AS member_id, c.outcome, c.event_offset AS value,
+       max(k.n) AS n, min(c.ordinal) AS ordinal, arg_min(c.generation, c.ordinal) AS generation,
        arg_min(c.error_name, c.ordinal) AS error_name, arg_min(c.exchange_id, c.ordinal) AS exchange_id
 FROM commits AS c
 JOIN kept AS k ON k.place = c.place AND k.outcome = c.outcome AND k.member IS NOT DISTINCT FROM c.member
@@ -116,7 +116,8 @@ WITH stated AS (
   FROM silver.state_events
   WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND cluster = $cluster
     AND group_id = $group_id AND group_protocol = 'classic'
-    AND (kind IN ('join', 'assignment') AND error_code = 0 OR kind = 'heartbeat' AND error_name = 'REBALANCE_IN_PROGRESS')
+    AND (kind IN ('join', 'assignment') AND error_code = 0
+         OR kind = 'heartbeat' AND error_name = 'REBALANCE_IN_PROGRESS')
   GROUP BY ALL
 )
 SELECT generation, min(ts) AS began, max(ts) FILTER (kind = 'assignment') AS ended,

@@ -22,7 +22,7 @@ from pipeline.dashboard.web.words import duration, many, size
 from pipeline.terminal import printable
 
 OPEN, ZOOM = "open", "zoom"
-"""Names of the selections: the commit that is clicked (``exchange_id``), and the times that are dragged over (``ts``)."""
+"""Names of the selections: the commit that is clicked (``exchange_id``), the times that are dragged over (``ts``)."""
 
 _LINES = {
     "high_watermark": ("high watermark", [1, 0], 2.5),
@@ -177,7 +177,7 @@ def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
 
 
 def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
-    """The area between last stable offset and high watermark while a transaction is open, hatched, with its producer."""
+    """The area from last stable offset to high watermark while a transaction is open, hatched, with its producer."""
     if not shown.held:
         return []
     area = [
@@ -290,7 +290,7 @@ def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: boo
     return [
         *([steps.encode(x="ts:T", y="value:Q", color=_quiet(members))] if stepped else []),
         points,
-        *(_struck(rows, outcome, path, area, colours) for path, outcome, area in over),
+        *(_struck(of, path, area, colours) for path, outcome, area in over if (of := _with(rows, outcome))),
     ]
 
 
@@ -318,11 +318,14 @@ def _commit_words() -> list[alt.Tooltip]:
     ]
 
 
-def _struck(rows: Sequence[dict[str, Any]], outcome: str, path: str, area: int, colours: Palette) -> alt.Chart:
+def _with(rows: Sequence[dict[str, Any]], outcome: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["outcome"] == outcome]
+
+
+def _struck(rows: Sequence[dict[str, Any]], path: str, area: int, colours: Palette) -> alt.Chart:
     """What is drawn over the symbols of commits that did not hold."""
-    of = [row for row in rows if row["outcome"] == outcome]
     return (
-        alt.Chart(data(of))
+        alt.Chart(data(rows))
         .mark_point(shape=path, size=area, filled=False, color=colours.ink, strokeWidth=2, clip=True)
         .encode(x="ts:T", y="value:Q", tooltip=_commit_words())
     )

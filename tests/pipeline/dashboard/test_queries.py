@@ -136,68 +136,6 @@ def test_lines_are_the_last_of_each_bucket(lake: duckdb.DuckDBPyConnection) -> N
     assert [(r["ts"], r["value"]) for r in wide if r["line"] == "committed_offset"] == [(at(5), 3)]
 
 
-def test_each_client_has_its_commits_and_what_falls_back_stays_at_any_width(lake: duckdb.DuckDBPyConnection) -> None:
-    def points(scope: Scope) -> set[tuple[str, int]]:
-        rows = partitions.commits(lake, scope, ORDERS).to_pylist()
-        assert {r["outcome"] for r in rows} == {"accepted"}
-        return {(r["client_id"], r["value"]) for r in rows}
-
-    assert points(DAY) == {("old", 2), ("old", 3), ("new", 40)}
-    assert points(Scope(at(0), at(10 * BUCKETS))) == {("old", 2), ("old", 3), ("new", 40)}
-
-
-def test_the_last_of_very_many_commits_is_drawn(tmp_path: Path) -> None:
-    commits = [
-        row(
-            OFFSET_TIMELINE, cluster="k", topic="orders", partition=0, group_id="g", ts=at(n), kind="committed",
-            event_offset=n, client_id=f"c{n % 5}", error_name="NONE",
-        )
-        for n in range(4000)
-    ]  # fmt: skip
-    write(tmp_path, OFFSET_TIMELINE, commits)
-    with connect(tmp_path) as connection:
-        drawn = partitions.commits(connection, Scope(at(0), at(3999)), ORDERS).to_pylist()
-    assert (drawn[0]["value"], drawn[-1]["value"]) == (0, 3999)
-    assert 0.9 * partitions.POINTS < len(drawn) <= 1.1 * partitions.POINTS
-
-
-def test_commits_are_distinguished_by_their_outcome(tmp_path: Path) -> None:
-    kinds = ["committed", "commit_rejected", "txn_committed", "txn_commit_rejected", "txn_applied", "txn_discarded"]
-    write(
-        tmp_path,
-        OFFSET_TIMELINE,
-        [
-            row(
-                OFFSET_TIMELINE, cluster="k", topic="orders", partition=0, group_id="g", ts=at(n), kind=kind,
-                event_offset=n, client_id="c", error_name="NONE" if "rejected" not in kind else "ILLEGAL_GENERATION",
-            )
-            for n, kind in enumerate(kinds)
-        ],
-    )  # fmt: skip
-    with connect(tmp_path) as connection:
-        outcomes = partitions.commits(connection, DAY, ORDERS).column("outcome").to_pylist()
-        (who,) = partitions.committers(connection, DAY, ORDERS)
-    assert outcomes == ["accepted", "rejected", "pending", "rejected", "accepted", "aborted"]
-    assert (who["accepted"], who["rejected"], who["pending"]) == (2, 2, 1)
-    assert (who["first_offset"], who["last_offset"], who["errors"]) == (0, 5, ["ILLEGAL_GENERATION"])
-
-
-def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
-    common = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "g", "client_id": "c"}
-    write(
-        tmp_path,
-        OFFSET_TIMELINE,
-        [
-            row(OFFSET_TIMELINE, ts=at(1), kind="fetched", fetch_position=7, **common),
-            row(OFFSET_TIMELINE, ts=at(2), kind="committed", fetch_position=9, **common),
-        ],
-    )
-    with connect(tmp_path) as connection:
-        assert partitions.positions(connection, DAY, ORDERS).to_pylist() == [
-            {"client_id": "c", "ts": at(1), "value": 7}
-        ]
-
-
 def test_owners_are_cut_to_the_span(lake: duckdb.DuckDBPyConnection) -> None:
     place = Place("k", "orders", 0, "classic")
     found = partitions.owners(lake, Scope(at(15), at(30)), place)
