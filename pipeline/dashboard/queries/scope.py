@@ -20,6 +20,7 @@ BUCKETS = 300
 LOOK_BACK = timedelta(days=1)
 """How far before a span is read to know how things stood at its end."""
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
 _READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
 
@@ -78,10 +79,14 @@ def narrowed(scope: Scope, times_ms: Sequence[float]) -> Scope | None:
     """
     if not times_ms:
         return None
-    epoch = datetime.fromtimestamp(0, timezone.utc)
-    first, last = (epoch + timedelta(milliseconds=limit(times_ms)) for limit in (min, max))
-    start, end = max(first, scope.start), min(last, scope.end)
+    low, high = min(times_ms), max(times_ms)
+    start = _EPOCH + timedelta(milliseconds=low) if low > _milliseconds(scope.start) else scope.start
+    end = _EPOCH + timedelta(milliseconds=high) if high < _milliseconds(scope.end) else scope.end
     return Scope(start, end, scope.protocol) if end - start >= timedelta(milliseconds=1) else None
+
+
+def _milliseconds(ts: datetime) -> float:
+    return (ts - _EPOCH) / timedelta(milliseconds=1)
 
 
 def widened(scope: Scope, factor: float = 3.0) -> Scope:
