@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import orjson
 
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 50
 """Incidents that are shown at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding of an incident.
+
+    Attributes:
+        finding: its row of ``gold.findings``.
+        depth: 0 of the root and of what is the same trouble, one more than its cause of what follows from it.
+        because: how it follows; empty if it does not.
+    """
+
+    finding: dict[str, Any]
+    depth: int
+    because: str
+
 
 _INCIDENTS = """
 SELECT incident_id, severity, state, headline, impact, do_now, fix, certainty, why, rule, rules, root_id, cluster,
@@ -33,3 +51,30 @@ def incidents(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[
         return ask_rows(connection, _INCIDENTS, scope, most=MOST, rules=rules)
     except NotThereYetError:
         return []
+
+
+def incident(connection: duckdb.DuckDBPyConnection, incident_id: str) -> dict[str, Any] | None:
+    """One incident, of any time, with all columns; None if there is none of this id.
+
+    Raises:
+        NotThereYetError: there is no table of incidents.
+    """
+    found = ask_rows(
+        connection, "SELECT * FROM gold.incidents WHERE incident_id = $incident_id", incident_id=incident_id
+    )
+    return found[0] if found else None
+
+
+def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> list[Told]:
+    """The findings of an incident in its order, the root first, effects behind their causes."""
+    sql = "SELECT * FROM gold.findings WHERE list_contains($findings, finding_id)"
+    known = {found["finding_id"]: found for found in ask_rows(connection, sql, findings=row["findings"])}
+    links = {link["finding"]: link for link in orjson.loads(row["links"])}
+    depths: dict[str, int] = {}
+    told = []
+    for name in row["findings"]:
+        link = links.get(name)
+        depths[name] = 0 if link is None else depths.get(link["cause"], 0) + bool(link["is_effect"])
+        if name in known:
+            told.append(Told(known[name], depths[name], link["because"] if link and link["is_effect"] else ""))
+    return told

@@ -12,6 +12,7 @@ st.set_page_config(page_title="Wirelake", page_icon=str(Path(__file__).with_name
 page = st.navigation(
     [
         st.Page("page/findings.py", title="Findings", icon=":material/warning:", default=True),
+        st.Page("page/incident.py", title="Incident", icon=":material/troubleshoot:", visibility="hidden"),
         st.Page("page/partitions.py", title="Groups & partitions", icon=":material/stacked_line_chart:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),

@@ -7,7 +7,7 @@ transaction hollow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import altair as alt
@@ -39,13 +39,15 @@ _NAMED_HOLD = 0.12
 _BELOW = {"orient": "bottom", "columns": 3, "labelLimit": 420, "symbolSize": 90}
 
 
-def offsets_picture(shown: Offsets, *, dark: bool, select: bool) -> tuple[alt.LayerChart, alt.LayerChart | None]:
+def offsets_picture(
+    shown: Offsets, *, dark: bool, select: Collection[str] = ()
+) -> tuple[alt.LayerChart, alt.LayerChart | None]:
     """The picture of a partition and a group.
 
     Args:
         shown: what it shows.
         dark: whether it stands on a dark page.
-        select: whether a commit can be clicked and times dragged over: only where somebody hears of it.
+        select: what somebody hears of: ``OPEN``, a commit that is clicked, ``ZOOM``, times that are dragged over.
 
     Returns:
         Two charts of one width whose times lie below each other; the second is None if nobody is known to have owned
@@ -70,7 +72,7 @@ def offsets_picture(shown: Offsets, *, dark: bool, select: bool) -> tuple[alt.La
 
 def one_chart(shown: Offsets, *, dark: bool, width: int) -> alt.VConcatChart | alt.LayerChart:
     """Both parts as one chart, ``width`` pixels wide, e.g. for a notebook."""
-    above, below = offsets_picture(shown, dark=dark, select=False)
+    above, below = offsets_picture(shown, dark=dark)
     settings = above.config
     above.config = alt.Undefined
     above = above.properties(width=width)
@@ -119,7 +121,7 @@ def _offset_axis(field: str) -> alt.Y:
     return alt.Y(field, title=None, scale=alt.Scale(zero=False), axis=label_axis(format=",d", tickMinStep=1))
 
 
-def _log(shown: Offsets, colours: Palette, *, select: bool) -> alt.Chart:
+def _log(shown: Offsets, colours: Palette, *, select: Collection[str] = ()) -> alt.Chart:
     has_commits = shown.commits.num_rows > 0
     rows = [
         {**row, "line": _LINES[row["line"]][0]}
@@ -149,7 +151,7 @@ def _log(shown: Offsets, colours: Palette, *, select: bool) -> alt.Chart:
             ],
         )
     )  # fmt: skip
-    return chart.add_params(alt.selection_interval(name=ZOOM, encodings=["x"])) if select else chart
+    return chart.add_params(alt.selection_interval(name=ZOOM, encodings=["x"])) if ZOOM in select else chart
 
 
 def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
@@ -263,7 +265,7 @@ def _positions(shown: Offsets, members: _Members) -> list[alt.Chart]:
     ]
 
 
-def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: bool) -> list[alt.Chart]:
+def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: Collection[str] = ()) -> list[alt.Chart]:
     rows = [_commit(shown, members, colours, row) for row in shown.commits.to_pylist()]
     if not rows:
         return []
@@ -284,7 +286,7 @@ def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: boo
             tooltip=_commit_words(),
         )
     )
-    if select:
+    if OPEN in select:
         points = points.add_params(alt.selection_point(name=OPEN, fields=["exchange_id"], toggle=False))
     over = [(CROSSED, "rejected", 40), (STRUCK, "aborted", 60)]
     return [

@@ -111,9 +111,9 @@ def test_only_a_page_that_hears_of_them_has_selections(refused: Path) -> None:
     with connect(refused) as connection:
         shown = offsets(connection, Scope(at(0), at(10)), Place("k", "orders", 0, "g"))
     assert shown is not None
-    above, _ = offsets_picture(shown, dark=False, select=True)
+    above, _ = offsets_picture(shown, dark=False, select=[OPEN, ZOOM])
     assert sorted(param["name"] for param in above.to_dict()["params"]) == [OPEN, ZOOM]
-    assert "params" not in offsets_picture(shown, dark=False, select=False)[0].to_dict()
+    assert "params" not in offsets_picture(shown, dark=False)[0].to_dict()
     assert shown.members == [Member("new", "new-m", "new"), Member(HOSTILE, f"{HOSTILE}-m", HOSTILE)]
     words = in_words(shown)
     for said in ("orders-0", "commits of group g by new, ", "crossed", "hollow", "hatched"):

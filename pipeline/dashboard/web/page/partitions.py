@@ -9,11 +9,11 @@ import streamlit as st
 from pipeline.dashboard.queries import partitions
 from pipeline.dashboard.queries.offsets import offsets
 from pipeline.dashboard.queries.partitions import Place
-from pipeline.dashboard.queries.scope import Scope, narrowed, widened
+from pipeline.dashboard.queries.scope import widened
 from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.here import Here, choose, fixed, go, link, look_at, put_in_address, run
-from pipeline.dashboard.web.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
-from pipeline.dashboard.web.words import code, many, number, plain, seen
+from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run
+from pipeline.dashboard.web.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.words import code, many, number
 
 NO_GROUP = "(no group)"
 _KEYS = ("group", "topic", "partition", "cluster")
@@ -122,19 +122,7 @@ def _picture(here: Here, place: Place) -> None:
         st.info("Nothing was seen of this partition in this time range.")
         return
     span = shown.scope
-    st.caption(
-        f"{plain(in_words(shown))} What was seen of this partition: {seen(span.start, span.end)}. "
-        "Click a commit to open its exchange; drag over times to look closer."
-    )
-    above, below = offsets_picture(shown, dark=st.context.theme.type == "dark", select=True)
-    key = f"offsets {place} {span.start} {span.end}"  # what is selected ends with what is shown
-    event = st.altair_chart(
-        above, key=key, on_select=lambda: _look_closer(key, span), selection_mode=[OPEN, ZOOM], alt=in_words(shown)
-    )
-    if clicked := event["selection"].get(OPEN):
-        go("exchanges", exchange=clicked[0]["exchange_id"])
-    if below is not None:
-        st.altair_chart(below, key="owners", alt="Who owned the partition when, by generation of the group")
+    draw_offsets(shown, can_zoom=True)
     with st.container(horizontal=True, vertical_alignment="center"):
         link(
             "partitions", "Link to this picture, with these times", "link", group=_group(place.group_id),
@@ -143,13 +131,6 @@ def _picture(here: Here, place: Place) -> None:
         st.button("Wider", icon=":material/zoom_out:", type="tertiary", on_click=look_at, args=(widened(span),))
     if place.group_id:
         _committers(here, place)
-
-
-def _look_closer(key: str, span: Scope) -> None:
-    """Take what was dragged over as the time range, which stands in the address then."""
-    times = st.session_state[key]["selection"].get(ZOOM, {}).get("ts", ())
-    if closer := narrowed(span, times):
-        look_at(closer)
 
 
 def _committers(here: Here, place: Place) -> None:

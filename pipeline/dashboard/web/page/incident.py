@@ -1,0 +1,77 @@
+"""What happened? One incident: what to do, the picture that shows it, what follows from what, and its evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries.incidents import Told, findings_of, incident, incidents
+from pipeline.dashboard.queries.offsets import offsets
+from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.queries.scope import Scope, widened
+from pipeline.dashboard.web.here import Here, fixed, link, run
+from pipeline.dashboard.web.incidents import draw_head, draw_words
+from pipeline.dashboard.web.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.ticket import ticket
+from pipeline.dashboard.web.words import code, many, plain, seen
+
+_AROUND = 1.5
+"""The picture is so many times as long as the incident, so that what was before it is seen."""
+
+
+def draw(here: Here) -> None:
+    """Draw the page: the incident of the address, or the worst."""
+    asked = st.query_params.get("incident")
+    if asked is None:
+        worst = incidents(here.connection, here.scope)
+        if not worst:
+            st.success("No incident in this time range.", icon=":material/check_circle:")
+            return
+        asked = worst[0]["incident_id"]
+    row = incident(here.connection, asked)
+    if row is None:
+        st.info("There is no such incident in this lake, or not any more.")
+        return
+    told = findings_of(here.connection, row)
+    draw_head(row)
+    draw_words(row)
+    st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
+    if row["topic"] is not None and row["partition"] is not None:
+        _picture(here, row)
+    st.subheader("What follows from what", anchor=False)
+    for one in told:
+        _told(one)
+    with st.expander("Copy for a ticket", icon=":material/content_copy:"):
+        st.code(ticket(row, told), language="markdown", wrap_lines=True)
+
+
+def _picture(here: Here, row: dict[str, Any]) -> None:
+    place = Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or "")
+    scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
+    shown = offsets(here.connection, scope, place)
+    if shown is None:
+        return
+    draw_offsets(shown, can_zoom=False)
+    link(
+        "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=place.topic, partition=place.partition,
+        cluster=place.cluster, **fixed(shown.scope),
+    )  # fmt: skip
+
+
+def _told(one: Told) -> None:
+    """A finding, further right the further it is from the cause, with the way to its evidence."""
+    box = st.container() if not one.depth else st.columns([one.depth, 24 - one.depth])[1]
+    with box.container(border=True):
+        because = f" because {plain(one.because)}" if one.because else ""
+        arrow = "↳ " if one.depth else ""
+        st.markdown(f"{arrow}**{one.finding['rule']}** {code(one.finding['subject'])}{because}")
+        st.text(one.finding["summary"])
+        if one.finding["evidence"]:
+            link(
+                "exchanges", f"Evidence: {many(len(one.finding['evidence']), 'exchange')}", "swap_horiz",
+                finding=one.finding["finding_id"],
+            )  # fmt: skip
+
+
+run(draw)
