@@ -44,4 +44,5 @@ def _line(one: Told) -> str:
     named = [code(name) for name in one.finding["evidence"][:_EVIDENCE]]
     more = len(one.finding["evidence"]) - len(named)
     exchanges = f" Exchanges {', '.join(named)}{f' and {more} more' if more > 0 else ''}." if named else ""
-    return f"{'  ' * one.depth}- **{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}{exchanges}"
+    said = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}"
+    return f"{'  ' * one.depth}- {said}{exchanges}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.pipeline.dashboard.web.browsing import click, open_browser, wait_for
 from tests.pipeline.dashboard.web.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]  # its lake is made by the job
-
-_PATIENCE_SECONDS = 60
-_ALONE = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
-    "--window-size=1500,1400",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -36,36 +29,8 @@ def served(whole: Path) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    from selenium import webdriver  # noqa: PLC0415 - not without a browser
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for option in (*_ALONE, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
-    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
-
-
-def wait_for(browser: WebDriver, selector: str, text: str = "") -> str:
-    """The text of the first element that the selector finds and that has ``text`` in it, once it is there."""
-    from selenium.common.exceptions import StaleElementReferenceException  # noqa: PLC0415
-    from selenium.webdriver.common.by import By  # noqa: PLC0415
-    from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
-
-    def found(driver: WebDriver) -> list[str]:
-        texts = [element.text for element in driver.find_elements(By.CSS_SELECTOR, selector)]
-        return [one for one in texts if text in one]
-
-    wait = WebDriverWait(browser, _PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException])
-    return wait.until(found, f"{selector} with {text!r}")[0]
-
-
-def click(browser: WebDriver, selector: str, text: str) -> None:
-    from selenium.webdriver.common.by import By  # noqa: PLC0415
-
-    wait_for(browser, selector, text)
-    next(e for e in browser.find_elements(By.CSS_SELECTOR, selector) if text in e.text).click()
+    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 def test_the_findings_are_read_first(browser: WebDriver, served: Served) -> None:

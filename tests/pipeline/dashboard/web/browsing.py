@@ -1,0 +1,65 @@
+"""A real browser that talks to nobody but the page, and how tests wait for what it shows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+_PATIENCE_SECONDS = 60
+_ALONE = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
+    "--window-size=1500,1400",
+)  # fmt: skip
+
+
+@contextmanager
+def open_browser(profile: Path) -> Iterator[WebDriver]:
+    """Start Chromium with an empty profile, and end it."""
+    from selenium import webdriver  # noqa: PLC0415 - not without a browser
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for option in (*_ALONE, f"--user-data-dir={profile}"):
+        options.add_argument(option)
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def wait_for(browser: WebDriver, selector: str, text: str = "") -> str:
+    """The text of the first element that the selector finds and that has ``text`` in it, once it is there."""
+    from selenium.common.exceptions import StaleElementReferenceException  # noqa: PLC0415
+    from selenium.webdriver.common.by import By  # noqa: PLC0415
+    from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
+
+    def found(driver: WebDriver) -> list[str]:
+        texts = [element.text for element in driver.find_elements(By.CSS_SELECTOR, selector)]
+        return [one for one in texts if text in one]
+
+    wait = WebDriverWait(browser, _PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException])
+    return wait.until(found, f"{selector} with {text!r}")[0]
+
+
+def click(browser: WebDriver, selector: str, text: str) -> None:
+    """Click the first such element, once it is there."""
+    from selenium.webdriver.common.by import By  # noqa: PLC0415
+
+    wait_for(browser, selector, text)
+    next(e for e in browser.find_elements(By.CSS_SELECTOR, selector) if text in e.text).click()
+
+
+def wait_for_address(browser: WebDriver, part: str) -> str:
+    """The browser's address, once ``part`` stands in it."""
+    from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
+
+    WebDriverWait(browser, _PATIENCE_SECONDS).until(lambda driver: part in driver.current_url, f"{part} in the address")
+    return browser.current_url
