@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 _SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
 """Of the package that is imported: an installed one does not lie beside the tests."""
-PAGES = ("findings", "partitions", "transactions", "clients", "latency", "exchanges", "query")
+PAGES = ("findings", "incident", "partitions", "transactions", "clients", "latency", "exchanges", "query")
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +100,19 @@ def test_incidents_stand_above_the_findings_and_say_what_to_do(use: Any, hand_ma
     assert "**Now.** Restart" in text
     assert "**Fix.** " in text
     assert "not over at the end of the data." in text
+
+
+def test_an_incident_has_a_page_with_its_picture_and_what_follows_from_what(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "incident")  # of no address: the worst
+    text = text_of(app)
+    assert "sets group g back to an old offset of orders" in text
+    assert "**Now.** Restart" in text
+    assert "**stuck_commit** `about stuck_commit`" in text
+    assert len(app.get("vega_lite_chart")) == 1
+    (copied,) = [element.value for element in app.code]
+    assert copied.startswith("## ")
+    assert "- **stuck_commit** `about stuck_commit`: summary of stuck\\_commit Exchanges `c1`, `f2`." in copied
+    assert "There is no such incident" in text_of(use(hand_made_lake, "incident", incident="gone"))
 
 
 def test_names_of_the_wire_are_shown_as_text(use: Any, hand_made_lake: Path) -> None:
