@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import streamlit as st
 
 from pipeline.dashboard.queries.offsets import Offsets
@@ -23,7 +25,8 @@ def draw_offsets(shown: Offsets, *, can_zoom: bool) -> None:
     st.caption(f"{plain(words)} What was seen of this partition: {seen(span.start, span.end)}. {how}")
     selections = [OPEN, ZOOM] if can_zoom else [OPEN]
     above, below = offsets_picture(shown, dark=st.context.theme.type == "dark", select=selections)
-    key = f"offsets {shown.place} {span.start} {span.end}"  # what is selected ends with what is shown
+    name = repr((shown.place, span)).encode(errors="backslashreplace")
+    key = f"offsets {hashlib.sha256(name).hexdigest()}"  # what is selected ends with what is shown
     if shown.commits.num_rows or can_zoom:
         event = st.altair_chart(above, key=key, on_select=lambda: _look_closer(key, span), alt=words)
         if clicked := event["selection"].get(OPEN):
