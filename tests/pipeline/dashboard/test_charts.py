@@ -122,7 +122,8 @@ def test_only_a_page_that_hears_of_them_has_selections(refused: Path) -> None:
 
 def test_a_partition_without_a_group_has_its_log(hand_made_lake: Path) -> None:
     chart = offsets_chart(hand_made_lake, "orders", 3, group="", start=at(8), end=at(10)).to_dict()
-    assert [r["line"] for r in values(layers(chart)["line"][0])] == ["high watermark"]
+    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["line"]
+    assert [r["line"] for r in values(chart)] == ["high watermark"]
 
 
 def test_what_is_not_there_is_said(hand_made_lake: Path) -> None:

@@ -22,7 +22,6 @@ from pipeline.tables import (
     STATE_EVENTS,
     TABLES,
     TRANSACTIONS,
-    Table,
 )
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.rows import row, write
@@ -46,8 +45,7 @@ def commit(seconds: float, offset: int, client: str, **values: Any) -> dict[str,
     return event(seconds, **({"kind": "committed", "event_offset": offset, "client_id": client} | values))
 
 
-def opened(folder: Path, tables: dict[Table, list[dict[str, Any]]]) -> duckdb.DuckDBPyConnection:
-    filled = {table.full_name: rows for table, rows in tables.items()}
+def opened(folder: Path, filled: dict[str, list[dict[str, Any]]]) -> duckdb.DuckDBPyConnection:
     for name, table in TABLES.items():
         write(folder, table, filled.get(name, []))
     return connect(folder)
@@ -68,7 +66,7 @@ def test_each_member_has_its_commits_and_what_falls_back_stays_at_any_width(lake
 
 
 def test_repeats_of_one_offset_keep_the_first_and_the_last_and_say_how_many(tmp_path: Path) -> None:
-    with opened(tmp_path, {OFFSET_TIMELINE: [commit(n, 24, "stale") for n in range(60)]}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: [commit(n, 24, "stale") for n in range(60)]}) as connection:
         rows = drawn(connection, Scope(at(0), at(100 * BUCKETS)))
     assert [(r["ts"], r["value"], r["n"], r["exchange_id"]) for r in rows] == [
         (at(0), 24, 60, "e0"),
@@ -78,7 +76,7 @@ def test_repeats_of_one_offset_keep_the_first_and_the_last_and_say_how_many(tmp_
 
 def test_the_ends_of_very_many_commits_are_drawn(tmp_path: Path) -> None:
     many = [commit(n, n, f"c{n % 5}", error_name="NONE") for n in range(4000)]
-    with opened(tmp_path, {OFFSET_TIMELINE: many}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: many}) as connection:
         rows = drawn(connection, Scope(at(0), at(3999)))
     assert (rows[0]["value"], rows[-1]["value"]) == (0, 3999)
     assert 0.9 * offsets.POINTS < len(rows) <= 1.1 * offsets.POINTS
@@ -86,7 +84,7 @@ def test_the_ends_of_very_many_commits_are_drawn(tmp_path: Path) -> None:
 
 def test_members_of_one_client_id_are_told_apart_and_those_beyond_the_palette_are_others(tmp_path: Path) -> None:
     rows = [commit(n, n, "worker", member_id=f"worker-{n % 9}") for n in range(90)]
-    with opened(tmp_path, {OFFSET_TIMELINE: rows}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
         shown = offsets.offsets(connection, DAY, ORDERS)
     assert shown is not None
     assert shown.labels == [*(f"worker …rker-{n}" for n in range(MEMBERS)), OTHERS]
@@ -97,7 +95,7 @@ def test_members_of_one_client_id_are_told_apart_and_those_beyond_the_palette_ar
 def test_a_closer_look_keeps_the_colours(tmp_path: Path) -> None:
     rows = [*(commit(n, n, "busy") for n in range(20)), *(commit(30 + n, n, "quiet") for n in range(5))]
     rows.append(commit(31.5, 1, "busy"))
-    with opened(tmp_path, {OFFSET_TIMELINE: rows}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
         whole, closer = (offsets.offsets(connection, scope, ORDERS) for scope in (DAY, Scope(at(30), at(40))))
     assert whole is not None
     assert closer is not None
@@ -110,7 +108,7 @@ def test_commits_are_distinguished_by_their_outcome(tmp_path: Path) -> None:
         commit(n, n, "c", kind=kind, error_name="ILLEGAL_GENERATION" if "rejected" in kind else "NONE")
         for n, kind in enumerate(kinds)
     ]
-    with opened(tmp_path, {OFFSET_TIMELINE: rows}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
         outcomes = [(r["outcome"], r["error_name"] == "NONE") for r in drawn(connection, DAY)]
         (who,) = committers(connection, DAY, ORDERS)
     assert outcomes == [
@@ -126,7 +124,7 @@ def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
         event(1, kind="fetched", fetch_position=7, client_id="c"),
         event(2, kind="committed", fetch_position=9, client_id="c"),
     ]
-    with opened(tmp_path, {OFFSET_TIMELINE: rows}) as connection:
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
         found = offsets.positions(connection, DAY, ORDERS).to_pylist()
     assert found == [{"client_id": "c", "ts": at(1), "value": 7}]
 
@@ -137,9 +135,9 @@ def test_an_open_transaction_is_named_by_the_batch_where_the_last_stable_offset_
 
     batch = {"cluster": "k", "topic": "orders", "base_offset": 14, "is_transactional": True, "producer_id": 9}
     tables = {
-        OFFSET_TIMELINE: [fetched(1, 14, 14), fetched(2, 14, 20), fetched(3, 14, 39), fetched(7, 40, 40)],
-        RECORD_BATCHES: [row(RECORD_BATCHES, ts=at(1.5), source="produce", **batch)],
-        TRANSACTIONS: [
+        OFFSET_TIMELINE.full_name: [fetched(1, 14, 14), fetched(2, 14, 20), fetched(3, 14, 39), fetched(7, 40, 40)],
+        RECORD_BATCHES.full_name: [row(RECORD_BATCHES, ts=at(1.5), source="produce", **batch)],
+        TRANSACTIONS.full_name: [
             row(TRANSACTIONS, cluster="k", producer_id=9, transactional_id="pay", client_id="till", first_ts=at(1))
         ],
     }
@@ -160,7 +158,7 @@ def test_a_rebalance_begins_with_the_first_member_that_is_told_and_ends_with_the
         )  # fmt: skip
 
     tables = {
-        STATE_EVENTS: [
+        STATE_EVENTS.full_name: [
             stated(1, "heartbeat", 3, "a"),
             stated(2, "heartbeat", 3, "a", "REBALANCE_IN_PROGRESS"),
             stated(4, "join", 4, "a"),
@@ -180,10 +178,17 @@ def test_losses_are_those_of_connections_that_spoke_of_the_partition_or_the_grou
         return row(GAPS, ts=at(seconds), connection_id=connection, bytes_lost=count, seq=int(seconds))
 
     tables = {
-        GAPS: [lost(3, "reads", 100), lost(3.2, "coordinates", 50), lost(9, "elsewhere", 7), lost(400, "reads", 1)],
-        OFFSET_TIMELINE: [commit(1, 5, "c", exchange_id="e1")],
-        EXCHANGES: [row(EXCHANGES, exchange_id=e, connection_id=c) for e, c in (("e1", "reads"), ("e2", "elsewhere"))],
-        STATE_EVENTS: [row(STATE_EVENTS, connection_id="coordinates", cluster="k", group_id="g", ts=at(1))],
+        GAPS.full_name: [
+            lost(3, "reads", 100),
+            lost(3.2, "coordinates", 50),
+            lost(9, "elsewhere", 7),
+            lost(400, "reads", 1),
+        ],
+        OFFSET_TIMELINE.full_name: [commit(1, 5, "c", exchange_id="e1")],
+        EXCHANGES.full_name: [
+            row(EXCHANGES, exchange_id=e, connection_id=c) for e, c in (("e1", "reads"), ("e2", "elsewhere"))
+        ],
+        STATE_EVENTS.full_name: [row(STATE_EVENTS, connection_id="coordinates", cluster="k", group_id="g", ts=at(1))],
     }
     with opened(tmp_path, tables) as connection:
         (found,) = offsets.losses(connection, DAY, ORDERS)
