@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import altair as alt
+import pyarrow as pa
 
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.terminal import printable
@@ -20,8 +21,11 @@ def milliseconds(ts: datetime) -> float:
     return ts.timestamp() * 1000
 
 
-def data(rows: Sequence[dict[str, Any]]) -> alt.Data:
-    """Rows for a chart: times as ms since the epoch, each also as text, as the browser would show its own zone."""
+def data(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows for a chart: times as ms since the epoch, each also as text, as the browser would show its own zone.
+
+    A table of Arrow's, since Altair copies and checks each value of other data several times.
+    """
     values = []
     for row in rows:
         plain: dict[str, Any] = {}
@@ -32,7 +36,7 @@ def data(rows: Sequence[dict[str, Any]]) -> alt.Data:
             else:
                 plain[name] = printable(value) if isinstance(value, str) else value
         values.append(plain)
-    return alt.Data(values=values)
+    return pa.Table.from_pylist(values)
 
 
 def time_axis(scope: Scope, field: str = "ts", *, axis: bool = True) -> alt.X:

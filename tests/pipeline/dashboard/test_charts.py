@@ -61,6 +61,15 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def drawn(*args: Any, **options: Any) -> dict[str, Any]:
+    """The specification, with each layer's rows in it."""
+    chart: dict[str, Any] = offsets_chart(*args, **options).to_dict()
+    for part in chart.get("vconcat", [chart]):
+        for layer in part["layer"]:
+            layer["rows"] = chart["datasets"][layer.get("data", chart.get("data"))["name"]]
+    return chart
+
+
 def layers(chart: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Layers of a chart by kind of mark."""
     found: dict[str, list[dict[str, Any]]] = {}
@@ -70,12 +79,12 @@ def layers(chart: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def values(layer: dict[str, Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = layer["data"]["values"]
+    rows: list[dict[str, Any]] = layer["rows"]
     return rows
 
 
 def test_a_lake_and_a_partition_give_one_chart_with_owners_below(refused: Path) -> None:
-    chart = offsets_chart(refused, "orders", 0, width=700).to_dict()
+    chart = drawn(refused, "orders", 0, width=700)
     above, below = chart["vconcat"]
     assert (above["width"], below["width"], chart["background"]) == (700, 700, LIGHT.background)
     assert [r["name"] for r in values(layers(below)["rect"][0])] == [f"{HOSTILE}, generation 1", "new, generation 2"]
@@ -84,11 +93,11 @@ def test_a_lake_and_a_partition_give_one_chart_with_owners_below(refused: Path) 
     assert [(r["ts_text"][-6:], r["outcome"], r["error_name"]) for r in values(crossed)] == [
         (f"{n:02}.000", "rejected", "ILLEGAL_GENERATION") for n in range(1, 9)
     ]
-    assert offsets_chart(refused, "orders", 0, dark=True).to_dict()["background"] == DARK.background
+    assert drawn(refused, "orders", 0, dark=True)["background"] == DARK.background
 
 
 def test_colour_and_symbol_are_those_of_the_member_in_all_layers(refused: Path) -> None:
-    above, below = offsets_chart(refused, "orders", 0).to_dict()["vconcat"]
+    above, below = drawn(refused, "orders", 0)["vconcat"]
     scales = [
         layer["encoding"]["color"]["scale"]
         for chart in (above, below)
@@ -100,7 +109,7 @@ def test_colour_and_symbol_are_those_of_the_member_in_all_layers(refused: Path) 
 
 
 def test_the_area_of_an_open_transaction_is_hatched_and_names_it(refused: Path) -> None:
-    above, _ = offsets_chart(refused, "orders", 0).to_dict()["vconcat"]
+    above, _ = drawn(refused, "orders", 0)["vconcat"]
     (area,), (hatching,), (name,) = (layers(above)[mark] for mark in ("area", "rule", "text"))
     assert [(r["low"], r["high"]) for r in values(area)] == [(50, 80), (50, 95)]
     assert len(values(hatching)) > 20
@@ -121,9 +130,9 @@ def test_only_a_page_that_hears_of_them_has_selections(refused: Path) -> None:
 
 
 def test_a_partition_without_a_group_has_its_log(hand_made_lake: Path) -> None:
-    chart = offsets_chart(hand_made_lake, "orders", 3, group="", start=at(8), end=at(10)).to_dict()
+    chart = drawn(hand_made_lake, "orders", 3, group="", start=at(8), end=at(10))
     assert [layer["mark"]["type"] for layer in chart["layer"]] == ["line"]
-    assert [r["line"] for r in values(chart)] == ["high watermark"]
+    assert [r["line"] for r in values(chart["layer"][0])] == ["high watermark"]
 
 
 def test_what_is_not_there_is_said(hand_made_lake: Path) -> None:

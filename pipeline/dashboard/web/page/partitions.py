@@ -51,7 +51,8 @@ def draw(here: Here) -> None:
     if not here.scope.has("kafka"):
         st.info("MongoDB has no groups and partitions: choose Kafka, or no protocol.")
         return
-    standing = partitions.lag(here.connection, here.scope)
+    is_named = all(st.query_params.get(key) for key in _KEYS)  # then the picture need not wait for the whole lake
+    standing = [] if is_named else partitions.lag(here.connection, here.scope)
     places = partitions.places(here.connection, here.scope)
     if not places:
         st.info("No partition was produced to, fetched from or committed in this time range.")
@@ -59,6 +60,8 @@ def draw(here: Here) -> None:
     place = _choose(standing, places)
     if place is not None:
         _picture(here, place)
+    if is_named:
+        standing = partitions.lag(here.connection, here.scope)
     st.subheader("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
     if not standing:
         st.info("No consumer group committed in this time range.")
