@@ -210,4 +210,7 @@ def go(page: str, **parameters: str) -> None:
 
 def look_at(scope: Scope) -> None:
     """Make this span the time range; for callbacks, which run before the controls are drawn."""
-    st.session_state.update(fixed(scope))
+    times = fixed(scope)
+    if st.session_state.get("range") != times["range"]:  # the boxes of both times, which keep the address, come anew
+        st.query_params.update({name: times[name] for name in ("from", "to")})
+    st.session_state.update(times)

@@ -32,7 +32,8 @@ _LINES = {
 }
 _HOLLOW = ("pending", "aborted")
 _SOLID = {"accepted": 1.0, "rejected": 0.3, "pending": 0.0, "aborted": 0.0}
-_LANE = 26
+_LANE, _PADDING = 26, 14
+"""Pixels of the band: a lane, and what the page takes around it."""
 _LONG_NAME, _SHORT_NAME = 0.18, 0.04
 """Parts of the width from which on a bar has room for a member's name, or a generation's number."""
 _NAMED_HOLD = 0.12
@@ -117,8 +118,20 @@ class _Members:
         return self.of[printable(label)][0]
 
 
-def _offset_axis(field: str) -> alt.Y:
-    return alt.Y(field, title=None, scale=alt.Scale(zero=False), axis=label_axis(format=",d", tickMinStep=1))
+def _offset_axis(field: str, shown: Offsets) -> alt.Y:
+    low, high = _heights(shown)
+    scale = alt.Scale(domain=[low, max(high, low + 1)], zero=False, nice=True)
+    return alt.Y(field, title=None, scale=scale, axis=label_axis(format=",d", tickMinStep=1))
+
+
+def _heights(shown: Offsets) -> tuple[int, int]:
+    """The least and the greatest offset of the picture; a log that starts far below does not flatten all else."""
+    starts, others = [], [*shown.commits.column("value").to_pylist(), *shown.positions.column("value").to_pylist()]
+    for line, value in zip(*(shown.lines.column(name).to_pylist() for name in ("line", "value")), strict=True):
+        (starts if line == "log_start_offset" else others).append(value)
+    low, high = min(others or starts, default=0), max(others or starts, default=1)
+    near = [start for start in starts if start >= low - (high - low)]
+    return min([low, *near]), max([high, *near])
 
 
 def _log(shown: Offsets, colours: Palette, *, select: Collection[str] = ()) -> alt.Chart:
@@ -135,13 +148,13 @@ def _log(shown: Offsets, colours: Palette, *, select: Collection[str] = ()) -> a
         .mark_line(interpolate="step-after", clip=True, color=colours.ink)
         .encode(
             x=time_axis(shown.scope),
-            y=_offset_axis("value:Q"),
+            y=_offset_axis("value:Q", shown),
             strokeDash=alt.StrokeDash(
                 "line:N", scale=alt.Scale(domain=names, range=[dash for _, dash, _ in there]), title="log",
                 legend=alt.Legend(symbolType="stroke", symbolSize=500, symbolStrokeColor=colours.ink),
             ),
             strokeWidth=alt.StrokeWidth(
-                "line:N", scale=alt.Scale(domain=names, range=[width for *_, width in there]), legend=None
+                "line:O", scale=alt.Scale(domain=names, range=[width for *_, width in there]), legend=None
             ),
             detail="incarnation:N",
             tooltip=[
@@ -168,7 +181,7 @@ def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
         alt.Chart(data(rows))
         .mark_rect(color=colours.faint, opacity=0.35, clip=True, stroke=colours.faint, strokeWidth=1)
         .encode(
-            x=time_axis(shown.scope, "began"),
+            x="began:T",
             x2="until:T",
             tooltip=[
                 alt.Tooltip("lost:N", title="the capture lost"),
@@ -199,7 +212,7 @@ def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
         {"ts": hold.since, "low": hold.last_stable_offset, "name": f"open: {hold.producer}"}
         for hold in longest(shown.held, shown.scope, _NAMED_HOLD)
     ]
-    x, y = time_axis(shown.scope), _offset_axis("low:Q")
+    y = _offset_axis("low:Q", shown)
     tooltip = [
         alt.Tooltip("producer:N", title="held by"),
         alt.Tooltip("low:Q", title="last stable offset", format=",d"),
@@ -212,7 +225,7 @@ def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
     lined = alt.Chart(data(hatching)).mark_rule(color=colours.faint, opacity=0.55, strokeWidth=1, clip=True)
     named = alt.Chart(data(names)).mark_text(align="left", dx=6, dy=12, color=colours.ink, fontSize=12, clip=True)
     return [
-        filled.encode(x=x, y=y, y2="high:Q", detail="hold:N", tooltip=tooltip),
+        filled.encode(x="ts:T", y=y, y2="high:Q", detail="hold:N", tooltip=tooltip),
         lined.encode(x="ts:T", y="low:Q", y2="high:Q"),
         *([named.encode(x="ts:T", y="low:Q", text="name:N")] if names else []),
     ]
@@ -238,9 +251,10 @@ def _rebalances(shown: Offsets, colours: Palette, *, in_band: bool) -> list[alt.
     chart = alt.Chart(data(rows))
     if in_band:
         mark = chart.mark_rect(color=colours.faint, opacity=0.45, clip=True)
-        return [mark.encode(x=time_axis(shown.scope, "began", axis=False), x2="until:T", tooltip=tooltip)]
+        x = alt.X("began:T", axis=None) if shown.owners else time_axis(shown.scope, "began", axis=False)
+        return [mark.encode(x=x, x2="until:T", tooltip=tooltip)]
     mark = chart.mark_rule(color=colours.faint, strokeDash=[2, 4], opacity=0.8, clip=True)
-    return [mark.encode(x=time_axis(shown.scope, "ended"), tooltip=tooltip)]
+    return [mark.encode(x="ended:T", tooltip=tooltip)]
 
 
 def _positions(shown: Offsets, members: _Members) -> list[alt.Chart]:
@@ -273,14 +287,14 @@ def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: Col
     steps = alt.Chart(data(stepped)).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.9, clip=True)
     points = (
         alt.Chart(data(rows))
-        .mark_point(filled=True, size=70, strokeWidth=1.2, clip=True)
+        .mark_point(filled=True, size=70, strokeWidth=1.2, opacity=1, clip=True)
         .encode(
-            x=time_axis(shown.scope),
-            y=_offset_axis("value:Q"),
+            x="ts:T",
+            y=_offset_axis("value:Q", shown),
             color=alt.Color("member:N", scale=members.colour, title="members", legend=alt.Legend(**_BELOW)),
             shape=alt.Shape("member:N", scale=members.symbol, title="members", legend=alt.Legend(**_BELOW)),
             fillOpacity=alt.FillOpacity(
-                "outcome:N", scale=alt.Scale(domain=list(_SOLID), range=list(_SOLID.values())), legend=None
+                "outcome:O", scale=alt.Scale(domain=list(_SOLID), range=list(_SOLID.values())), legend=None
             ),
             stroke=alt.Stroke("stroke:N", scale=None, legend=None),
             tooltip=_commit_words(),
@@ -354,12 +368,11 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         "lane:Q", title=None, scale=alt.Scale(domain=[0, depth], nice=False, reverse=True),
         axis=label_axis(values=[0.45], labelExpr="'owner'", ticks=False, domain=False, grid=False),
     )  # fmt: skip
-    x = time_axis(shown.scope, "owned_from", axis=False)
     bars = (
         alt.Chart(data(rows))
         .mark_rect(clip=True, stroke=colours.background, strokeWidth=1)
         .encode(
-            x=x, x2="owned_until:T", y=y, y2="next_lane:Q", color=_quiet(members),
+            x=time_axis(shown.scope, "owned_from", axis=False), x2="owned_until:T", y=y, y2="next_lane:Q", color=_quiet(members),
             tooltip=[
                 alt.Tooltip("member:N", title="owner"),
                 alt.Tooltip("generation:Q", title="generation"),
@@ -371,7 +384,8 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
     )  # fmt: skip
     texts = alt.Chart(data(rows)).mark_text(align="left", dx=6, fontSize=11, clip=True)
     named = texts.encode(
-        x=x, y=alt.Y("middle:Q"), text="name:N", color=alt.Color("text_colour:N", scale=None, legend=None)
-    )
+        x=alt.X("owned_from:T", axis=None), y="middle:Q", text="name:N",
+        color=alt.Color("text_colour:N", scale=None, legend=None),
+    )  # fmt: skip
     layers = [*_rebalances(shown, colours, in_band=True), *([bars, named] if rows else [])]
-    return alt.layer(*layers).resolve_scale(color="independent").properties(height=depth * _LANE)
+    return alt.layer(*layers).resolve_scale(color="independent").properties(height=depth * _LANE + _PADDING)
