@@ -43,7 +43,7 @@ DARK = Palette(
     others="#9CA3AF",
     ink="#E5E7EB",
     faint="#9CA3AF",
-    background="#0E1117",
+    background="#171614",
 )
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 OTHERS_SYMBOL = "cross"

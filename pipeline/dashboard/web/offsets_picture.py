@@ -372,7 +372,8 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         alt.Chart(data(rows))
         .mark_rect(clip=True, stroke=colours.background, strokeWidth=1)
         .encode(
-            x=time_axis(shown.scope, "owned_from", axis=False), x2="owned_until:T", y=y, y2="next_lane:Q", color=_quiet(members),
+            x=time_axis(shown.scope, "owned_from", axis=False), x2="owned_until:T", y=y, y2="next_lane:Q",
+            color=_quiet(members),
             tooltip=[
                 alt.Tooltip("member:N", title="owner"),
                 alt.Tooltip("generation:Q", title="generation"),

@@ -18,6 +18,7 @@ from streamlit.starlette import App
 from streamlit.web import bootstrap
 
 from pipeline.dashboard.web.access import Access
+from pipeline.dashboard.web.colours import DARK, LIGHT
 from pipeline.dashboard.web.gate import Gate
 from pipeline.dashboard.web.headers import answer_headers
 from pipeline.dashboard.web.here import LAKE
@@ -46,6 +47,9 @@ _OPTIONS = {
     "theme.paddingTop": "1rem",
     "theme.paddingBottom": "3rem",
     "theme.headingFontSizes": ["2rem", "1.4rem", "1.2rem"],
+    # With both, the page is light or dark as the system is; else what stands above would make it light for everybody.
+    "theme.light.backgroundColor": LIGHT.background,
+    "theme.dark.backgroundColor": DARK.background,
 }
 _WAITING = 2048
 """Connections that wait to be accepted."""

@@ -53,10 +53,18 @@ def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None
     return [(one.get_attribute("fill"), one.get_attribute("aria-label")) for one in found]
 
 
-@pytest.mark.parametrize(("scheme", "colours"), [("light", ("#0072B2", "#D55E00")), ("dark", ("#56B4E9", "#E69F00"))])
+@pytest.mark.parametrize(
+    ("scheme", "colours", "background"),
+    [
+        ("light", ("#0072B2", "#D55E00"), "rgba(255, 255, 255, 1)"),
+        ("dark", ("#56B4E9", "#E69F00"), "rgba(23, 22, 20, 1)"),
+    ],
+)
 def test_culprit_and_owner_have_colours_that_say_nothing_but_who(
-    browser: WebDriver, served: Served, scheme: str, colours: tuple[str, str]
+    browser: WebDriver, served: Served, scheme: str, colours: tuple[str, str], background: str
 ) -> None:
+    from selenium.webdriver.common.by import By  # noqa: PLC0415
+
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -66,6 +74,8 @@ def test_culprit_and_owner_have_colours_that_say_nothing_but_who(
         "billing-1": {colours[0]},
         "billing-2": {colours[1]},
     }
+    page = browser.find_element(By.CSS_SELECTOR, "[data-testid=stApp]")
+    assert page.value_of_css_property("background-color") == background
     stale = [words or "" for _, words in drawn["billing-1"]]
     assert sum("offset: 24" in words for words in stale) > 20  # again and again, each a point of its own
 
@@ -92,9 +102,8 @@ def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, serve
     browser.get(f"{served.url}/partitions?{urlencode(_PLACE)}")
     points(browser, "billing-1")
     plot = browser.find_element(By.CSS_SELECTOR, _CHART)
-    ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold().move_by_offset(
-        200, 0
-    ).release().perform()
+    drag = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
+    drag.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
     query = parse_qs(urlsplit(wait_for_address(browser, "from=")).query)
     assert query["range"] == ["from … to"]
     assert query["from"] < query["to"]
