@@ -372,7 +372,7 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         alt.Chart(data(rows))
         .mark_rect(clip=True, stroke=colours.background, strokeWidth=1)
         .encode(
-            x=time_axis(shown.scope, "owned_from", axis=False), x2="owned_until:T", y=y, y2="next_lane:Q",
+            x=alt.X("owned_from:T", axis=None), x2="owned_until:T", y=y, y2="next_lane:Q",
             color=_quiet(members),
             tooltip=[
                 alt.Tooltip("member:N", title="owner"),
@@ -385,7 +385,7 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
     )  # fmt: skip
     texts = alt.Chart(data(rows)).mark_text(align="left", dx=6, fontSize=11, clip=True)
     named = texts.encode(
-        x=alt.X("owned_from:T", axis=None), y="middle:Q", text="name:N",
+        x=time_axis(shown.scope, "owned_from", axis=False), y="middle:Q", text="name:N",
         color=alt.Color("text_colour:N", scale=None, legend=None),
     )  # fmt: skip
     layers = [*_rebalances(shown, colours, in_band=True), *([bars, named] if rows else [])]
