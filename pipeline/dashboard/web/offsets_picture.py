@@ -37,7 +37,7 @@ _LANE, _PADDING = 26, 14
 _LONG_NAME, _SHORT_NAME = 0.18, 0.04
 """Parts of the width from which on a bar has room for a member's name, or a generation's number."""
 _NAMED_HOLD = 0.12
-_BELOW = {"orient": "bottom", "columns": 3, "labelLimit": 420, "symbolSize": 90}
+_BELOW = {"orient": "bottom", "columns": 2, "labelLimit": 420, "symbolSize": 90}
 
 
 def offsets_picture(
@@ -66,7 +66,7 @@ def offsets_picture(
     ]
     own = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
     above = alt.layer(*layers).resolve_scale(**own).properties(height=400)
-    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, columns=8)
+    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, columns=2)
     below = _band(shown, members, colours) if shown.owners or shown.rebalances else None
     return above, below
 
@@ -120,7 +120,7 @@ class _Members:
 
 def _offset_axis(field: str, shown: Offsets) -> alt.Y:
     low, high = _heights(shown)
-    scale = alt.Scale(domain=[low, max(high, low + 1)], zero=False, nice=True)
+    scale = alt.Scale(domain=[low, high], zero=False, nice=False)
     return alt.Y(field, title=None, scale=scale, axis=label_axis(format=",d", tickMinStep=1))
 
 
@@ -131,7 +131,9 @@ def _heights(shown: Offsets) -> tuple[int, int]:
         (starts if line == "log_start_offset" else others).append(value)
     low, high = min(others or starts, default=0), max(others or starts, default=1)
     near = [start for start in starts if start >= low - (high - low)]
-    return min([low, *near]), max([high, *near])
+    low, high = min([low, *near]), max([high, *near])
+    room = max(1, (high - low) // 20)  # a symbol at the edge is whole
+    return (low - room if low >= room else low), high + room
 
 
 def _log(shown: Offsets, colours: Palette, *, select: Collection[str] = ()) -> alt.Chart:
@@ -388,5 +390,5 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         x=time_axis(shown.scope, "owned_from", axis=False), y="middle:Q", text="name:N",
         color=alt.Color("text_colour:N", scale=None, legend=None),
     )  # fmt: skip
-    layers = [*_rebalances(shown, colours, in_band=True), *([bars, named] if rows else [])]
+    layers = [*([bars, named] if rows else []), *_rebalances(shown, colours, in_band=True)]
     return alt.layer(*layers).resolve_scale(color="independent").properties(height=depth * _LANE + _PADDING)
