@@ -1,8 +1,8 @@
 """The picture of a partition and a group over time, as Altair charts: offsets above, who owned the partition below.
 
 The log is drawn in ink: lines that differ by their dashes. A member has a colour and a symbol: steps and points of its
-commits, its bars in the band below, and, dashed, how far it has fetched. Refused commits are crossed, those inside a
-transaction hollow.
+commits, its bars in the band below, and, dashed, how far it has fetched. Commits that do not hold are hollow: refused
+ones crossed, those of an aborted transaction struck through, those of an open one neither.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _LINES = {
     "log_start_offset": ("log start", [2, 3], 2),
     "committed_offset": ("committed", [10, 3, 2, 3], 1.5),
 }
-_HOLLOW = ("pending", "aborted")
-_SOLID = {"accepted": 1.0, "rejected": 0.3, "pending": 0.0, "aborted": 0.0}
+_IN_TRANSACTION = ("pending", "aborted")
+_FEW, _LARGE, _SMALL = 200, 70, 36
+"""Up to so many points are large, in square pixels; more are small."""
 _LANE, _PADDING = 26, 14
 """Pixels of the band: a lane, and what the page takes around it."""
 _LONG_NAME, _SHORT_NAME = 0.18, 0.04
@@ -90,9 +91,9 @@ def in_words(shown: Offsets) -> str:
     if place.group_id:
         said.append(f"commits of group {place.group_id} by {', '.join(shown.labels) or 'nobody'}")
     if "rejected" in committed:
-        said.append("refused commits are crossed")
-    if any(outcome in _HOLLOW for outcome in committed):
-        said.append("those inside a transaction are hollow, and struck through if it was aborted")
+        said.append("refused commits are hollow and crossed")
+    if any(outcome in _IN_TRANSACTION for outcome in committed):
+        said.append("commits inside a transaction are hollow, and struck through if it was aborted")
     if shown.held:
         who = list(dict.fromkeys(hold.producer for hold in sorted(shown.held, key=lambda hold: -hold.seconds)))
         more = f" and {len(who) - 3} more" if len(who) > 3 else ""
@@ -287,28 +288,27 @@ def _commits(shown: Offsets, members: _Members, colours: Palette, *, select: Col
         return []
     stepped = [row for row in rows if row["outcome"] == "accepted" and row["member"] != OTHERS]
     steps = alt.Chart(data(stepped)).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.9, clip=True)
+    area = _LARGE if len(rows) <= _FEW else _SMALL
     points = (
         alt.Chart(data(rows))
-        .mark_point(filled=True, size=70, strokeWidth=1.2, opacity=1, clip=True)
+        .mark_point(filled=True, size=area, strokeWidth=area / 60, opacity=1, clip=True)
         .encode(
             x="ts:T",
             y=_offset_axis("value:Q", shown),
             color=alt.Color("member:N", scale=members.colour, title="members", legend=alt.Legend(**_BELOW)),
             shape=alt.Shape("member:N", scale=members.symbol, title="members", legend=alt.Legend(**_BELOW)),
-            fillOpacity=alt.FillOpacity(
-                "outcome:O", scale=alt.Scale(domain=list(_SOLID), range=list(_SOLID.values())), legend=None
-            ),
+            fillOpacity=alt.FillOpacity("solid:Q", scale=None, legend=None),
             stroke=alt.Stroke("stroke:N", scale=None, legend=None),
             tooltip=_commit_words(),
         )
     )
     if OPEN in select:
         points = points.add_params(alt.selection_point(name=OPEN, fields=["exchange_id"], toggle=False))
-    over = [(CROSSED, "rejected", 40), (STRUCK, "aborted", 60)]
+    over = [(CROSSED, "rejected"), (STRUCK, "aborted")]
     return [
         *([steps.encode(x="ts:T", y="value:Q", color=_quiet(members))] if stepped else []),
-        points,
-        *(_struck(of, path, area, colours) for path, outcome, area in over if (of := _with(rows, outcome))),
+        *(_struck(of, path, area, colours) for path, outcome in over if (of := _with(rows, outcome))),
+        points,  # on top: an empty one is clicked as well
     ]
 
 
@@ -318,8 +318,9 @@ def _quiet(members: _Members) -> alt.Color:
 
 def _commit(shown: Offsets, members: _Members, colours: Palette, row: dict[str, Any]) -> dict[str, Any]:
     member = shown.label(row["client_id"], row["member_id"])
-    solid = row["outcome"] not in _HOLLOW
-    return {**row, "member": member, "stroke": colours.ink if solid else members.stroke(member)}
+    is_solid = row["outcome"] == "accepted"
+    stroke = colours.ink if is_solid else members.stroke(member)
+    return {**row, "member": member, "stroke": stroke, "solid": int(is_solid)}
 
 
 def _commit_words() -> list[alt.Tooltip]:
@@ -341,11 +342,11 @@ def _with(rows: Sequence[dict[str, Any]], outcome: str) -> list[dict[str, Any]]:
 
 
 def _struck(rows: Sequence[dict[str, Any]], path: str, area: int, colours: Palette) -> alt.Chart:
-    """What is drawn over the symbols of commits that did not hold."""
+    """What is drawn through the symbols of commits that did not hold."""
     return (
         alt.Chart(data(rows))
         .mark_point(shape=path, size=area, filled=False, color=colours.ink, strokeWidth=2, clip=True)
-        .encode(x="ts:T", y="value:Q", tooltip=_commit_words())
+        .encode(x="ts:T", y="value:Q")
     )
 
 

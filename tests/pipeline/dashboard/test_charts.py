@@ -88,11 +88,14 @@ def test_a_lake_and_a_partition_give_one_chart_with_owners_below(refused: Path) 
     above, below = chart["vconcat"]
     assert (above["width"], below["width"], chart["background"]) == (700, 700, LIGHT.background)
     assert [r["name"] for r in values(layers(below)["rect"][0])] == [f"{HOSTILE}, generation 1", "new, generation 2"]
-    points, crossed = layers(above)["point"]
+    crossed, points = layers(above)["point"]
     assert {r["member"] for r in values(points)} == {HOSTILE, "new"}
     assert [(r["ts_text"][-6:], r["outcome"], r["error_name"]) for r in values(crossed)] == [
         (f"{n:02}.000", "rejected", "ILLEGAL_GENERATION") for n in range(1, 9)
     ]
+    assert {r["outcome"]: (r["solid"], r["stroke"]) for r in values(points)} == {
+        "accepted": (1, LIGHT.ink), "rejected": (0, LIGHT.members[1]), "pending": (0, LIGHT.members[0]),
+    }  # fmt: skip
     assert drawn(refused, "orders", 0, dark=True)["background"] == DARK.background
 
 
@@ -105,7 +108,7 @@ def test_colour_and_symbol_are_those_of_the_member_in_all_layers(refused: Path) 
         if (layer["encoding"].get("color", {}).get("field")) == "member"
     ]
     assert scales == [{"domain": ["new", HOSTILE], "range": list(LIGHT.members[:2])}] * 3
-    assert layers(above)["point"][0]["encoding"]["shape"]["scale"]["range"] == ["circle", "square"]
+    assert layers(above)["point"][1]["encoding"]["shape"]["scale"]["range"] == ["circle", "square"]
 
 
 def test_the_area_of_an_open_transaction_is_hatched_and_names_it(refused: Path) -> None:

@@ -32,7 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     require_streamlit()
     require_browser()
     lake = tmp_path_factory.mktemp("diagnosed") / "lake"
-    captures = [str(CAPTURES / f"{name}.pcap") for name in ("stuck_commit", "stalled_lso")]
+    captures = [str(CAPTURES / f"{name}.pcap") for name in ("stuck_commit", "incidents/evicted")]
     write_lake(lake, diagnose(read_inputs(captures), StreamSettings()).tables)
     with serve(lake) as running:
         yield running
@@ -80,14 +80,24 @@ def test_culprit_and_owner_have_colours_that_say_nothing_but_who(
     assert sum("offset: 24" in words for words in stale) > 20  # again and again, each a point of its own
 
 
-def test_a_click_on_a_commit_opens_its_exchange(browser: WebDriver, served: Served) -> None:
+@pytest.mark.parametrize(
+    ("place", "member", "outcome"),
+    [
+        (_PLACE, "billing-1", "accepted"),
+        ({"group": "ledger", "topic": "entries", "partition": 0}, "ledger-1, no member id", "rejected"),
+    ],
+)
+def test_a_click_on_a_commit_opens_its_exchange(
+    browser: WebDriver, served: Served, place: dict[str, object], member: str, outcome: str
+) -> None:
     from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
-    browser.get(f"{served.url}/partitions?{urlencode(_PLACE)}")
-    points(browser, "billing-1")
-    point = browser.find_elements(By.CSS_SELECTOR, _POINTS.format("billing-1"))[-1]
+    browser.get(f"{served.url}/partitions?{urlencode({'range': 'all', **place})}")
+    points(browser, member)
+    point = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))[-1]
     words = point.get_attribute("aria-label") or ""
+    assert f"commit: {outcome}" in words
     ActionChains(browser).move_to_element(point).click().perform()
     address = wait_for_address(browser, "exchange=")
     (exchange,) = parse_qs(urlsplit(address).query)["exchange"]
