@@ -203,9 +203,8 @@ def link(page: str, label: str, icon: str, **parameters: str | int | None) -> No
 
 
 def go(page: str, **parameters: str) -> None:
-    """Go to another page, which keeps the time range, and state what to show there."""
-    kept = {name: value for name in _KEPT if (value := st.query_params.get(name))}
-    st.switch_page(f"page/{page}.py", query_params={**kept, **parameters})
+    """Go to another page and state what to show there; the controls keep the time range, and put it into the address."""
+    st.switch_page(f"page/{page}.py", query_params=parameters)
 
 
 def look_at(scope: Scope) -> None:

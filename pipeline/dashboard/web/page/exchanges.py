@@ -10,7 +10,7 @@ from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.exchanges import ANY_ERROR, MOST, Search
 from pipeline.dashboard.queries.findings import finding
 from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.here import Here, go, run
 from pipeline.dashboard.web.one_exchange import show_exchange
 from pipeline.dashboard.web.words import code, many, number
 
@@ -58,7 +58,7 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     """The exchanges that show a finding."""
     shown = finding(here.connection, finding_id)
     if st.button("Search all exchanges instead", icon=":material/search:"):
-        st.switch_page("page/exchanges.py", query_params=_without_finding())
+        go("exchanges")
     if shown is None:
         st.info("There is no such finding in this lake, or not any more.")
         return []
@@ -68,10 +68,6 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
     return rows
-
-
-def _without_finding() -> dict[str, str]:
-    return {name: value for name, value in st.query_params.items() if name not in ("finding", "exchange")}
 
 
 def _found(here: Here) -> list[dict[str, Any]]:

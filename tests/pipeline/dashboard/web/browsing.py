@@ -63,3 +63,11 @@ def wait_for_address(browser: WebDriver, part: str) -> str:
 
     WebDriverWait(browser, _PATIENCE_SECONDS).until(lambda driver: part in driver.current_url, f"{part} in the address")
     return browser.current_url
+
+
+def wait_for_change(browser: WebDriver, address: str) -> str:
+    """The browser's address, once it is another one."""
+    from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
+
+    WebDriverWait(browser, _PATIENCE_SECONDS).until(lambda driver: driver.current_url != address, "another address")
+    return browser.current_url

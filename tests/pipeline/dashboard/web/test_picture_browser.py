@@ -13,7 +13,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
-from tests.pipeline.dashboard.web.browsing import click, open_browser, wait_for, wait_for_address
+from tests.pipeline.dashboard.web.browsing import click, open_browser, wait_for, wait_for_address, wait_for_change
 from tests.pipeline.dashboard.web.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -114,12 +114,24 @@ def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, serve
     plot = browser.find_element(By.CSS_SELECTOR, _CHART)
     drag = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
     drag.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
-    query = parse_qs(urlsplit(wait_for_address(browser, "from=")).query)
+    address = wait_for_address(browser, "from=")
+    query = parse_qs(urlsplit(address).query)
     assert query["range"] == ["from … to"]
     assert query["from"] < query["to"]
     assert query["group"] == ["billing"]
     caption = wait_for(browser, "[data-testid=stCaptionContainer]", "What was seen of this partition")
     assert "commits of group billing by billing-1, billing-2" in caption
+    click(browser, "button", "Wider")
+    wider = parse_qs(urlsplit(wait_for_change(browser, address)).query)
+    assert wider["from"] < query["from"]
+    assert wider["to"] > query["to"]
+
+
+def test_evidence_of_a_chosen_time_leads_to_all_exchanges_of_it(browser: WebDriver, served: Served) -> None:
+    browser.get(f"{served.url}/exchanges?{urlencode({'range': 'all', 'finding': 'gone'})}")
+    click(browser, "button", "Search all exchanges instead")
+    wait_for(browser, "[data-testid=stCaptionContainer]", "exchanges")
+    assert "range=all" in browser.current_url
 
 
 def test_an_incident_has_its_picture_and_leads_to_its_evidence(browser: WebDriver, served: Served) -> None:
