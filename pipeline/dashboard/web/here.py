@@ -203,7 +203,7 @@ def link(page: str, label: str, icon: str, **parameters: str | int | None) -> No
 
 
 def go(page: str, **parameters: str) -> None:
-    """Go to another page and state what to show there; the controls keep the time range, and put it into the address."""
+    """Go to another page and state what to show there; the controls keep the time range and put it into the address."""
     st.switch_page(f"page/{page}.py", query_params=parameters)
 
 

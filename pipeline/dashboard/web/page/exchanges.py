@@ -10,7 +10,7 @@ from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.exchanges import ANY_ERROR, MOST, Search
 from pipeline.dashboard.queries.findings import finding
 from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.here import Here, go, run
+from pipeline.dashboard.web.here import Here, run
 from pipeline.dashboard.web.one_exchange import show_exchange
 from pipeline.dashboard.web.words import code, many, number
 
@@ -57,8 +57,7 @@ def draw(here: Here) -> None:
 def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     """The exchanges that show a finding."""
     shown = finding(here.connection, finding_id)
-    if st.button("Search all exchanges instead", icon=":material/search:"):
-        go("exchanges")
+    st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave_finding)
     if shown is None:
         st.info("There is no such finding in this lake, or not any more.")
         return []
@@ -68,6 +67,11 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
     return rows
+
+
+def _leave_finding() -> None:
+    for name in ("finding", "exchange"):
+        st.query_params.pop(name, None)
 
 
 def _found(here: Here) -> list[dict[str, Any]]:
