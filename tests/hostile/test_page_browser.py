@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pipeline.dashboard.web.browsing import ALONE, click, wait_for
 from tests.pipeline.dashboard.web.served import Served, serve
-from tests.pipeline.dashboard.web.test_browser import _ALONE, click, wait_for
 from tests.requirements import require_browser, require_streamlit
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-    for option in (*_ALONE, profile, "--host-resolver-rules=MAP *.example 127.0.0.1"):
+    for option in (*ALONE, profile, "--host-resolver-rules=MAP *.example 127.0.0.1"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
@@ -100,11 +100,11 @@ def test_its_pages_work_under_their_policy(browser: WebDriver, served: Served) -
 
     browser.get(link(served))
     browser.get_log("browser")
-    for page in ("findings", "partitions", "transactions", "clients", "latency", "exchanges", "query"):
+    for page in ("findings", "incident", "partitions", "transactions", "clients", "latency", "exchanges", "query"):
         browser.get(f"http://localhost:{served.port}/{'' if page == 'findings' else page}")
         wait_for(browser, "[data-testid=stApp][data-test-script-state=notRunning]")
         wait_for(browser, "h1")
-        if page == "latency":
+        if page in ("incident", "partitions", "latency"):
             wait_for(browser, ".vega-embed")  # draws without eval
         assert browser.find_elements(By.CSS_SELECTOR, "[data-testid=stException]") == []
     assert violations(browser) == []

@@ -127,7 +127,8 @@ def _offset_axis(field: str, shown: Offsets) -> alt.Y:
 
 def _heights(shown: Offsets) -> tuple[int, int]:
     """The least and the greatest offset of the picture; a log that starts far below does not flatten all else."""
-    starts, others = [], [*shown.commits.column("value").to_pylist(), *shown.positions.column("value").to_pylist()]
+    starts: list[int] = []
+    others = [*shown.commits.column("value").to_pylist(), *shown.positions.column("value").to_pylist()]
     for line, value in zip(*(shown.lines.column(name).to_pylist() for name in ("line", "value")), strict=True):
         (starts if line == "log_start_offset" else others).append(value)
     low, high = min(others or starts, default=0), max(others or starts, default=1)

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 _PATIENCE_SECONDS = 60
-_ALONE = (
+ALONE = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
     "--window-size=1500,1400",
 )  # fmt: skip
+"""Options of Chromium."""
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def open_browser(profile: Path) -> Iterator[WebDriver]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
-    for option in (*_ALONE, f"--user-data-dir={profile}"):
+    for option in (*ALONE, f"--user-data-dir={profile}"):
         options.add_argument(option)
     driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
