@@ -15,6 +15,7 @@ _ALLOWED = {
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
     "pipeline/streaming/silver/stated.py": "as analysis/statements",
+    "pipeline/analysis/standing/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
     "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",
     "pipeline/dashboard/web/page/clients.py": "the page of Kafka's and MongoDB's clients",
