@@ -28,6 +28,8 @@ from pipeline.tables import FRAMES
 from tests.pipeline.lakes import rows
 
 SMALL_BATCHES = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
+BY_WORKERS = SMALL_BATCHES.model_copy(update={"rows_in_one_process": 0})
+"""Else workers only decode, which takes them a moment."""
 SESSION = {
     "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
     "spark.master": "local[2,4]",  # a task whose worker died is tried again, as on a cluster
@@ -159,6 +161,7 @@ def main(arguments: list[str]) -> int:
     spark = build_session("victim", extra_conf=SESSION)
     kind, settings = "stream", SMALL_BATCHES if name else StreamSettings()
     if name == WORKER:
+        settings = BY_WORKERS
         kill_workers(nth)
     elif name == ANY_MOMENT:
         threading.Timer(nth / 10, kill_everything).start()
