@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.analysis.incidents.entities import PARTITION, Caller, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
-from pipeline.analysis.rules.model import SEVERITIES
+from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 
 _SHOWN = 3
 _WAIT, _AGAIN = "waiting", "to be read again"
@@ -85,7 +85,7 @@ class Case:
     @property
     def clients(self) -> str:
         """The same by client id alone."""
-        return listed(one.client_id or "a client without client_id" for one in self.callers) or "a client"
+        return listed(one.client_id or NAMELESS for one in self.callers) or "a client"
 
     @property
     def places(self) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from pipeline.analysis.rules.model import NAMELESS
+
 Entity = tuple[str, ...]
 """A kind and a name (of a partition: topic and index), within a cluster."""
 
@@ -62,7 +64,7 @@ class Caller:
     host: str | None
 
     def __str__(self) -> str:
-        name = self.client_id or "a client without client_id"
+        name = self.client_id or NAMELESS
         return f"{name} ({self.host})" if self.host else name
 
 

@@ -13,6 +13,7 @@ from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import FAILED, RETRIES, SLOW
+from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
 
@@ -104,15 +105,13 @@ def again(episode: Episode) -> str:
     """How often it came before, for people; a sentence behind others."""
     if not episode.before:
         return ""
-    times = "once" if len(episode.before) == 1 else f"{len(episode.before)} times"
-    return f" It came {times} before, first at {clock(episode.before[0][0])} UTC."
+    often = "once" if len(episode.before) == 1 else f"{len(episode.before)} times"
+    return f" It came {often} before, first at {clock(episode.before[0][0])} UTC."
 
 
 def when(episode: Episode) -> str:
     """How often and when, for people."""
-    if episode.times == 1:
-        return f"once, at {clock(episode.first_us)} UTC"
-    return f"{episode.times} times from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
+    return times(episode.times, episode.first_us, episode.last_us)
 
 
 def names(episode: Episode) -> str:
@@ -122,9 +121,7 @@ def names(episode: Episode) -> str:
 
 def clients(episode: Episode) -> str:
     """Who showed it, for people."""
-    shown = ", ".join(episode.clients[:3])
-    more = len(episode.clients) - 3
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_of(episode.clients)
 
 
 def place(episode: Episode) -> str:

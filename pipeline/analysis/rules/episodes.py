@@ -32,6 +32,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     Exchange,
     symptoms,
 )
+from pipeline.analysis.rules.model import NAMELESS
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
@@ -281,4 +282,4 @@ def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
 
 
 def _name(one: Shown) -> str:
-    return "a client without client_id" if one.client_id is None else one.client_id
+    return NAMELESS if one.client_id is None else one.client_id

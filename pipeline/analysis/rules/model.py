@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
 State = Literal["open", "closed", "unknown"]
+NAMELESS = "a client without client_id"
 SEVERITIES = ("critical", "warning", "info")
 """The most severe first."""
 
@@ -118,7 +119,7 @@ class Who:
 
     def __str__(self) -> str:
         member = f"member {self.member_id}, " if self.member_id else ""
-        return f"{self.client_id or 'a client without client_id'} ({member}{self.address})"
+        return f"{self.client_id or NAMELESS} ({member}{self.address})"
 
     def details(self) -> dict[str, str | None]:
         """For the ``details`` column."""

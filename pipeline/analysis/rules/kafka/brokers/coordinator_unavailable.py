@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.brokers.outages import Attempt, Wave, finding, lasting, outages, waves
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, last_of_each, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables
@@ -46,13 +47,9 @@ ADVICE = (
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
-    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
-    refused = lasting([*_refused(sources.tables), *_not_found(sources)], least, least_us)
-    if not refused:
-        return []
-    long = [o for o in outages(refused, _served(sources, refused)) if o.lasts(least, least_us)]
-    found = (_finding(wave, sources, settings) for wave in waves(long))
-    return list({(one.cluster, one.subject): one for one in found}.values())
+    refused = (*_refused(sources.tables), *_not_found(sources))
+    found = lasting_waves(refused, partial(_served, sources), settings)
+    return last_of_each(_finding(wave, sources, settings) for wave in found)
 
 
 _PLACE = """
@@ -65,9 +62,7 @@ _BY_COORDINATORS = "kind <> 'txn_marker' AND coalesce(group_id, transactional_id
 def _refused(tables: Tables) -> Iterator[Attempt]:
     """What coordinators refused of requests in the name of a group or transactional id."""
     columns = f"""
-        cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
-        coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
-            || regexp_replace(client, ':\\d+$', '') AS "by"
+        cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
     """
     rows = tables.rows(f"""
         SELECT {columns} FROM states WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}

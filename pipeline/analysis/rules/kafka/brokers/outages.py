@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import first_of
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.finding_settings import FindingSettings
 
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""
@@ -25,6 +27,10 @@ _LAST_SUCCESSES = 100
 """Before an outage, which tell how long it usually is from one to the next."""
 _TOGETHER_US = 2_000_000
 """Outages that begin so shortly after another one ended belong to it: clients notice at different moments."""
+
+
+BY = rf"coalesce(nullif(client_id, ''), '{NAMELESS}') || ' at ' || regexp_replace(client, ':\d+$', '')"
+"""Of a row of ``events`` or ``states`` who was refused, as SQL: see Attempt."""
 
 
 class Attempt(NamedTuple):
@@ -102,6 +108,29 @@ class Wave:
         """The last of the successes that ended it all; None: not all of it was seen to end."""
         ends = [outage.healed_us for outage in self.outages]
         return None if None in ends else max(us for us in ends if us is not None)
+
+
+def lasting_waves(
+    refused: Iterable[Attempt],
+    served: Callable[[Sequence[Attempt]], Mapping[tuple[str, str], Sequence[int]]],
+    settings: FindingSettings,
+) -> Iterator[Wave]:
+    """The waves of what was unavailable for long enough.
+
+    Args:
+        refused: refusals.
+        served: of some of them, by cluster and place, the times of successes, ascending, µs since the epoch.
+        settings: how many refusals, and over how long.
+    """
+    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
+    often = lasting(refused, least, least_us)
+    if often:
+        yield from waves(one for one in outages(often, served(often)) if one.lasts(least, least_us))
+
+
+def last_of_each(found: Iterable[Finding]) -> list[Finding]:
+    """Of the findings about one subject of a cluster the last."""
+    return list({(one.cluster, one.subject): one for one in found}.values())
 
 
 def outages(refused: Iterable[Attempt], served: Mapping[tuple[str, str], Sequence[int]]) -> Iterator[Outage]:
@@ -203,8 +232,8 @@ def finding(
     state = "closed" if healed_us else sources.state(wave.cluster, first_us, last_us, len(refused))
     parts = [
         f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
-        f"{len(refused)} requests of {_some(hurt)} were refused ({', '.join(errors)})",
-        f"{_some(silent)} answered nothing meanwhile" if silent else "",
+        f"{len(refused)} requests of {first_of(hurt)} were refused ({', '.join(errors)})",
+        f"{first_of(silent)} answered nothing meanwhile" if silent else "",
         f"It was over at {clock(healed_us)} UTC, when all of it was served again"
         if healed_us
         else "No success was seen since",
@@ -220,8 +249,3 @@ def finding(
             "enough_us": refused[min(least, len(refused)) - 1].us,
         },
     )  # fmt: skip
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.brokers.outages import Attempt, Wave, finding, lasting, outages, waves
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, last_of_each, lasting_waves
 from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
@@ -44,13 +45,9 @@ ADVICE = (
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
-    least, least_us = settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000)
-    refused = lasting([*_refused(sources.tables), *_without_leader(sources)], least, least_us)
-    if not refused:
-        return []
-    long = [o for o in outages(refused, _served(sources.tables, refused)) if o.lasts(least, least_us)]
-    found = (_finding(wave, sources, settings) for wave in waves(long))
-    return list({(one.cluster, one.subject): one for one in found}.values())
+    refused = (*_refused(sources.tables), *_without_leader(sources))
+    found = lasting_waves(refused, partial(_served, sources.tables), settings)
+    return last_of_each(_finding(wave, sources, settings) for wave in found)
 
 
 _PLACE = "topic || '-' || partition"
@@ -58,9 +55,7 @@ _PLACE = "topic || '-' || partition"
 
 def _refused(tables: Tables) -> Iterator[Attempt]:
     rows = tables.rows(f"""
-        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server,
-            coalesce(nullif(client_id, ''), 'a client without client_id') || ' at '
-                || regexp_replace(client, ':\\d+$', '') AS "by"
+        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
         FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL
     """)
     return (Attempt(*row) for row in rows)

@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.rules.kafka.people import some, times, who
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.rules.kafka.people import count
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings

@@ -20,8 +20,8 @@ from statistics import median
 import pyarrow as pa
 
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
-from pipeline.analysis.rules.kafka.people import some, who
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import some, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
-from pipeline.analysis.rules.kafka.people import count, some, times, who
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings

@@ -16,8 +16,8 @@ from operator import attrgetter
 from statistics import median
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.rules.kafka.people import count, host_of, who
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings

@@ -15,8 +15,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka.people import count, some, times, who
 from pipeline.analysis.rules.model import Finding, Sources, seconds
+from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
-from pipeline.analysis.rules.model import clock, seconds
+from pipeline.analysis.rules.model import NAMELESS, clock, seconds
 
 
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
@@ -87,7 +87,7 @@ def _rewound(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 
 
 def _client(figures: Mapping[str, Any]) -> str:
-    return figures["client_id"] or "a client without client_id"
+    return figures["client_id"] or NAMELESS
 
 
 _SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] = {

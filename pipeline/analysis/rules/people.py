@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from pipeline.analysis.rules.model import clock
+from pipeline.analysis.rules.model import NAMELESS, clock
 
 _SHOWN = 3
 
@@ -16,14 +16,18 @@ def host_of(address: str) -> str:
 
 def who(client_id: str | None, host: str) -> str:
     """A client by its name and host."""
-    return f"{client_id or 'a client without client_id'} at {host}"
+    return f"{client_id or NAMELESS} at {host}"
 
 
 def some(names: Iterable[str]) -> str:
     """Distinct names in order; beyond three only how many more."""
-    found = sorted(set(names))
-    more = len(found) - _SHOWN
-    return ", ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return first_of(sorted(set(names)))
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first three names, and how many more there are."""
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def times(number: int, first_us: int, last_us: int) -> str:
