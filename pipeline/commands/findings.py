@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.incidents import SEVERITIES, STYLES, Row, chosen, show_incidents
+from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, show_incidents
 from pipeline.errors import UserError
 from pipeline.open_tables import open_dataset
 from pipeline.tables import FINDINGS
@@ -151,12 +151,7 @@ def show_findings(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         console.print(Padding(finding_text(row), (1, 0, 0, 0)))
     if rows:
-        counts = ", ".join(
-            f"{sum(row['severity'] == severity for row in rows)} {severity}"
-            for severity in SEVERITIES
-            if any(row["severity"] == severity for row in rows)
-        )
-        console.print(f"\n{len(rows)} findings: {counts}")
+        console.print(f"\n{len(rows)} findings: {by_severity(rows)}")
 
 
 def finding_text(row: Mapping[str, Any], before: str = "") -> Group:

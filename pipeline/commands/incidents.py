@@ -45,13 +45,15 @@ def show_incidents(
         is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
         console.print()
         print_incident(row, known, () if is_short else commands(row), console, is_short=is_short)
-    counts = ", ".join(
-        f"{number} {severity}"
-        for severity in SEVERITIES
-        if (number := sum(row["severity"] == severity for row in incidents))
-    )
     of = len({finding for row in incidents for finding in row["findings"]})
-    console.print(f"\n{many(len(incidents), 'incident')} ({counts}), told by {many(of, 'finding')}: --flat shows each.")
+    told = f"{many(len(incidents), 'incident')} ({by_severity(incidents)}), told by {many(of, 'finding')}"
+    console.print(f"\n{told}: --flat shows each.")
+
+
+def by_severity(rows: Sequence[Row]) -> str:
+    """How many are how severe: ``1 critical, 2 warning``."""
+    counts = ((sum(row["severity"] == severity for row in rows), severity) for severity in SEVERITIES)
+    return ", ".join(f"{number} {severity}" for number, severity in counts if number)
 
 
 def print_incident(

@@ -11,8 +11,8 @@ from decoder import Codec
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
-from pipeline.analysis.incidents.incidents import grouped, incidents_table
-from pipeline.analysis.rules.run import findings_table, with_earlier
+from pipeline.analysis.incidents.incidents import incidents_table, judged
+from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
@@ -64,8 +64,7 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     """Decode, derive and judge."""
     derived = derive(decoded(landed.frames), landed.gaps, settings)
     found = findings_of(derived, settings.findings)
-    pause_us = int(settings.findings.episode_pause_seconds * 1_000_000)
-    told = grouped(with_earlier(found.findings, [], pause_us, found.clusters))
+    told = judged(found, (), settings.findings)
     return Diagnosis(derived, findings_table(told.findings), incidents_table(told.incidents), looked_at(derived))
 
 

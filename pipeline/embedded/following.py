@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
-from pipeline.analysis.incidents.incidents import grouped, incidents_table
+from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.model import SEVERITIES
-from pipeline.analysis.rules.run import findings_table, with_earlier
+from pipeline.analysis.rules.run import findings_table
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.embedded.told import IncidentChange, Told
 from pipeline.settings import StreamSettings
@@ -170,8 +170,7 @@ class Following:
         found = findings_of(self._derived, settings)
         since_us = self.since_us
         earlier = [row for row in self._rows if since_us is not None and row["first_us"] < since_us]
-        pause_us = int(settings.episode_pause_seconds * 1_000_000)
-        now = grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
+        now = judged(found, earlier, settings)
         self._rows, self._incidents = now.findings, now.incidents
         self._untold += self._told.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))

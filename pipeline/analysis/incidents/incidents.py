@@ -11,6 +11,8 @@ import pyarrow as pa
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.incidents.grouping import trees_of
 from pipeline.analysis.incidents.telling import incident_row
+from pipeline.analysis.rules.run import Found, with_earlier
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import INCIDENTS
 
 
@@ -39,6 +41,18 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
     told = [incident_row(tree, losses) for tree in trees]
     of = {finding_id: row["incident_id"] for row in told for finding_id in row["findings"]}
     return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(told, key=in_order))
+
+
+def judged(found: Found, earlier: Iterable[Mapping[str, Any]], settings: FindingSettings) -> Grouped:
+    """What the rules found, and the findings that began before the time that they looked at, as incidents.
+
+    Args:
+        found: what they found.
+        earlier: see with_earlier.
+        settings: the pause after which what comes again begins anew.
+    """
+    pause_us = int(settings.episode_pause_seconds * 1_000_000)
+    return grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
 
 
 def in_order(row: Mapping[str, Any]) -> tuple[object, ...]:

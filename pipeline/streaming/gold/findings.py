@@ -7,8 +7,8 @@ from functools import partial
 from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.incidents.incidents import grouped, incidents_table
-from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table, with_earlier
+from pipeline.analysis.incidents.incidents import incidents_table, judged
+from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.spark.side_by_side import side_by_side
@@ -48,8 +48,7 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
     found = _find_all(rows, facts, settings, since_us)
     held = rows.read(Wanted(FINDINGS))
     earlier = [row for row in finding_rows(held) if row["first_us"] < since_us]
-    pause_us = int(settings.episode_pause_seconds * 1_000_000)
-    told = grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
+    told = judged(found, earlier, settings)
     kept, incidents = findings_table(told.findings), incidents_table(told.incidents)
     if not same_rows(kept, held, FINDINGS):
         rows.overwrite(kept, FINDINGS)
