@@ -22,9 +22,9 @@ from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange
 from pipeline.analysis.rules.kafka.brokers.answers import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
+from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
-from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.analysis.rules.rule import families
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings

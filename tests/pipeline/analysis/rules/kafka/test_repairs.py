@@ -14,8 +14,8 @@ from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
+from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import Finding
-from pipeline.analysis.rules.repairs import named, with_repairs
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources

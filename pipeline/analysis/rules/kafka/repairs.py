@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules.commits import commit_repairs
 from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
 from pipeline.analysis.rules.kafka.symptoms import (
     API_VERSIONS,
     AUTH_ERRORS,
