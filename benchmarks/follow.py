@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -76,12 +76,17 @@ def main() -> None:
     process.wait()
     for thread in threads:
         thread.join()
+    print_late(late)
+    CONSOLE.print(f"{sent:,} packets; both processes kept {peak[0] >> 20:,} MiB at most")
+
+
+def print_late(late: Mapping[str, list[float]]) -> None:
+    """How late findings came, by rule, s."""
     table = Table("rule", "findings", "p50 s", "p95 s", "most s")
     for rule, times in [*sorted(late.items()), ("all", list(itertools.chain(*late.values())))]:
         marks = statistics.quantiles(times, n=100) if len(times) > 1 else [*times] * 99
         table.add_row(rule, f"{len(times):,}", f"{marks[49]:.2f}", f"{marks[94]:.2f}", f"{max(times):.2f}")
     CONSOLE.print(table)
-    CONSOLE.print(f"{sent:,} packets; both processes kept {peak[0] >> 20:,} MiB at most")
 
 
 def packets(seconds: int, frames_per_s: int, *, is_live: bool = True) -> Iterator[bytes]:

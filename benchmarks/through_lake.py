@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,15 +16,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
-from rich.table import Table
 
 from benchmarks.candidates import CONSOLE
-from benchmarks.follow import packets
+from benchmarks.follow import packets, print_late
 from pipeline.tables import FINDINGS
 
 FRAMES_PER_S, SECONDS, WARM_S = 1000, 180, 60
@@ -66,11 +63,7 @@ def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S) -> None:
         time.sleep(20)
         is_over.set()
         watching.join()
-    table = Table("rule", "findings", "p50 s", "p95 s", "most s")
-    for rule, times in [*sorted(late.items()), ("all", list(chain(*late.values())))]:
-        marks = statistics.quantiles(times, n=100) if len(times) > 1 else [*times] * 99
-        table.add_row(rule, f"{len(times):,}", f"{marks[49]:.2f}", f"{marks[94]:.2f}", f"{max(times):.2f}")
-    CONSOLE.print(table)
+    print_late(late)
 
 
 def _watch(findings: Path, late: dict[str, list[float]], since: float, is_over: threading.Event) -> None:

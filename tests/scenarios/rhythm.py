@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -49,7 +50,29 @@ def create_topics(truth: Truth, bootstrap: str, topics: dict[str, int], replicas
         done.result(30)
 
 
-class Writer:
+_Itself = TypeVar("_Itself", bound="Background")
+
+
+class Background(ABC):
+    """Does something in a thread of its own, until its context is left."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self: _Itself) -> _Itself:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @abstractmethod
+    def _run(self) -> None: ...
+
+
+class Writer(Background):
     """A producer for as long as the context: `rate` gives records a second at a second of the clock."""
 
     def __init__(
@@ -68,16 +91,7 @@ class Writer:
         truth.client(client_id, rd.LIBRARY, "Python", rd.VERSION)
         self._topic, self._clock, self._partitions, self._rate, self._keys = topic, clock, partitions, rate, keys
         self._config = {"bootstrap.servers": bootstrap, "client.id": client_id, "log_level": 3, **config}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__init__()
 
     def _run(self) -> None:
         producer, due, number, last = Producer(self._config), 0.0, 0, time.monotonic()
@@ -260,6 +274,11 @@ class Windows:
                 member.ill.clear()
                 truth.add(member.client_id, "healed")
         clock.until(self.end)
+
+
+EACH_SECOND = Windows(45, 105, 150, 190, end=240)
+EACH_30_SECONDS = Windows(160, 400, 520, 700, end=820)
+"""When groups are ill that commit so often."""
 
 
 def java_member(

@@ -46,12 +46,12 @@ FINDINGS = {"sick_commit_1s": findings("1s"), "sick_commit_30s": findings("30s")
 
 def play_1s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each second: a stale worker commits an old offset, heals, and does it again."""
-    _play(bootstrap, truth, clock, "1s", 1.0, Windows(45, 105, 150, 190, end=240))
+    _play(bootstrap, truth, clock, "1s", 1.0, rhythm.EACH_SECOND)
 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each 30 s: a stale worker commits an old offset, heals, and does it again."""
-    _play(bootstrap, truth, clock, "30s", 30.0, Windows(160, 400, 520, 700, end=820))
+    _play(bootstrap, truth, clock, "30s", 30.0, rhythm.EACH_30_SECONDS)
 
 
 def _play(bootstrap: str, truth: Truth, clock: Clock, suffix: str, commit_s: float, windows: Windows) -> None:

@@ -33,7 +33,7 @@ class Slow(Member):
         self._stop.wait(_WORK_S)
 
 
-class CrashLoop:
+class CrashLoop(rhythm.Background):
     """A Java member that dies after some seconds and is started again, again and again, while it is ill."""
 
     def __init__(self, truth: Truth, bootstrap: str, client_id: str, group: str, topic: str) -> None:
@@ -41,16 +41,7 @@ class CrashLoop:
             truth, bootstrap, client_id, group, topic, **{f"kafka.{name}": value for name, value in _QUICK.items()}
         )
         self.client_id, self.ill = client_id, threading.Event()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> CrashLoop:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__init__()
 
     def _run(self) -> None:
         while not self._stop.is_set():

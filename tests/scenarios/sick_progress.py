@@ -78,12 +78,12 @@ FINDINGS = {"sick_progress_1s": findings("1s"), "sick_progress_30s": findings("3
 
 def play_1s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each second: four groups fall behind, each in its own way, heal, and do it again."""
-    _play(bootstrap, truth, clock, "1s", 1.0, 30.0, Windows(45, 105, 150, 190, end=240))
+    _play(bootstrap, truth, clock, "1s", 1.0, 30.0, rhythm.EACH_SECOND)
 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each 30 s: four groups fall behind, each in its own way, heal, and do it again."""
-    _play(bootstrap, truth, clock, "30s", 30.0, 12.0, Windows(160, 400, 520, 700, end=820))
+    _play(bootstrap, truth, clock, "30s", 30.0, 12.0, rhythm.EACH_30_SECONDS)
 
 
 def _play(

@@ -29,12 +29,12 @@ FINDINGS = {"sick_transaction_1s": findings("1s"), "sick_transaction_30s": findi
 
 def play_1s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each second: a transaction stays open, is aborted, and another stays open."""
-    _play(bootstrap, truth, clock, "1s", 1.0, Windows(45, 105, 150, 190, end=240))
+    _play(bootstrap, truth, clock, "1s", 1.0, rhythm.EACH_SECOND)
 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock) -> None:
     """Commits each 30 s: a transaction stays open, is aborted, and another stays open."""
-    _play(bootstrap, truth, clock, "30s", 30.0, Windows(160, 400, 520, 700, end=820))
+    _play(bootstrap, truth, clock, "30s", 30.0, rhythm.EACH_30_SECONDS)
 
 
 def _play(bootstrap: str, truth: Truth, clock: Clock, suffix: str, commit_s: float, windows: Windows) -> None:
