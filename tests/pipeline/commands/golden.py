@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.errors import UserError
 from pipeline.tables import GAPS
+from tests.golden_files import write_anew
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.rows import write
 
@@ -75,17 +76,14 @@ def file_of(name: str, columns: int) -> Path:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    wanted = set()
     with tempfile.TemporaryDirectory(prefix="wirelake-golden-") as folder:
         lake = make_lake(Path(folder))
-        for name, arguments in PRINTED.items():
-            for columns in WIDTHS:
-                file_of(name, columns).write_text(printed(arguments, columns, lake), encoding="utf-8")
-                wanted.add(file_of(name, columns))
-    for file in FOLDER.iterdir():
-        if file not in wanted:
-            file.unlink()
+        texts = (
+            (file_of(name, columns), printed(arguments, columns, lake))
+            for name, arguments in PRINTED.items()
+            for columns in WIDTHS
+        )
+        write_anew(texts, FOLDER)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.terminal import Console
+from tests.golden_files import write_anew
 from tests.paths import CAPTURES
 
 FOLDER = Path(__file__).parent / "golden"
@@ -36,11 +37,7 @@ def told_of(capture: Path) -> str:
 
 def main() -> None:
     """Write all files anew."""
-    FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.iterdir():
-        old.unlink()
-    for capture in captures():
-        (FOLDER / f"{capture.stem}.txt").write_text(told_of(capture), encoding="utf-8")
+    write_anew(((FOLDER / f"{capture.stem}.txt", told_of(capture)) for capture in captures()), FOLDER)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.watching import Now, Watch
 from pipeline.settings import StreamSettings
 from pipeline.terminal import Console
+from tests.golden_files import write_anew
 from tests.paths import CAPTURES
 
 FOLDER = Path(__file__).parent / "golden"
@@ -60,15 +61,8 @@ def file_of(name: str, columns: int) -> Path:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    wanted = set()
-    for name in NAMES:
-        for columns in WIDTHS:
-            file_of(name, columns).write_text(drawn(standing(name), Shown(name), columns), encoding="utf-8")
-            wanted.add(file_of(name, columns))
-    for file in FOLDER.iterdir():
-        if file not in wanted:
-            file.unlink()
+    shown = ((name, columns) for name in NAMES for columns in WIDTHS)
+    write_anew(((file_of(*one), drawn(standing(one[0]), Shown(one[0]), one[1])) for one in shown), FOLDER)
 
 
 if __name__ == "__main__":
