@@ -32,14 +32,14 @@ _LOOK_S = 0.2
 _EVERY_S = 1
 
 
-def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S) -> None:
+def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S, log: Any = subprocess.DEVNULL) -> None:
     """Replay, and print how late findings came."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         landing, lake = Path(folder) / "landing", Path(folder) / "lake"
         landing.mkdir()
-        settings = {"WIRELAKE_STREAM__TRIGGER_SECONDS": str(_EVERY_S)}
+        settings = {"WIRELAKE_STREAM__TRIGGER_SECONDS": str(_EVERY_S), "WIRELAKE_STREAM__GOLD_TRIGGER_SECONDS": os.environ.get("GOLD", "30")}
         job = stack.enter_context(
-            _started([*_CLI, "stream", "--landing", str(landing), "--lake", str(lake)], {**os.environ, **settings})
+            _started([*_CLI, "stream", "--landing", str(landing), "--lake", str(lake)], {**os.environ, **settings}, log)
         )
         findings = lake / FINDINGS.path
         while not (findings / "_delta_log").is_dir():
@@ -84,8 +84,8 @@ def _watch(findings: Path, late: dict[str, list[float]], since: float, is_over: 
 
 
 @contextlib.contextmanager
-def _started(command: list[str], environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, stderr=subprocess.DEVNULL)
+def _started(command: list[str], environment: dict[str, str] | None = None, log: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, stderr=log)
     try:
         yield process
     finally:

@@ -47,39 +47,46 @@ class Gathering:
     Args:
         settings: how long halves wait.
         most: exchanges kept at once.
+        since_us: nothing that came before this is given, µs since the epoch.
 
     Attributes:
-        since_us: what came before this was dropped, µs since the epoch; None: nothing was.
+        since_us: what came before this was dropped or never given, µs since the epoch; None: nothing was.
         exchanges: completed ones that were ever taken.
         connections: of which frames were ever taken; one that was silent for longer than halves wait counts anew.
         bytes_lost: in all gaps that were ever taken.
         first_us, last_us: times of the first and the last frame, µs since the epoch; None without any.
     """
 
-    def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES) -> None:
+    def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES, since_us: int | None = None) -> None:
         self._settings = settings
         self._most = most
         self._halves = self._clocks = schema_of(FRAMES).empty_table()
         self._kept = _nothing()
-        self.since_us: int | None = None
+        self.since_us = since_us
         self.exchanges = self.connections = self.bytes_lost = 0
         self.first_us: int | None = None
         self.last_us: int | None = None
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
-        settings, kept = self._settings, self._kept
+        settings = self._settings
         self._count(frames, gaps)
         halves = pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
-        new = gathered(paired, gaps, kept.facts)
+        new = gathered(paired, gaps, self._kept.facts)
         self._halves = halves_of(new.pending, halves)
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
         self.exchanges += new.exchanges.num_rows
+        self.take(new)
+
+    def take(self, new: Gathered) -> None:
+        """Take exchanges that others have paired, with what they state; its facts are all that is known."""
+        kept = self._kept
         if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
             kept = _placed(kept, new.facts)
-        self._kept = _together(kept, replace(new, exchanges=without_bodies(new.exchanges, settings.findings)))
+        few = without_bodies(new.exchanges, self._settings.findings)
+        self._kept = _together(kept, replace(new, exchanges=few))
 
     @property
     def is_full(self) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
+from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
@@ -23,8 +24,6 @@ from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
-
-Kind = Literal["new", "again", "worse", "over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Reported:
         """What is new in all findings of now. One that is found no more is over."""
         now = {row["finding_id"]: row for row in rows}
         for finding_id, row in now.items():
-            kind = self._kind(row, self._last.get(finding_id))
+            kind = kind_of_change(row, self._last.get(finding_id))
             if kind is not None:
                 yield Change(kind, row)
             self._last[finding_id] = row
@@ -58,16 +57,6 @@ class Reported:
             if finding_id not in now and row["state"] != "closed":
                 self._last[finding_id] = {**row, "state": "closed"}
                 yield Change("over", self._last[finding_id])
-
-    @staticmethod
-    def _kind(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> Kind | None:
-        if last is None:
-            return "new"
-        if row["state"] == "closed":
-            return None if last["state"] == "closed" else "over"
-        if last["state"] == "closed":
-            return "again" if row["state"] == "open" else None
-        return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(last["severity"]) else None
 
 
 def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: StreamSettings) -> Diagnosis:

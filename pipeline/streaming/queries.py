@@ -22,9 +22,10 @@ from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake
+from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.refresh import gold_news, take_news
-from pipeline.streaming.silver.batches import record_progress, write_exchanges
+from pipeline.streaming.silver.batches import Look, record_progress, write_exchanges
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import names_alone, new_files
 from pipeline.streaming.storage.sinks import Batch
@@ -102,6 +103,10 @@ class Queries:
     summary: StreamSummary
     in_hand: InHand = field(default_factory=InHand)
     gate: Gate = field(default_factory=Gate)
+    ahead: Ahead = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ahead", Ahead(self.settings))
 
     def _start(self, name: str, source: DataFrame, step: Step, every: float | None = None) -> StreamingQuery:
         """Start the query ``name``: ``step`` for each batch of ``source``, a batch ``every`` so many seconds."""
@@ -154,12 +159,13 @@ class Queries:
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""
+        look: Look = (lambda rows, new: None) if self.once else self.ahead.look
 
         def step(news: DataFrame, batch: Batch) -> Counted:
             files = new_files(news)
             if not files:
                 return Counted(0, 0)
-            return write_exchanges(news.sparkSession, files, self.lake, batch, self.settings)
+            return write_exchanges(news.sparkSession, files, self.lake, batch, self.settings, look)
 
         source = (
             self.spark.readStream.format("delta")
@@ -176,7 +182,7 @@ class Queries:
         return self._start(
             "gold",
             source,
-            lambda noted, _: take_news(noted, self.lake, self.settings),
+            lambda noted, _: take_news(noted, self.lake, self.settings, self.ahead),
             self.settings.gold_trigger_seconds,
         )
 

@@ -29,6 +29,7 @@ from pipeline.analysis.news import (
 )
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
+from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.gold.clients import refresh_clients
 from pipeline.streaming.gold.findings import refresh_findings
 from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
@@ -67,13 +68,14 @@ class _News:
         return min((self.first_us[about] for about in abouts if about in self.first_us), default=None)
 
 
-def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings) -> Counted:
+def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings, ahead: Ahead) -> Counted:
     """Bring all that follows from silver up to date with a batch of what :func:`gold_news` gives."""
+    ahead.begin_refresh()
     news = read_news((row.about, row.rows, row.us) for row in noted.collect())
-    return write_gold(Rows(noted.sparkSession, lake, settings.rows_in_one_process), news, settings)
+    return write_gold(Rows(noted.sparkSession, lake, settings.rows_in_one_process), news, settings, ahead)
 
 
-def write_gold(rows: Rows, news: News, settings: StreamSettings) -> Counted:
+def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | None = None) -> Counted:
     """Bring all that follows from silver up to date."""
     if not news:
         return Counted(0, 0)
@@ -87,7 +89,7 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings) -> Counted:
         partial(_refresh_traffic, rows, facts, found),
         partial(_refresh_holders, rows, facts, found, settings),
     )
-    findings = refresh_findings(rows, facts, settings.findings, min(found.first_us.values()))
+    findings = refresh_findings(rows, facts, settings.findings, min(found.first_us.values()), ahead or Ahead(settings))
     return Counted(sum(count for count, _ in news.values()), findings)
 
 

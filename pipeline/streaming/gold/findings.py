@@ -7,19 +7,19 @@ from functools import partial
 from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.incidents.incidents import incidents_table, judged
-from pipeline.analysis.rules.run import Found, find_all, finding_rows, findings_table
+from pipeline.analysis.incidents.incidents import judged
+from pipeline.analysis.rules.run import Found, find_all, finding_rows
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
+from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
     COPIES,
     EXCHANGES,
     FINDINGS,
     GAPS,
-    INCIDENTS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
@@ -29,7 +29,7 @@ from pipeline.tables import (
 )
 
 
-def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_us: int) -> int:
+def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_us: int, ahead: Ahead) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
@@ -40,21 +40,16 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
         facts: clusters and topic names as known now.
         settings: thresholds.
         first_us: time of the first news, µs since the epoch.
+        ahead: of this refresh, which it was told has begun.
 
     Returns:
         How many findings there are.
     """
     since_us = first_hour(first_us) - span_us(settings.lookback)
     found = _find_all(rows, facts, settings, since_us)
-    held = rows.read(Wanted(FINDINGS))
-    earlier = [row for row in finding_rows(held) if row["first_us"] < since_us]
-    told = judged(found, earlier, settings)
-    kept, incidents = findings_table(told.findings), incidents_table(told.incidents)
-    if not same_rows(kept, held, FINDINGS):
-        rows.overwrite(kept, FINDINGS)
-    if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
-        rows.overwrite(incidents, INCIDENTS)
-    return int(kept.num_rows)
+    held = finding_rows(rows.read(Wanted(FINDINGS)))
+    earlier = [row for row in held if row["first_us"] < since_us]
+    return ahead.finish_refresh(rows, judged(found, earlier, settings))
 
 
 _ALL = {

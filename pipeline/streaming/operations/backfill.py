@@ -18,7 +18,7 @@ from pipeline.streaming.operations.requests import RefusedError
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import named_commands
-from pipeline.streaming.silver.stated import Stated, stated_apart, stated_here
+from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.news import note_news
 from pipeline.streaming.storage.rows import Made, Rows, Wanted, same_rows
@@ -82,7 +82,7 @@ def backfill_days(
     around = Wanted(EXCHANGES, from_day=first - _DAY, before_day=last + _DAY)
     here = rows.read_few({"around": around})
     if here is not None:
-        _statements(rows, stated_here(here["around"]), first, last, progress)
+        _statements(rows, stated_here(gathered_here(here["around"], load_facts(rows))), first, last, progress)
     else:
         with stated_apart(rows.frame(around)) as stated:
             _statements(rows, stated, first, last, progress)
@@ -97,7 +97,7 @@ def _statements(rows: Rows, stated: Stated, first: date, last: date, progress: C
         rows.replace_dates(_of_days(some, first, last), table, first, last)
 
     before = load_facts(rows)
-    facts = before.merged(stated.facts)
+    facts = stated.facts(before)
     events = {table.full_name: made for table, made in stated.events(facts)}
     for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS):
         replace(events.get(table.full_name), table)

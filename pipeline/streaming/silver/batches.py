@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.derive import Gathered
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import News, news_of, of_all, together
 from pipeline.settings import StreamSettings
@@ -23,7 +24,7 @@ from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import write_commands
-from pipeline.streaming.silver.stated import Stated, stated_apart, stated_here
+from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import NewFile, bytes_of, read_files, read_files_here
@@ -35,26 +36,47 @@ from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, 
 _OF_FRAMES = [c for c in FRAMES.columns if c.name in HALF_COLUMNS and c.name not in FRAMES.partition_by]
 
 
+Look = Callable[[Rows, Gathered], None]
+
+
 def write_exchanges(
-    spark: SparkSession, files: Sequence[NewFile], lake: Lake, batch: Batch, settings: StreamSettings
+    spark: SparkSession,
+    files: Sequence[NewFile],
+    lake: Lake,
+    batch: Batch,
+    settings: StreamSettings,
+    look: Look = lambda rows, new: None,
 ) -> Counted:
-    """Pair the frames of new files of ``bronze.frames``, and write what the completed exchanges state."""
+    """Pair the frames of new files of ``bronze.frames``, and write what the completed exchanges state.
+
+    Args:
+        spark, lake: the session and the lake.
+        files: the new ones.
+        batch: its identity.
+        settings: how long halves wait, and what is little.
+        look: called with what was written, where this process had it in memory.
+    """
     rows = Rows(spark, lake, settings.rows_in_one_process)
     rows_in = sum(file.rows for file in files)
     is_small = rows_in <= rows.few and lake.is_local and bytes_of(files) <= FEW_BYTES
     waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if is_small else None
     if waiting is not None:
-        return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings))
+        return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings, look))
     return Counted(rows_in, _write_apart(rows, files, batch, settings))
 
 
-def _write_here(rows: Rows, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings) -> int:
+def _write_here(
+    rows: Rows, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings, look: Look
+) -> int:
     frames = read_files_here(files, OPEN_EXCHANGES)
     complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
+    new = gathered_here(complete, load_facts(rows))
     if complete.num_rows:
-        _write(rows, complete, stated_here(complete), {}, batch)
+        _write(rows, complete, stated_here(new), {}, batch)
     if waiting.num_rows or still.num_rows:
         _keep_waiting(rows, still, batch)
+    if complete.num_rows:
+        look(rows, new)
     return int(complete.num_rows)
 
 
@@ -83,7 +105,7 @@ def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
 def _write(rows: Rows, complete: Made, stated: Stated, news: News, batch: Batch) -> None:
     """Write completed exchanges and what they state; names first, news last."""
     before = load_facts(rows)
-    facts = before.merged(stated.facts) if stated.facts else before
+    facts = stated.facts(before)
     rename_earlier(rows, facts, before)
     save_facts(rows, facts, before)
     writes: list[Callable[[], News]] = [

@@ -47,13 +47,13 @@ def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
 
 def named_commands(rows: Rows, commands: Made) -> Made:
     """Rows of ``silver.mongo_commands`` with what ``silver.mongo_handshakes`` states of their connections."""
-    known = _known(rows, commands)
+    known = handshakes_of(rows, commands)
     if isinstance(commands, pa.Table):
         return with_handshakes(commands, known)
     return map_tables(commands, lambda some: with_handshakes(some, known), struct_type(MONGO_COMMANDS.columns))
 
 
-def _known(rows: Rows, statements: Made) -> pa.Table:
+def handshakes_of(rows: Rows, statements: Made) -> pa.Table:
     """The handshakes of the connections of some rows, as far back as they are remembered."""
     if rows.is_empty(MONGO_HANDSHAKES):
         return rows.read(Wanted(MONGO_HANDSHAKES)).slice(0, 0)
@@ -74,7 +74,7 @@ def _name_earlier(rows: Rows, handshakes: Made) -> News:
         handshakes: those that are new; their commands came later.
     """
     since_us = _first_us(handshakes)
-    known = _known(rows, handshakes)
+    known = handshakes_of(rows, handshakes)
     wanted = Wanted.since(MONGO_COMMANDS, since_us)
 
     def rename(tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -6,7 +6,7 @@ batch; the functions (:mod:`pipeline.analysis.statements.exchanges`) are the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 
@@ -15,14 +15,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructField, StructType
 
+from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.fit import schema_of
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
 from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
 from pipeline.arrow import arrow_schema
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.streaming.storage.rows import Made
-from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, Column, Table
+from pipeline.tables import (
+    GAPS,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    Column,
+    Table,
+)
 
 _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""))
 """Of each Fact, in its order."""
@@ -33,30 +44,33 @@ class Stated:
     """What some exchanges state.
 
     Attributes:
-        facts: of clusters and topic ids.
-        events: gives, with what is known of those, the rows of each event table that has any.
+        facts: gives what is known of clusters and topic ids, with what was known before.
+        events: gives, with that, the rows of each event table that has any.
         commands: rows of ``silver.mongo_commands``, without what handshakes state; None if there is none.
         handshakes: rows of ``silver.mongo_handshakes``; None likewise.
     """
 
-    facts: Sequence[Fact]
+    facts: Callable[[Facts], Facts]
     events: Callable[[Facts], list[tuple[Table, Made]]]
     commands: Made | None
     handshakes: Made | None
 
 
-def stated_here(complete: pa.Table) -> Stated:
-    """What rows of ``silver.exchanges`` state that are in memory."""
-    kafka = KafkaStatements.of(complete)
-    commands, handshakes = mongodb_statements(complete)
+def gathered_here(complete: pa.Table, known: Facts) -> Gathered:
+    """What rows of ``silver.exchanges`` hold that are in memory, with what was known before."""
+    return gathered(complete, schema_of(GAPS).empty_table(), known)
 
-    def events(facts: Facts) -> list[tuple[Table, Made]]:
-        found = ((table, kafka.table(part, facts)) for part, table in TABLES.items())
-        return [(table, rows) for table, rows in found if rows.num_rows]
 
-    return Stated(
-        kafka.facts(), events, commands if commands.num_rows else None, handshakes if handshakes.num_rows else None
-    )
+def stated_here(new: Gathered) -> Stated:
+    """What was gathered of exchanges states."""
+    events: list[tuple[Table, Made]] = [
+        (table, rows)
+        for table, rows in ((OFFSET_EVENTS, new.events), (RECORD_BATCHES, new.batches), (STATE_EVENTS, new.states))
+        if rows.num_rows
+    ]
+    commands = new.commands if new.commands.num_rows else None
+    handshakes = new.handshakes if new.handshakes.num_rows else None
+    return Stated(lambda _: new.facts, lambda _: events, commands, handshakes)
 
 
 @contextmanager
@@ -66,7 +80,8 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
     of_mongodb = complete.where("protocol = 'mongodb'")
     try:
         counted = rows.agg(*(F.count(part).alias(part) for part in PARTS)).collect()[0]
-        facts = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT)).collect() if counted.fact else []
+        found = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT)).collect() if counted.fact else []
+        facts = [Fact(*row) for row in found]
 
         def events(known: Facts) -> list[tuple[Table, Made]]:
             return [
@@ -83,7 +98,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
         )
         commands = map_tables(of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns))
         yield Stated(
-            [Fact(*row) for row in facts],
+            lambda before: before.merged(facts) if facts else before,
             events,
             commands if has_commands else None,
             handshakes if has_commands and not handshakes.isEmpty() else None,

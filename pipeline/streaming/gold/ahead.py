@@ -1,0 +1,146 @@
+"""What do the newest exchanges show by themselves? Findings need not wait for the tables that gold derives.
+
+A refresh of gold looks at hours and takes as long as they are full. Between two of them what has just been written to
+silver is judged in this process, as ``diagnose --follow`` judges a pipe: by the same functions, and by what came within
+seconds to minutes. What is new, comes again or is worse by that stands in ``gold.findings`` at once; what is over, and
+all that needs a longer look, is for the next refresh to say, which also judges anew what was found ahead of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.derive import Gathered, derive_from, findings_of
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.gathering import Gathering
+from pipeline.analysis.incidents.incidents import Grouped, grouped, incidents_table, judged
+from pipeline.analysis.rules.changes import kind_of_change
+from pipeline.analysis.rules.run import finding_rows, findings_table
+from pipeline.settings import StreamSettings
+from pipeline.streaming.silver.mongo import handshakes_of
+from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.tables import (
+    EXCHANGES,
+    FINDINGS,
+    GAPS,
+    INCIDENTS,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+)
+
+MOST_EXCHANGES = 20_000
+"""Judged at once: a second of work."""
+_BACK_US = 300_000_000
+"""Of a job that has just begun so much of what silver holds is looked at, µs."""
+_SILVER = {
+    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "commands": MONGO_COMMANDS, "gaps": GAPS,
+}  # fmt: skip
+
+
+Finding = Mapping[str, Any]
+"""A row of ``gold.findings``; ``first_us`` and ``last_us`` are its times, µs since the epoch."""
+
+
+class Ahead:
+    """Judges what was just written, and keeps it from being lost in a refresh that has read before.
+
+    One of these serves the query that writes silver and the one that refreshes gold, each in a thread of its own.
+
+    Args:
+        settings: thresholds.
+    """
+
+    def __init__(self, settings: StreamSettings) -> None:
+        self._settings = settings
+        self._recent: Gathering | None = None
+        self._writing = threading.Lock()
+        self._late: set[str] = set()
+
+    def look(self, rows: Rows, new: Gathered) -> None:
+        """Judge exchanges together with what came shortly before, and write what must be reported.
+
+        Args:
+            rows: of the lake.
+            new: what a batch has written to silver. Of too much at once nothing is judged: a job that catches up is
+                no help to who waits, and its refresh comes soon.
+        """
+        if new.exchanges.num_rows > MOST_EXCHANGES:
+            self._recent = None
+            return
+        if self._recent is None:
+            self._recent = self._begun(rows, new)
+        else:
+            self._recent.take(new)
+        if self._recent.is_full:
+            self._recent.drop()
+        kept, since_us = self._recent.kept, self._recent.since_us
+        gaps = rows.read(Wanted.since(GAPS, since_us or 0))
+        kept = replace(kept, gaps=gaps, handshakes=_handshakes(rows, kept))
+        found = findings_of(derive_from(kept, self._settings, is_for_rules=True), self._settings.findings)
+        with self._writing:
+            held = finding_rows(rows.read(Wanted(FINDINGS)))
+            earlier = [row for row in held if since_us is not None and row["first_us"] < since_us]
+            news = _news(judged(found, earlier, self._settings.findings).findings, held)
+            if news:
+                self._late.update(row["finding_id"] for row in news)
+                _write(rows, _together(held, news))
+
+    def begin_refresh(self) -> None:
+        """A refresh is about to read silver: it will find what was found until now."""
+        with self._writing:
+            self._late.clear()
+
+    def finish_refresh(self, rows: Rows, told: Grouped) -> int:
+        """Write what a refresh has found, with what was found since it began to read. Returns how many findings."""
+        with self._writing:
+            if self._late:
+                held = [row for row in finding_rows(rows.read(Wanted(FINDINGS))) if row["finding_id"] in self._late]
+                told = _together(told.findings, _news(held, told.findings))
+            _write(rows, told)
+            return len(told.findings)
+
+    def _begun(self, rows: Rows, new: Gathered) -> Gathering:
+        """With what silver holds of the time shortly before, if it is little."""
+        first_us = pc.min(new.exchanges.column("ts").cast(pa.int64())).as_py()
+        since_us = first_us - _BACK_US
+        wanted = {name: Wanted.since(table, since_us) for name, table in _SILVER.items()}
+        held = rows.read_few(wanted)
+        if held is None or held["exchanges"].num_rows > MOST_EXCHANGES:
+            since_us, held = first_us, {name: getattr(new, name) for name in _SILVER}
+        recent = Gathering(self._settings, MOST_EXCHANGES, since_us)
+        recent.take(replace(new, **held))
+        return recent
+
+
+def _news(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
+    """Of what was found what was not known, or was over, or less severe."""
+    last = {row["finding_id"]: row for row in known}
+    return [row for row in found if kind_of_change(row, last.get(row["finding_id"])) not in (None, "over")]
+
+
+def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:
+    rows = {row["finding_id"]: row for row in (*known, *news)}
+    return grouped([rows[finding_id] for finding_id in sorted(rows)])
+
+
+def _write(rows: Rows, told: Grouped) -> None:
+    """Make findings and incidents the content of their tables; what is the same already is not written."""
+    for made, table in ((findings_table(told.findings), FINDINGS), (incidents_table(told.incidents), INCIDENTS)):
+        if not same_rows(made, rows.read(Wanted(table)), table):
+            rows.overwrite(made, table)
+
+
+def _handshakes(rows: Rows, kept: Gathered) -> pa.Table:
+    if not kept.commands.num_rows:
+        return schema_of(MONGO_HANDSHAKES).empty_table()
+    return handshakes_of(rows, kept.commands)

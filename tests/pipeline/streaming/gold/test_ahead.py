@@ -1,0 +1,129 @@
+"""Does a finding stand in the lake before gold is refreshed, and stay there until a refresh has judged it?"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.analysis.derive import Gathered
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.incidents.incidents import Grouped, grouped
+from pipeline.analysis.rules.run import finding_rows
+from pipeline.embedded.diagnosis import decoded, diagnose
+from pipeline.embedded.inputs import Landed, read_inputs
+from pipeline.settings import StreamSettings
+from pipeline.streaming.gold.ahead import Ahead
+from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_here
+from pipeline.streaming.silver.stated import gathered_here
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.tables import EXCHANGES, FINDINGS, INCIDENTS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TABLES
+from tests.paths import CAPTURES
+from tests.pipeline.rows import write as write_table
+
+STREAM = StreamSettings()
+PIECES = 12
+NOTHING = Grouped([], [])
+
+
+@cache
+def landed() -> Landed:
+    found = read_inputs([str(CAPTURES / "stuck_commit.pcap")])
+    return Landed(found.frames.sort_by("ts_end"), found.gaps, found.stats)
+
+
+@cache
+def batches() -> tuple[Gathered, ...]:
+    """What the batches of a job write to silver."""
+    frames, facts = decoded(landed().frames).select(HALF_COLUMNS), Facts()
+    waiting, found = frames.slice(0, 0), []
+    size = -(-frames.num_rows // PIECES)
+    for number in range(PIECES):
+        complete, waiting = pair_here(pa.concat_tables([frames.slice(number * size, size), waiting]), STREAM)
+        found.append(gathered_here(complete, facts))
+        facts = found[-1].facts
+    return tuple(found)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Rows:
+    for table in TABLES.values():
+        write_table(tmp_path, table, [])
+    no_spark: Any = None  # a lake on this machine is read and written without it
+    return Rows(no_spark, Lake.at(tmp_path))
+
+
+def write(rows: Rows, new: Gathered) -> None:
+    for made, table in (
+        (new.exchanges, EXCHANGES), (new.events, OFFSET_EVENTS), (new.batches, RECORD_BATCHES),
+        (new.states, STATE_EVENTS),
+    ):  # fmt: skip
+        rows.append(made, table)
+
+
+def rules(rows: Rows) -> dict[str, str]:
+    """The state of each finding in the lake, by its rule and subject."""
+    return {f"{row['rule']} {row['subject']}": row["state"] for row in finding_rows(rows.read(Wanted(FINDINGS)))}
+
+
+def test_what_an_incident_shows_stands_in_the_lake_without_a_refresh(rows: Rows) -> None:
+    ahead = Ahead(STREAM)
+    seen = []
+    for new in batches():
+        write(rows, new)
+        ahead.look(rows, new)
+        seen.append(rules(rows))
+    told = diagnose(landed(), STREAM)
+    whole = {f"{row['rule']} {row['subject']}" for row in told.findings.to_pylist()}
+    assert set(seen[-1]) == whole
+    assert "stuck_commit billing/payments-2" in seen[PIECES // 2]
+    (incident,) = rows.read(Wanted(INCIDENTS)).to_pylist()
+    assert set(incident["findings"]) == {row["finding_id"] for row in rows.read(Wanted(FINDINGS)).to_pylist()}
+
+
+def test_a_job_that_begins_amid_an_incident_knows_what_silver_holds(rows: Rows) -> None:
+    for new in batches()[:-1]:
+        write(rows, new)
+    last = batches()[-1]
+    write(rows, last)
+    Ahead(STREAM).look(rows, last)
+    assert "stuck_commit billing/payments-2" in rules(rows)
+
+
+def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(rows: Rows) -> None:
+    ahead = Ahead(STREAM)
+    ahead.begin_refresh()
+    for new in batches():
+        write(rows, new)
+        ahead.look(rows, new)
+    found = rules(rows)
+    assert ahead.finish_refresh(rows, NOTHING) == len(found) == len(rules(rows))
+    ahead.begin_refresh()
+    assert ahead.finish_refresh(rows, NOTHING) == 0
+    assert rules(rows) == {}
+
+
+def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> None:
+    ahead = Ahead(STREAM)
+    for new in batches():
+        write(rows, new)
+        ahead.look(rows, new)
+    refreshed = [{**row, "state": "closed"} for row in finding_rows(rows.read(Wanted(FINDINGS)))]
+    ahead.begin_refresh()
+    ahead.finish_refresh(rows, grouped(refreshed))
+    assert set(rules(rows).values()) == {"closed"}
+
+
+def test_of_too_much_at_once_nothing_is_judged(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.streaming.gold.ahead.MOST_EXCHANGES", 10)
+    ahead = Ahead(STREAM)
+    for new in batches():
+        write(rows, new)
+        ahead.look(rows, new)
+    assert rules(rows) == {}
+    assert schema_of(FINDINGS).names == rows.read(Wanted(FINDINGS)).column_names
