@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import duckdb
+import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyarrow import ArrowException
@@ -138,8 +139,8 @@ class Queries:
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
 
-        def write(rows: DataFrame, batch: Batch) -> Counted:
-            return write_frames(rows, self.lake, batch, self.settings, progress=self.progress)
+        def write(rows: DataFrame, batch: Batch, keys: pa.Table | None) -> Counted:
+            return write_frames(rows, self.lake, batch, self.settings, keys=keys, progress=self.progress)
 
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
         return self._start("frames", source, partial(self.intake(landing).take, "frames", write))
@@ -147,8 +148,8 @@ class Queries:
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
 
-        def write(rows: DataFrame, batch: Batch) -> Counted:
-            return write_gaps(rows, self.lake, batch)
+        def write(rows: DataFrame, batch: Batch, keys: pa.Table | None) -> Counted:
+            return write_gaps(rows, self.lake, batch, keys)
 
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
         return self._start("gaps", source, partial(self.intake(landing).take, "gaps", write))

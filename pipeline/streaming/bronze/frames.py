@@ -7,9 +7,11 @@ so that Delta's file statistics keep its cost that of the batch, not of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -18,8 +20,9 @@ from pipeline.analysis.news import TRANSACTIONS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
+from pipeline.streaming.storage.new_files import NewFile, read_columns_here
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import Batch, append, day_of
 from pipeline.tables import FRAMES, GAPS, Table
 
@@ -47,11 +50,21 @@ def write_frames(
     settings: StreamSettings,
     codec: Codec | None = None,
     *,
+    keys: pa.Table | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Counted:
     """Decode a batch of landed rows and append those that bronze does not hold yet.
 
     Frames of days that maintenance has dropped stay out: nobody could know any more whether bronze has had them.
+
+    Args:
+        landed: the rows.
+        lake: where they belong.
+        batch: its identity; None: outside a stream.
+        settings: how they are decoded.
+        codec: to use instead of a new one.
+        keys: see :func:`keys_of`.
+        progress: takes a sentence for what stays out.
     """
     dated = landed.withColumn("date", F.to_date("ts"))
     kept_from = frames_kept_from(landed.sparkSession, lake)
@@ -59,8 +72,9 @@ def write_frames(
         is_kept = F.col("date") >= F.lit(kept_from)
         if late := dated.where(~is_kept).count():
             progress(f"frames: {late} frames from before {kept_from} stay out: maintenance has dropped that time")
+            keys = None
         dated = dated.where(is_kept)
-    fresh = _fresh_rows(dated, lake, FRAMES)
+    fresh = _fresh_rows(dated, lake, FRAMES, keys)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh
@@ -72,9 +86,9 @@ def write_frames(
     return Counted(extent.rows, new)
 
 
-def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
-    """Append the losses that bronze does not hold yet."""
-    fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, GAPS)
+def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Table | None = None) -> Counted:
+    """Append the losses that bronze does not hold yet; ``keys``: see :func:`keys_of`."""
+    fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, GAPS, keys)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh
@@ -85,9 +99,16 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None) -> Counted:
     return Counted(extent.rows, new)
 
 
-def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame, _Extent, int] | None:
+def keys_of(files: Iterable[NewFile], table: Table) -> pa.Table | None:
+    """Key and time of the rows in landing files, where this process can read them; None: Spark has to look."""
+    return read_columns_here(files, table, [*table.key, "ts"])
+
+
+def _fresh_rows(
+    landed: DataFrame, lake: Lake, table: Table, keys: pa.Table | None
+) -> tuple[DataFrame, _Extent, int] | None:
     """The rows whose key ``table`` lacks, each key once; None if the batch is empty."""
-    extent = _extent(landed, table)
+    extent = _extent(landed, table) if keys is None else _extent_here(keys, table)
     if extent is None:
         return None
     rows = landed
@@ -101,9 +122,9 @@ def _fresh_rows(landed: DataFrame, lake: Lake, table: Table) -> tuple[DataFrame,
         .where(F.col("ts").between(_at(extent.first_us), _at(extent.last_us)))
         .select(*table.key)
     )
-    if held.isEmpty():
-        return rows, extent, extent.keys
-    known = rows.select(*table.key).join(held, list(table.key), "left_semi").count()
+    known = None if keys is None else _known_here(Rows(landed.sparkSession, lake), keys, extent, table)
+    if known is None:
+        known = 0 if held.isEmpty() else rows.select(*table.key).join(held, list(table.key), "left_semi").count()
     if known:  # else rows of the same time by another agent: whole rows need not pass through a join
         rows = rows.join(held, list(table.key), "left_anti")
     return rows, extent, extent.keys - known
@@ -125,6 +146,24 @@ def _extent(landed: DataFrame, table: Table) -> _Extent | None:
     if row is None or not row["rows"]:
         return None
     return _Extent(row["rows"], row["keys"], row["first"], row["last"])
+
+
+def _extent_here(keys: pa.Table, table: Table) -> _Extent | None:
+    if not keys.num_rows:
+        return None
+    distinct = keys.group_by(list(table.key)).aggregate([]).num_rows
+    times = pc.min_max(keys.column("ts").cast(pa.int64())).as_py()
+    return _Extent(keys.num_rows, distinct, times["min"], times["max"])
+
+
+def _known_here(rows: Rows, keys: pa.Table, extent: _Extent, table: Table) -> int | None:
+    """How many of the keys ``table`` holds; None if it holds much of that time, or lies elsewhere."""
+    wanted = Wanted.since(table, extent.first_us, before_us=extent.last_us + 1, columns=table.key)
+    held = rows.read_few({"held": wanted})
+    if held is None:
+        return None
+    once = keys.group_by(list(table.key)).aggregate([])
+    return int(once.join(held["held"], list(table.key), join_type="left semi").num_rows)
 
 
 def _at(micros: int) -> Column:

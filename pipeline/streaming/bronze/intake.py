@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.settings import StreamSettings
-from pipeline.streaming.bronze.frames import Counted, write_gaps
+from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
 from pipeline.streaming.storage.lake import Lake, struct_type
@@ -29,7 +30,8 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
 
-Write = Callable[[DataFrame, Batch], Counted]
+Write = Callable[[DataFrame, Batch, "pa.Table | None"], Counted]
+"""Rows of landing files, their batch, and their keys (:func:`pipeline.streaming.bronze.frames.keys_of`)."""
 READ = "read"
 MISSED = "", -1
 """Checkpoint and number in ``ops.landing_files`` of what no batch has found, since it was gone."""
@@ -121,7 +123,7 @@ class Intake:
         good = checked.good
         decision = self._decide(spark, kind, batch, good, before, checked.set_aside)
         try:
-            counted = _write(spark, kind, list(good), batch, write)
+            counted = self._write(spark, kind, good, batch, write)
         except (PySparkException, Py4JError):
             found = unreadable(spark, kind, good)
             if not found:
@@ -129,7 +131,7 @@ class Intake:
             bad = {one.file for one in found}
             good = {file: manifest for file, manifest in good.items() if file not in bad}
             decision = self._decide(spark, kind, batch, good, decision.set_aside, found)
-            counted = _write(spark, kind, list(good), batch, write)
+            counted = self._write(spark, kind, good, batch, write)
         unlisted = _counted(spark, kind, [file for file, manifest in good.items() if manifest is None])
         rows = [replace(file, rows=unlisted.get(file.uri, file.rows)) for file in decision.good]
         return Decision(tuple(rows), decision.set_aside), counted
@@ -149,6 +151,16 @@ class Intake:
         self.report(spark, kind, found)
         return decision
 
+    def _write(
+        self, spark: SparkSession, kind: Kind, good: Mapping[NewFile, Manifest | None], batch: Batch, write: Write
+    ) -> Counted:
+        if not good:
+            return Counted(0, 0)
+        listed = [manifest.rows for manifest in good.values() if manifest is not None]
+        are_few = len(listed) == len(good) and sum(listed) <= self.settings.rows_in_one_process
+        keys = keys_of(good, _TABLES[kind]) if are_few else None
+        return write(read_files(spark, good, COLUMNS[kind]), batch, keys)
+
     def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
         """Report which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
         for one in set_aside:
@@ -164,10 +176,6 @@ class Intake:
             gaps = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
             with self.in_hand.reporting:
                 write_gaps(gaps.coalesce(1), self.lake, None)
-
-
-def _write(spark: SparkSession, kind: Kind, files: Sequence[NewFile], batch: Batch, write: Write) -> Counted:
-    return write(read_files(spark, files, COLUMNS[kind]), batch) if files else Counted(0, 0)
 
 
 def _counted(spark: SparkSession, kind: Kind, files: Collection[NewFile]) -> dict[str, int]:

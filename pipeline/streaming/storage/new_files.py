@@ -7,7 +7,7 @@ So ours select nothing but the file that each row lies in, for which no column i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -88,6 +88,18 @@ def read_files_here(files: Iterable[NewFile], table: Table) -> pa.Table:
     rows = ds.dataset(paths, schema=known, format="parquet").to_table()
     days = rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
     return fit(rows.append_column("date", days), table)
+
+
+def read_columns_here(files: Iterable[NewFile], table: Table, columns: Sequence[str]) -> pa.Table | None:
+    """Some columns of Parquet files with rows of a table; None if they lie elsewhere or cannot be read."""
+    places = [urlsplit(file.uri) for file in files]
+    if any(place.scheme not in ("", "file") for place in places):
+        return None
+    paths = [unquote(place.path) for place in places]
+    try:
+        return ds.dataset(paths, schema=schema_of(table), format="parquet").to_table(list(columns))
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def read_files(spark: SparkSession, files: Iterable[NewFile], columns: Iterable[Column]) -> DataFrame:
