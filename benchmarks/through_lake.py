@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from deltalake import DeltaTable
 
@@ -32,12 +32,12 @@ _LOOK_S = 0.2
 _EVERY_S = 1
 
 
-def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S, log: Any = subprocess.DEVNULL) -> None:
-    """Replay, and print how late findings came."""
+def main(seconds: int = SECONDS, frames_per_s: int = FRAMES_PER_S, log: int | IO[bytes] = subprocess.DEVNULL) -> None:
+    """Replay, and print how late findings came; ``log`` takes what the job reports."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         landing, lake = Path(folder) / "landing", Path(folder) / "lake"
         landing.mkdir()
-        settings = {"WIRELAKE_STREAM__TRIGGER_SECONDS": str(_EVERY_S), "WIRELAKE_STREAM__GOLD_TRIGGER_SECONDS": os.environ.get("GOLD", "30")}
+        settings = {"WIRELAKE_STREAM__TRIGGER_SECONDS": str(_EVERY_S)}
         job = stack.enter_context(
             _started([*_CLI, "stream", "--landing", str(landing), "--lake", str(lake)], {**os.environ, **settings}, log)
         )
@@ -84,7 +84,9 @@ def _watch(findings: Path, late: dict[str, list[float]], since: float, is_over: 
 
 
 @contextlib.contextmanager
-def _started(command: list[str], environment: dict[str, str] | None = None, log: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    command: list[str], environment: dict[str, str] | None = None, log: int | IO[bytes] = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, stderr=log)
     try:
         yield process

@@ -39,7 +39,9 @@ class StreamSettings(BaseModel):
         default=10.0, description="A batch starts this often, if there is anything to read"
     )
     gold_trigger_seconds: Seconds | None = Field(
-        default=None, description="The same of timelines and findings alone; null: as often as all else"
+        default=None,
+        description="The same of timelines and findings alone; null: as often as all else. A stream spends a third of "
+        "its time on them at most, and judges what has just come ahead of that",
     )
     max_files_per_trigger: Count = Field(default=200, description="Landing files that one batch reads at most")
     max_frames_files_per_trigger: Count = Field(

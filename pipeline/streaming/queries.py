@@ -34,6 +34,9 @@ from pipeline.tables import FRAMES, NEWS, Table
 
 Progress = Callable[[str], None]
 Step = Callable[[DataFrame, Batch], Counted]
+_GOLD_RESTS = 2.0
+"""A refresh of gold takes the longer the more there is of an hour and a day. So that two thirds of the time are left to
+what comes before it, the next one waits twice as long. What cannot wait is judged ahead."""
 _ENDING_S = 60.0
 """How long Spark may take to note the end of a batch, in seconds."""
 
@@ -55,7 +58,7 @@ class StreamSummary:
         self.rows_out[query] = self.rows_out.get(query, 0) + counted.rows_out
 
 
-class _ClosedError(Exception):
+class ClosedError(Exception):
     """Ends a query whose batch came after the gate was closed; it has read and written nothing."""
 
 
@@ -72,11 +75,11 @@ class Gate:
         """Around a batch.
 
         Raises:
-            _ClosedError: no batch may begin any more.
+            ClosedError: no batch may begin any more.
         """
         with self._changed:
             if self._is_closed:
-                raise _ClosedError
+                raise ClosedError
             self._under_way += 1
         try:
             yield
@@ -85,10 +88,16 @@ class Gate:
                 self._under_way -= 1
                 self._changed.notify_all()
 
+    def rest(self, until: float) -> None:
+        """Wait until a time of the monotonic clock, or until it is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed, max(until - time.monotonic(), 0))
+
     def close(self) -> None:
         """Let no further batch begin, and wait for those under way."""
         with self._changed:
             self._is_closed = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._under_way == 0)
 
 
@@ -109,16 +118,31 @@ class Queries:
     def __post_init__(self) -> None:
         object.__setattr__(self, "ahead", Ahead(self.settings))
 
-    def _start(self, name: str, source: DataFrame, step: Step, every: float | None = None) -> StreamingQuery:
-        """Start the query ``name``: ``step`` for each batch of ``source``, a batch ``every`` so many seconds."""
+    def _start(
+        self, name: str, source: DataFrame, step: Step, every: float | None = None, rests: float = 0.0
+    ) -> StreamingQuery:
+        """Start a query.
+
+        Args:
+            name: of the query.
+            source: what it reads.
+            step: what it does with each batch.
+            every: seconds from one batch to the next; None: as the settings have it.
+            rests: after a batch so many times as long as that took.
+        """
         begun: list[int] = []
+        rested = 0.0
 
         def run(frame: DataFrame, number: int) -> None:
+            nonlocal rested
+            self.gate.rest(rested)
+            began = time.monotonic()
             with self.gate.batch():
                 batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
                 counted = step(frame, batch)
                 record_progress(frame.sparkSession, self.lake, name, batch, counted)
+            rested = time.monotonic() + rests * (time.monotonic() - began)
             self.summary.add(name, counted)
             self.progress(f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out}")
 
@@ -179,13 +203,12 @@ class Queries:
 
     def gold(self) -> StreamingQuery:
         """Silver → gold."""
-        source = gold_news(self.spark, self.lake)
-        return self._start(
-            "gold",
-            source,
-            lambda noted, _: take_news(noted, self.lake, self.settings, self.ahead),
-            self.settings.gold_trigger_seconds,
-        )
+
+        def step(noted: DataFrame, batch: Batch) -> Counted:
+            return take_news(noted, self.lake, self.settings, self.ahead)
+
+        source, rests = gold_news(self.spark, self.lake), 0.0 if self.once else _GOLD_RESTS
+        return self._start("gold", source, step, self.settings.gold_trigger_seconds, rests)
 
     def run(self, *starts: Callable[[], StreamingQuery], is_enough: Callable[[], bool] = lambda: False) -> None:
         """Start queries, and wait until all have ended, or it is enough, or one failed; then none runs any more.
@@ -208,7 +231,7 @@ class Queries:
                 with suppress(StreamingQueryException):  # raised below
                     next((query for query in queries if query.isActive), queries[0]).awaitTermination(1)
             for query in queries:
-                if (error := query.exception()) is not None and _ClosedError.__name__ not in str(error):
+                if (error := query.exception()) is not None and ClosedError.__name__ not in str(error):
                     raise StreamError(
                         f"the query `{query.name}` stopped: {cause_of(error)}\n"
                         "Mend the cause and run again: it goes on where it stopped."
