@@ -27,7 +27,7 @@ from tests.paths import CAPTURES
 from tests.pipeline.rows import write as write_table
 
 STREAM = StreamSettings()
-PIECES = 12
+PIECES = 6
 NOTHING = Grouped([], [])
 
 
