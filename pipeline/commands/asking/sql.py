@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 from rich.table import Table as Grid
 
 from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
-from pipeline.commands.asking.sql_formats import write_csv, write_json, write_markdown, write_parquet
+from pipeline.commands.asking.sql_formats import write_json, write_markdown
 from pipeline.commands.asking.sql_table import show_table, sql_type
+from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
 from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
@@ -95,42 +96,27 @@ def sql(
 
 def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
     schema = next(batches).schema
-    names = _distinct(schema.names)
+    names = distinct(schema.names)
     if form is Format.parquet:
-        write_parquet(names, batches, schema)
+        if sys.stdout.isatty():
+            raise UserError("Parquet is no text: send it to a file, … --format parquet > answer.parquet")
+        write_parquet(names, batches, schema, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
         return
-    rows = _rows(batches)
+    rows = rows_of(batches)
     match form:
         case Format.json:
             for row in rows:
                 write_json(dict(zip(names, row, strict=True)))
         case Format.csv:
-            write_csv(names, rows)
+            write_csv(names, rows, sys.stdout)
+            sys.stdout.flush()
         case Format.markdown:
             write_markdown(names, rows)
         case _:
             with paged():
                 show_table(Lines(), names, [sql_type(field.type) for field in schema], rows, most)
                 sys.stdout.flush()
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    for batch in batches:
-        try:
-            values = [column.to_pylist() for column in batch.columns]
-        except (OverflowError, ValueError) as error:
-            raise UserError(f"a time that is out of Python's range ({error}): cast it to VARCHAR") from error
-        yield from zip(*values, strict=True)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Names of columns, made unique: ``a``, ``a_2``."""
-    seen: dict[str, int] = {}
-    unique = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return unique
 
 
 def _list_tables(*, as_json: bool) -> None:

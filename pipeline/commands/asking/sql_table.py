@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.commands.asking.sql_cells import cell
+from pipeline.dashboard.answers import cell
 from pipeline.lines import Lines, columns_of, cut
 from pipeline.terminal import printable
 

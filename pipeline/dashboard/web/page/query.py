@@ -14,8 +14,9 @@ import streamlit as st
 
 from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
+from pipeline.dashboard.web.answer_files import download
 from pipeline.dashboard.web.grid import Column, Kind, grid
-from pipeline.dashboard.web.here import LAKE, Here, run
+from pipeline.dashboard.web.here import LAKE, Here, link, run
 from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
 from pipeline.settings import SqlSettings, load_settings
@@ -55,9 +56,10 @@ def draw(_: Here) -> None:
         _answer(sql, limits)
     elif "sql" in st.query_params:
         st.info("This query came with the address. Read it, then press *Run*.")
-    with st.expander("Tables and views"):
+    with st.expander("Examples", expanded=sql == _FIRST):
         for view in views():
-            st.markdown(f"`{view.name}`: {view.question}")
+            link("query", f"{view.name}: {view.question}", "arrow_forward", sql=f"FROM {view.name}")
+    with st.expander("Tables"):
         for table in TABLES.values():
             st.markdown(
                 f"`{table.full_name}`: {table.comment}. {', '.join(f'`{name}`' for name in table.column_names)}"
@@ -123,6 +125,7 @@ def _answer(sql: str, limits: SqlSettings) -> None:
         ],
         key="answer",
     )
+    download(sql, limits)
 
 
 def _sentence(error: UserError) -> str:
