@@ -64,7 +64,9 @@ class Ahead:
         self._settings = settings
         self._recent: Gathering | None = None
         self._writing = threading.Lock()
-        self._late: set[str] = set()
+        self._late: set[str] = set()  # found since the refresh under way began to read, or the last one
+        self._early: set[str] = set()  # found before: that refresh judges them
+        self._denied: set[str] = set()  # not found by it: what a look finds of them, a longer one does not confirm
 
     def look(self, rows: Rows, new: Gathered) -> None:
         """Judge exchanges together with what came shortly before, and write what must be reported.
@@ -90,7 +92,8 @@ class Ahead:
         with self._writing:
             held = finding_rows(rows.read(Wanted(FINDINGS)))
             earlier = [row for row in held if since_us is not None and row["first_us"] < since_us]
-            news = _news(judged(found, earlier, self._settings.findings).findings, held)
+            told = judged(found, earlier, self._settings.findings).findings
+            news = [row for row in _news(told, held) if row["finding_id"] not in self._denied]
             if news:
                 self._late.update(row["finding_id"] for row in news)
                 _write(rows, _together(held, news))
@@ -98,11 +101,15 @@ class Ahead:
     def begin_refresh(self) -> None:
         """A refresh is about to read silver: it will find what was found until now."""
         with self._writing:
+            self._early |= self._late
             self._late.clear()
 
     def finish_refresh(self, rows: Rows, told: Grouped) -> int:
         """Write what a refresh has found, with what was found since it began to read. Returns how many findings."""
         with self._writing:
+            refreshed = {row["finding_id"] for row in told.findings}
+            self._denied = (self._denied | self._early) - refreshed
+            self._early.clear()
             if self._late:
                 held = [row for row in finding_rows(rows.read(Wanted(FINDINGS))) if row["finding_id"] in self._late]
                 told = _together(told.findings, _news(held, told.findings))
@@ -123,9 +130,15 @@ class Ahead:
 
 
 def _news(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
-    """Of what was found what was not known, or was over, or less severe."""
+    """Of what was found what was not known; or was over, or less severe, and has newer evidence."""
     last = {row["finding_id"]: row for row in known}
-    return [row for row in found if kind_of_change(row, last.get(row["finding_id"])) not in (None, "over")]
+
+    def is_news(row: Finding) -> bool:
+        before = last.get(row["finding_id"])
+        is_newer = before is None or row["last_us"] > before["last_us"]
+        return is_newer and kind_of_change(row, before) not in (None, "over")
+
+    return [row for row in found if is_news(row)]
 
 
 def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:

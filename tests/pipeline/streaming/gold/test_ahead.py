@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,8 @@ def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(r
     ahead.begin_refresh()
     assert ahead.finish_refresh(rows, NOTHING) == 0
     assert rules(rows) == {}
+    ahead.look(rows, replace(batches()[-1], exchanges=batches()[-1].exchanges.slice(0, 0)))
+    assert rules(rows) == {}, "what a refresh has denied comes and goes"
 
 
 def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> None:
