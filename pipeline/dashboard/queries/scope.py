@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -27,6 +28,10 @@ _READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
 
 class NotThereYetError(UserError):
     """Raised when a young lake lacks a table that the query reads."""
+
+
+class UnreadableError(UserError):
+    """Raised when what stands in the lake cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
 
     Raises:
         NotThereYetError: the lake has not got a table or view of these.
+        UserError: it cannot be read, or takes too much.
     """
     known = {**(scope.parameters() if scope else {}), **values}
     used = {name: known[name] for name in _NAMED.findall(sql)}
@@ -111,8 +117,19 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
     except duckdb.CatalogException as error:
         raise NotThereYetError(
             "This lake lacks a table that is read here: let `wirelake stream` run on it. "
-            f"({str(error).splitlines()[0]})"
+            f"({_line(error)})"
         ) from error
+    except duckdb.OutOfMemoryException as error:
+        raise UserError("This takes more memory than a query may: choose a shorter time range.") from error
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise UnreadableError(
+            "A table that is read here is damaged, of another layout, or was written anew meanwhile: Refresh now looks "
+            f"at it again. ({_line(error)})"
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def ask_rows(
@@ -158,18 +175,37 @@ FROM (SELECT date AS d FROM gold.api_latency UNION ALL SELECT date FROM gold.mon
 """
 _ALL_DAYS = "SELECT min(date) AS first_day, max(date) AS last_day FROM silver.exchanges"
 _DAY = "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM silver.exchanges WHERE date = $day"
+_OTHERS = (
+    "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM bronze.frames",
+    "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline",
+    "SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts FROM gold.findings",
+)
+"""What else tells when there is data, where the exchanges cannot be read."""
 
 
 def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
 
     Raises:
-        NotThereYetError: there is no table of exchanges.
+        UserError: there is no table that tells it.
     """
+    try:
+        return _extent_of_exchanges(connection)
+    except UserError:
+        for sql in _OTHERS:
+            with suppress(UserError):
+                found = ask_rows(connection, sql)[0]
+                if found["last_ts"] is not None:
+                    midnight = datetime.combine(found["last_ts"].date(), datetime.min.time(), timezone.utc)
+                    return Extent(found["first_ts"], found["last_ts"], max(found["first_ts"], midnight))
+        raise
+
+
+def _extent_of_exchanges(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     days: Sequence[dict[str, Any]] = []
     try:
         days = ask_rows(connection, _DAYS)
-    except NotThereYetError:
+    except UserError:
         days = []
     if not days or days[0]["last_day"] is None:
         days = ask_rows(connection, _ALL_DAYS)
