@@ -108,15 +108,15 @@ class Lake:
             return False
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
         self.connection.register(f"delta_{table.schema}_{table.name}", dataset)
-        columns = "".join(_without(table, dataset.schema.names))
-        self.connection.execute(f"CREATE VIEW {name} AS SELECT *{columns} FROM delta_{table.schema}_{table.name}")
+        columns = ", ".join(["*", *_without(table, dataset.schema.names)])
+        self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name} SELECT {columns}")
         return True
 
 
 def _without(table: Table, names: Iterable[str]) -> list[str]:
     """The columns that a table of an older release lacks, as nulls of their type."""
     known = set(names)
-    return [f', NULL::{_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+    return [f'NULL::{_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
 
 
 def _type(name: str) -> str:

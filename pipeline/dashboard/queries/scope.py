@@ -116,8 +116,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
         return connection.sql(sql, params=used).to_arrow_table()
     except duckdb.CatalogException as error:
         raise NotThereYetError(
-            "This lake lacks a table that is read here: let `wirelake stream` run on it. "
-            f"({_line(error)})"
+            f"This lake lacks a table that is read here: let `wirelake stream` run on it. ({_line(error)})"
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise UserError("This takes more memory than a query may: choose a shorter time range.") from error

@@ -18,8 +18,8 @@ from pipeline.dashboard.queries.members import OTHERS
 from pipeline.dashboard.queries.offsets import Offsets
 from pipeline.dashboard.web.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
-from pipeline.dashboard.web.zone import zoned
 from pipeline.dashboard.web.words import duration, many, size
+from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
 
 OPEN, ZOOM = "open", "zoom"

@@ -41,7 +41,7 @@ def data(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def time_axis(scope: Scope, field: str = "ts", *, axis: bool = True) -> alt.X:
-    """The horizontal axis, in the zone that is chosen, from the begin of ``scope`` to its end, for the times in ``field``."""
+    """The horizontal axis, in the zone that is chosen, from the begin of ``scope`` to its end, for times ``field``."""
     # As texts: numbers are taken for something else unless a mark has two ends.
     domain = [ts.isoformat() for ts in (scope.start, max(scope.end, scope.start + timedelta(milliseconds=1)))]
     return alt.X(

@@ -38,7 +38,7 @@ def code(text: str) -> str:
 
 
 def clock(ts: datetime) -> str:
-    """Date and time to the second, in the zone that is chosen; where nothing else names the zone, see :func:`moment`."""
+    """Date and time to the second, in the zone that is chosen, for where something else names it."""
     return in_zone(ts).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -1,0 +1,183 @@
+"""What grows while an incident goes on? A line for each: lag, records held back, latency, or how often it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, Literal
+
+import duckdb
+
+from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
+
+POINTS = 40
+"""Of a line."""
+MOST_EVIDENCE = 400
+"""Exchanges of one incident whose times and latencies are read."""
+_AROUND = 1.3
+"""A line is so many times as long as its incident."""
+_HELD_BACK = ("hanging_transaction", "lso_stalled", "read_committed_starved")
+_SLOW = ("mongo_slow_command", "latency_outlier", "throttled")
+
+Kind = Literal["lag", "held back", "latency", "times"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A line.
+
+    Attributes:
+        kind: ``lag``: records that a group has not committed; ``held back``: records beyond the last stable offset;
+            ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
+        values: evenly spaced in time.
+        start, end: first and last moment.
+    """
+
+    kind: Kind
+    values: tuple[float, ...]
+    start: datetime
+    end: datetime
+
+
+_OFFSETS = """
+WITH wanted AS (
+  SELECT unnest($ids::VARCHAR[]) AS id, unnest($clusters::VARCHAR[]) AS cluster, unnest($topics::VARCHAR[]) AS topic,
+         unnest($partitions::INT[]) AS partition, unnest($groups::VARCHAR[]) AS group_id,
+         unnest($starts::TIMESTAMPTZ[]) AS start_ts, unnest($ends::TIMESTAMPTZ[]) AS end_ts
+)
+SELECT w.id, least($points - 1, floor($points * epoch(t.ts - w.start_ts) / epoch(w.end_ts - w.start_ts)))::INT AS point,
+  arg_max(t.high_watermark, (t.ts, t.ordinal)) FILTER (t.high_watermark IS NOT NULL) AS high_watermark,
+  arg_max(t.last_stable_offset, (t.ts, t.ordinal)) FILTER (t.kind = 'fetched' AND t.last_stable_offset IS NOT NULL)
+    AS last_stable_offset,
+  arg_max(t.committed_offset, (t.ts, t.ordinal)) FILTER (t.group_id = w.group_id AND t.committed_offset IS NOT NULL)
+    AS committed_offset
+FROM gold.offset_timeline AS t
+JOIN wanted AS w ON t.cluster = w.cluster AND t.topic = w.topic AND t.partition = w.partition
+  AND t.ts BETWEEN w.start_ts AND w.end_ts
+WHERE t.date BETWEEN $first_day AND $last_day AND t.ts BETWEEN $start AND $end AND t.topic IN (SELECT unnest($topics))
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+_EVIDENCE = """
+SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
+FROM gold.findings
+WHERE list_contains($incidents::VARCHAR[], incident_id)
+GROUP BY incident_id
+"""
+
+_EXCHANGES = """
+SELECT exchange_id, ts, latency_us FROM silver.exchanges
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND list_contains($ids::VARCHAR[], exchange_id)
+"""
+
+
+def trends(connection: duckdb.DuckDBPyConnection, incidents: Sequence[dict[str, Any]]) -> dict[str, Trend]:
+    """Of each incident what grows, by its id; none where the lake does not show it.
+
+    Args:
+        connection: to the lake.
+        incidents: rows of ``gold.incidents``; few, since each takes its share of one pass over the timeline.
+
+    Raises:
+        UserError: a table cannot be read.
+    """
+    found = _of_offsets(connection, [row for row in incidents if _is_placed(row)])
+    rest = [row for row in incidents if row["incident_id"] not in found]
+    return found | _of_evidence(connection, rest)
+
+
+def _is_placed(row: dict[str, Any]) -> bool:
+    has_line = bool(row["group_id"]) or row["rule"] in _HELD_BACK
+    return row["topic"] is not None and row["partition"] is not None and has_line
+
+
+def _span(row: dict[str, Any]) -> Scope:
+    return widened(Scope(row["first_ts"], row["last_ts"]), _AROUND)
+
+
+def _around(spans: Sequence[Scope]) -> Scope:
+    return Scope(min(span.start for span in spans), max(span.end for span in spans))
+
+
+def _of_offsets(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str, Any]]) -> dict[str, Trend]:
+    if not rows:
+        return {}
+    spans = {row["incident_id"]: _span(row) for row in rows}
+    points = ask_rows(
+        connection, _OFFSETS, _around(list(spans.values())), points=POINTS, ids=list(spans),
+        clusters=[row["cluster"] for row in rows], topics=[row["topic"] for row in rows],
+        partitions=[row["partition"] for row in rows], groups=[row["group_id"] or "" for row in rows],
+        starts=[span.start for span in spans.values()], ends=[span.end for span in spans.values()],
+    )  # fmt: skip
+    found = {}
+    for row in rows:
+        mine = [point for point in points if point["id"] == row["incident_id"]]
+        is_held = row["rule"] in _HELD_BACK
+        values = behind(mine, "last_stable_offset" if is_held else "committed_offset")
+        if len(values) > 1:
+            span = spans[row["incident_id"]]
+            found[row["incident_id"]] = Trend("held back" if is_held else "lag", values, span.start, span.end)
+    return found
+
+
+def behind(points: Sequence[dict[str, Any]], reader: str) -> tuple[float, ...]:
+    """How many records a reader is behind the high watermark, from when both are known to the last that was heard.
+
+    Args:
+        points: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
+            nothing was said: it stands as it was then.
+        reader: name of the reader's offset.
+    """
+    said = {point["point"]: point for point in points}
+    high = offset = None
+    values: list[float] = []
+    for index in range(min(said, default=0), max(said, default=-1) + 1):
+        point = said.get(index, {})
+        high = point.get("high_watermark") if point.get("high_watermark") is not None else high
+        offset = point.get(reader) if point.get(reader) is not None else offset
+        if high is not None and offset is not None:
+            values.append(float(max(0, high - offset)))
+    return tuple(values)
+
+
+def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str, Any]]) -> dict[str, Trend]:
+    if not rows:
+        return {}
+    named = ask_rows(connection, _EVIDENCE, incidents=[row["incident_id"] for row in rows], most=MOST_EVIDENCE)
+    ids = {row["incident_id"]: set(row["ids"] or ()) for row in named}
+    wanted = sorted(set().union(*ids.values()))
+    if not wanted:
+        return {}
+    span = _around([Scope(row["first_ts"], row["last_ts"]) for row in rows])
+    exchanges = ask_rows(connection, _EXCHANGES, span, ids=wanted)
+    found = {}
+    for row in rows:
+        mine = [one for one in exchanges if one["exchange_id"] in ids.get(row["incident_id"], ())]
+        if len(mine) > 1:
+            kind: Kind = "latency" if row["rule"] in _SLOW else "times"
+            fold = _slowest if kind == "latency" else _so_far
+            around = _span(row)
+            found[row["incident_id"]] = Trend(kind, fold(mine, around), around.start, around.end)
+    return found
+
+
+def _folded(
+    rows: Sequence[dict[str, Any]], span: Scope, of: Callable[[list[dict[str, Any]]], float]
+) -> tuple[float, ...]:
+    buckets: list[list[dict[str, Any]]] = [[] for _ in range(POINTS)]
+    for row in rows:
+        share = (row["ts"] - span.start) / (span.end - span.start)
+        buckets[min(max(int(share * POINTS), 0), POINTS - 1)].append(row)
+    return tuple(map(of, buckets))
+
+
+def _slowest(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
+    return _folded(rows, span, lambda bucket: max((one["latency_us"] or 0 for one in bucket), default=0) / 1000)
+
+
+def _so_far(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
+    return tuple(accumulate(_folded(rows, span, lambda bucket: float(len(bucket)))))
