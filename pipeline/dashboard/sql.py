@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from pipeline.dashboard.opened import opened_dataset
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
@@ -81,7 +83,7 @@ class Lake:
                 continue
             if wanted is None or table.name in wanted or any(name in view.sql for view in asked):
                 try:
-                    self._found[name] = self._attach(name)
+                    self._found[name] = self._attach(name, opened_dataset if readable else open_dataset)
                 except UserError as error:
                     if not readable:
                         raise
@@ -102,9 +104,9 @@ class Lake:
             except duckdb.CatalogException:
                 continue  # a table that it needs is not there yet
 
-    def _attach(self, name: str) -> bool:
+    def _attach(self, name: str, opened: Callable[[str, Table], Any | None]) -> bool:
         table = TABLES[name]
-        if (dataset := open_dataset(self._place, table)) is None:
+        if (dataset := opened(self._place, table)) is None:
             return False
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
         self.connection.register(f"delta_{table.schema}_{table.name}", dataset)

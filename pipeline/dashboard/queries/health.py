@@ -27,7 +27,8 @@ WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 """
 
 _LOST = """
-SELECT count(*) AS gaps, coalesce(sum(bytes_lost), 0)::BIGINT AS bytes_lost, count(DISTINCT connection_id) AS connections
+SELECT count(*) AS gaps, coalesce(sum(bytes_lost), 0)::BIGINT AS bytes_lost,
+       count(DISTINCT connection_id) AS connections
 FROM bronze.gaps
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 """

@@ -151,7 +151,7 @@ def matching(known: Iterable[Name], text: str) -> list[Name]:
 
 
 def ids_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> list[Name]:
-    """Connections and exchanges that a text names: an id, the beginning of a connection's, or a client's ``ip:port``."""
+    """Connections and exchanges that a text names: an id, a connection's first digits, a client's ``ip:port``."""
     wanted = text.strip()
     if _EXCHANGE_ID.fullmatch(wanted):
         return [Name(EXCHANGE, row["exchange_id"]) for row in _rows(connection, _EXCHANGES, scope, text=wanted)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
@@ -174,6 +174,15 @@ FROM (SELECT date AS d FROM gold.api_latency UNION ALL SELECT date FROM gold.mon
 """
 _ALL_DAYS = "SELECT min(date) AS first_day, max(date) AS last_day FROM silver.exchanges"
 _DAY = "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM silver.exchanges WHERE date = $day"
+# Gold knows to a minute where to look, and may not know yet what came last.
+_MINUTES = """
+SELECT min(minute) + INTERVAL 1 MINUTE AS before, max(minute) AS since FROM (
+  SELECT minute FROM gold.api_latency WHERE date = $day UNION ALL
+  SELECT minute FROM gold.mongo_commands WHERE date = $day
+)
+"""
+_FIRST = "SELECT min(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts < $before"
+_LAST = "SELECT max(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts >= $since"
 _OTHERS = (
     "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM bronze.frames",
     "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline",
@@ -211,10 +220,22 @@ def _extent_of_exchanges(connection: duckdb.DuckDBPyConnection) -> Extent | None
     first_day, last_day = days[0]["first_day"], days[0]["last_day"]
     if last_day is None:
         return None
-    bounds = ask_rows(connection, _DAY, day=last_day)[0]
+    bounds = _bounds(connection, last_day)
     if bounds["last_ts"] is None:
         return None
     first = (
         bounds["first_ts"] if first_day == last_day else datetime.combine(first_day, datetime.min.time(), timezone.utc)
     )
     return Extent(first, bounds["last_ts"], bounds["first_ts"])
+
+
+def _bounds(connection: duckdb.DuckDBPyConnection, day: date) -> dict[str, Any]:
+    """First and last moment of a day's exchanges; of a day with many only some minutes are read."""
+    with suppress(UserError):
+        minutes = ask_rows(connection, _MINUTES, day=day)[0]
+        if minutes["since"] is not None:
+            first = ask_rows(connection, _FIRST, day=day, before=minutes["before"])[0]["ts"]
+            last = ask_rows(connection, _LAST, day=day, since=minutes["since"])[0]["ts"]
+            if first is not None and last is not None:
+                return {"first_ts": first, "last_ts": last}
+    return ask_rows(connection, _DAY, day=day)[0]

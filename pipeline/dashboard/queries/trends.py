@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -41,22 +41,17 @@ class Trend:
     end: datetime
 
 
+# Each place by itself: its rows lie together, so that most files are not read.
 _OFFSETS = """
-WITH wanted AS (
-  SELECT unnest($ids::VARCHAR[]) AS id, unnest($clusters::VARCHAR[]) AS cluster, unnest($topics::VARCHAR[]) AS topic,
-         unnest($partitions::INT[]) AS partition, unnest($groups::VARCHAR[]) AS group_id,
-         unnest($starts::TIMESTAMPTZ[]) AS start_ts, unnest($ends::TIMESTAMPTZ[]) AS end_ts
-)
-SELECT w.id, least($points - 1, floor($points * epoch(t.ts - w.start_ts) / epoch(w.end_ts - w.start_ts)))::INT AS point,
-  arg_max(t.high_watermark, (t.ts, t.ordinal)) FILTER (t.high_watermark IS NOT NULL) AS high_watermark,
-  arg_max(t.last_stable_offset, (t.ts, t.ordinal)) FILTER (t.kind = 'fetched' AND t.last_stable_offset IS NOT NULL)
+SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $start)))::INT AS point,
+  arg_max(high_watermark, (ts, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
+  arg_max(last_stable_offset, (ts, ordinal)) FILTER (kind = 'fetched' AND last_stable_offset IS NOT NULL)
     AS last_stable_offset,
-  arg_max(t.committed_offset, (t.ts, t.ordinal)) FILTER (t.group_id = w.group_id AND t.committed_offset IS NOT NULL)
+  arg_max(committed_offset, (ts, ordinal)) FILTER (group_id = $group_id AND committed_offset IS NOT NULL)
     AS committed_offset
-FROM gold.offset_timeline AS t
-JOIN wanted AS w ON t.cluster = w.cluster AND t.topic = w.topic AND t.partition = w.partition
-  AND t.ts BETWEEN w.start_ts AND w.end_ts
-WHERE t.date BETWEEN $first_day AND $last_day AND t.ts BETWEEN $start AND $end AND t.topic IN (SELECT unnest($topics))
+FROM gold.offset_timeline
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND cluster = $cluster AND topic = $topic AND partition = $partition
 GROUP BY ALL
 ORDER BY ALL
 """
@@ -71,23 +66,28 @@ GROUP BY incident_id
 _EXCHANGES = """
 SELECT exchange_id, ts, latency_us FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND list_contains($ids::VARCHAR[], exchange_id)
+  AND exchange_id IN (SELECT unnest($ids::VARCHAR[]))
 """
 
 
-def trends(connection: duckdb.DuckDBPyConnection, incidents: Sequence[dict[str, Any]]) -> dict[str, Trend]:
-    """Of each incident what grows, by its id; none where the lake does not show it.
+def trends(connection: duckdb.DuckDBPyConnection, incidents: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Trend]]:
+    """Of each incident what grows, with its id, as soon as it is known; nothing where the lake does not show it.
 
     Args:
         connection: to the lake.
-        incidents: rows of ``gold.incidents``; few, since each takes its share of one pass over the timeline.
+        incidents: rows of ``gold.incidents``; few: each of them is asked by itself.
 
     Raises:
         UserError: a table cannot be read.
     """
-    found = _of_offsets(connection, [row for row in incidents if _is_placed(row)])
-    rest = [row for row in incidents if row["incident_id"] not in found]
-    return found | _of_evidence(connection, rest)
+    rest = []
+    for row in incidents:
+        trend = _of_offsets(connection, row) if _is_placed(row) else None
+        if trend is None:
+            rest.append(row)
+        else:
+            yield row["incident_id"], trend
+    yield from _of_evidence(connection, rest).items()
 
 
 def _is_placed(row: dict[str, Any]) -> bool:
@@ -99,29 +99,26 @@ def _span(row: dict[str, Any]) -> Scope:
     return widened(Scope(row["first_ts"], row["last_ts"]), _AROUND)
 
 
-def _around(spans: Sequence[Scope]) -> Scope:
-    return Scope(min(span.start for span in spans), max(span.end for span in spans))
-
-
-def _of_offsets(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str, Any]]) -> dict[str, Trend]:
-    if not rows:
-        return {}
-    spans = {row["incident_id"]: _span(row) for row in rows}
-    points = ask_rows(
-        connection, _OFFSETS, _around(list(spans.values())), points=POINTS, ids=list(spans),
-        clusters=[row["cluster"] for row in rows], topics=[row["topic"] for row in rows],
-        partitions=[row["partition"] for row in rows], groups=[row["group_id"] or "" for row in rows],
-        starts=[span.start for span in spans.values()], ends=[span.end for span in spans.values()],
-    )  # fmt: skip
-    found = {}
-    for row in rows:
-        mine = [point for point in points if point["id"] == row["incident_id"]]
-        is_held = row["rule"] in _HELD_BACK
-        values = behind(mine, "last_stable_offset" if is_held else "committed_offset")
-        if len(values) > 1:
-            span = spans[row["incident_id"]]
-            found[row["incident_id"]] = Trend("held back" if is_held else "lag", values, span.start, span.end)
+def merged(spans: Iterable[Scope]) -> list[Scope]:
+    """The times that are in any of these spans, each once and in order: what lies between them is not read."""
+    found: list[Scope] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if found and span.start <= found[-1].end:
+            found[-1] = Scope(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(Scope(span.start, span.end))
     return found
+
+
+def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> Trend | None:
+    span = _span(row)
+    points = ask_rows(
+        connection, _OFFSETS, span, points=POINTS, cluster=row["cluster"], topic=row["topic"],
+        partition=row["partition"], group_id=row["group_id"] or "",
+    )  # fmt: skip
+    is_held = row["rule"] in _HELD_BACK
+    values = behind(points, "last_stable_offset" if is_held else "committed_offset")
+    return Trend("held back" if is_held else "lag", values, span.start, span.end) if len(values) > 1 else None
 
 
 def behind(points: Sequence[dict[str, Any]], reader: str) -> tuple[float, ...]:
@@ -152,8 +149,8 @@ def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str,
     wanted = sorted(set().union(*ids.values()))
     if not wanted:
         return {}
-    span = _around([Scope(row["first_ts"], row["last_ts"]) for row in rows])
-    exchanges = ask_rows(connection, _EXCHANGES, span, ids=wanted)
+    spans = merged(Scope(row["first_ts"], row["last_ts"]) for row in rows)
+    exchanges = [one for span in spans for one in ask_rows(connection, _EXCHANGES, span, ids=wanted)]
     found = {}
     for row in rows:
         mine = [one for one in exchanges if one["exchange_id"] in ids.get(row["incident_id"], ())]

@@ -17,7 +17,7 @@ from pipeline.dashboard.web.incidents import draw_cards, draw_over, draw_trend
 from pipeline.dashboard.web.known import names_here
 from pipeline.dashboard.web.words import between, code, duration, many, moment, number, size
 
-_TRENDS = 12
+_TRENDS = 8
 """Incidents of which is drawn what grows: the first."""
 _WORDS = {
     "group": ("group", "groups"), "partition": ("partition", "partitions"), "client": ("client", "clients"),
@@ -123,7 +123,7 @@ def _good(count: Count) -> str:
 
 
 def _trends(here: Here, rows: list[dict[str, object]], places: dict[str, st.delta_generator.DeltaGenerator]) -> None:
-    for incident_id, trend in trends(here.connection, rows[:_TRENDS]).items():
+    for incident_id, trend in trends(here.connection, rows[:_TRENDS]):
         draw_trend(places[incident_id], trend)
 
 
