@@ -24,11 +24,15 @@ class Told:
         finding: its row of ``gold.findings``.
         depth: 0 of the root and of what is the same trouble, one more than its cause of what follows from it.
         because: how it follows; empty if it does not.
+        cause: finding_id of what it follows from, or is the same trouble as; None of the root.
+        is_effect: whether it follows.
     """
 
     finding: dict[str, Any]
     depth: int
     because: str
+    cause: str | None = None
+    is_effect: bool = False
 
 
 # The same for incidents and findings, so that one is told where the other is.
@@ -92,5 +96,7 @@ def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> l
         link = links.get(name)
         depths[name] = 0 if link is None else depths.get(link["cause"], 0) + bool(link["is_effect"])
         if name in known:
-            told.append(Told(known[name], depths[name], link["because"] if link and link["is_effect"] else ""))
+            is_effect = link is not None and link["is_effect"]
+            cause = None if link is None else link["cause"]
+            told.append(Told(known[name], depths[name], link["because"] if link and is_effect else "", cause, is_effect))
     return told
