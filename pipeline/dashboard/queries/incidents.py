@@ -96,7 +96,9 @@ def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> l
         link = links.get(name)
         depths[name] = 0 if link is None else depths.get(link["cause"], 0) + bool(link["is_effect"])
         if name in known:
-            is_effect = link is not None and link["is_effect"]
-            cause = None if link is None else link["cause"]
-            told.append(Told(known[name], depths[name], link["because"] if link and is_effect else "", cause, is_effect))
+            if link is None:
+                told.append(Told(known[name], depths[name], ""))
+                continue
+            because = link["because"] if link["is_effect"] else ""
+            told.append(Told(known[name], depths[name], because, link["cause"], link["is_effect"]))
     return told

@@ -31,14 +31,11 @@ class Trend:
     Attributes:
         kind: ``lag``: records that a group has not committed; ``held back``: records beyond the last stable offset;
             ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
-        values: evenly spaced in time.
-        start, end: first and last moment.
+        points: times and values, in order.
     """
 
     kind: Kind
-    values: tuple[float, ...]
-    start: datetime
-    end: datetime
+    points: tuple[tuple[datetime, float], ...]
 
 
 # Each place by itself: its rows lie together, so that most files are not read.
@@ -110,35 +107,48 @@ def merged(spans: Iterable[Scope]) -> list[Scope]:
     return found
 
 
-def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> Trend | None:
-    span = _span(row)
-    points = ask_rows(
-        connection, _OFFSETS, span, points=POINTS, cluster=row["cluster"], topic=row["topic"],
+def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span: Scope | None = None) -> Trend | None:
+    within = span or _span(row)
+    said = ask_rows(
+        connection, _OFFSETS, within, points=POINTS, cluster=row["cluster"], topic=row["topic"],
         partition=row["partition"], group_id=row["group_id"] or "",
     )  # fmt: skip
+    if not said:
+        return None
+    first, last = said[0]["point"], said[-1]["point"]
+    if span is None and last - first < POINTS // 2:  # most of the time nothing was heard: look at the rest of it
+        step = (within.end - within.start) / POINTS
+        return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
     is_held = row["rule"] in _HELD_BACK
-    values = behind(points, "last_stable_offset" if is_held else "committed_offset")
-    return Trend("held back" if is_held else "lag", values, span.start, span.end) if len(values) > 1 else None
+    values = behind(said, "last_stable_offset" if is_held else "committed_offset")
+    if len(values) < 2:
+        return None
+    return Trend("held back" if is_held else "lag", tuple((_time(within, at), value) for at, value in values))
 
 
-def behind(points: Sequence[dict[str, Any]], reader: str) -> tuple[float, ...]:
+def _time(span: Scope, point: int) -> datetime:
+    """The end of a point."""
+    return span.start + (span.end - span.start) * (point + 1) / POINTS
+
+
+def behind(said: Sequence[dict[str, Any]], reader: str) -> list[tuple[int, float]]:
     """How many records a reader is behind the high watermark, from when both are known to the last that was heard.
 
     Args:
-        points: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
+        said: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
             nothing was said: it stands as it was then.
         reader: name of the reader's offset.
     """
-    said = {point["point"]: point for point in points}
+    known = {row["point"]: row for row in said}
     high = offset = None
-    values: list[float] = []
-    for index in range(min(said, default=0), max(said, default=-1) + 1):
-        point = said.get(index, {})
-        high = point.get("high_watermark") if point.get("high_watermark") is not None else high
-        offset = point.get(reader) if point.get(reader) is not None else offset
+    values: list[tuple[int, float]] = []
+    for point in range(min(known, default=0), max(known, default=-1) + 1):
+        row = known.get(point, {})
+        high = row.get("high_watermark") if row.get("high_watermark") is not None else high
+        offset = row.get(reader) if row.get(reader) is not None else offset
         if high is not None and offset is not None:
-            values.append(float(max(0, high - offset)))
-    return tuple(values)
+            values.append((point, float(max(0, high - offset))))
+    return values
 
 
 def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str, Any]]) -> dict[str, Trend]:
@@ -158,7 +168,8 @@ def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str,
             kind: Kind = "latency" if row["rule"] in _SLOW else "times"
             fold = _slowest if kind == "latency" else _so_far
             around = _span(row)
-            found[row["incident_id"]] = Trend(kind, fold(mine, around), around.start, around.end)
+            values = enumerate(fold(mine, around))
+            found[row["incident_id"]] = Trend(kind, tuple((_time(around, at), value) for at, value in values))
     return found
 
 

@@ -93,8 +93,9 @@ def causes_picture(graph: Sequence[Node], *, dark: bool) -> alt.LayerChart:
     drawn = base.mark_rect(fill=colours.background, stroke=colours.ink, cornerRadius=6, cursor="pointer").encode(
         x, y, x2, y2, strokeWidth=alt.condition("datum.level == 0", alt.value(2.5), alt.value(1)), tooltip=tips
     )
-    names = base.mark_text(fontWeight="bold", fontSize=13, dy=-9, color=colours.ink, cursor="pointer", limit=330)
-    about = base.mark_text(fontSize=12, dy=9, color=colours.ink, cursor="pointer", limit=330)
+    room = alt.ExprRef(f"width / {round(1 / min(box['right'] - box['left'] for box in boxes), 2)} - 12")
+    names = base.mark_text(fontWeight="bold", fontSize=13, dy=-9, color=colours.ink, cursor="pointer", limit=room)
+    about = base.mark_text(fontSize=12, dy=9, color=colours.ink, cursor="pointer", limit=room)
     at = alt.Y("at:Q", scale=alt.Scale(domain=[0, height], reverse=True), axis=None)
     layers = [
         *_edges(graph, boxes, height, colours.faint, colours.ink),
@@ -132,12 +133,17 @@ def _boxes(graph: Sequence[Node]) -> list[dict[str, Any]]:
     return sorted(boxes, key=lambda box: box["index"])
 
 
+def _is_alone(graph: Sequence[Node], index: int) -> bool:
+    """Whether nothing else of its level stands where the words beside its line would."""
+    return sum(node.level == graph[index].level for node in graph) == 1
+
+
 def _edges(graph: Sequence[Node], boxes: Sequence[dict[str, Any]], height: int, line: str, ink: str) -> list[alt.Chart]:
     rows = [
         {
             "from": boxes[node.parent]["middle"], "to": boxes[index]["middle"], "top": boxes[node.parent]["bottom"],
             "bottom": boxes[index]["top"] - 6, "half": (boxes[node.parent]["bottom"] + boxes[index]["top"]) / 2,
-            "because": node.because, "middle": (boxes[node.parent]["middle"] + boxes[index]["middle"]) / 2,
+            "because": node.because if _is_alone(graph, index) else "", "middle": (boxes[node.parent]["middle"] + boxes[index]["middle"]) / 2,
         }
         for index, node in enumerate(graph)
         if node.parent is not None
@@ -154,7 +160,7 @@ def _edges(graph: Sequence[Node], boxes: Sequence[dict[str, Any]], height: int, 
     heads = base.mark_point(shape="triangle-down", filled=True, size=70, color=line, opacity=1).encode(
         alt.X("to:Q", scale=across, axis=None), alt.Y("bottom:Q", scale=down, axis=None)
     )
-    words = base.mark_text(fontSize=11, align="left", dx=8, color=ink, limit=320).encode(
+    words = base.mark_text(fontSize=11, align="left", dx=8, color=ink, limit=alt.ExprRef("width / 2 - 10")).encode(
         alt.X("middle:Q", scale=across, axis=None), alt.Y("half:Q", scale=down, axis=None), text="because:N"
     )
     return [lines, heads, words]

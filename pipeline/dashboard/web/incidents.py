@@ -9,6 +9,7 @@ import streamlit as st
 
 from pipeline.dashboard.queries.trends import Trend
 from pipeline.dashboard.web.here import link
+from pipeline.dashboard.web.trend_picture import trend_picture
 from pipeline.dashboard.web.words import between, clock, many, moment, number, plain, prose
 from pipeline.terminal import printable
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
 ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
 _STATES = {"closed": "over", "unknown": "may go on"}
-_TREND_HEIGHT = 130
 _TRENDS = {
     "lag": ("Lag, records", "Records of its partition that the group has not committed"),
     "held back": ("Held back, records", "Records of its partition beyond the last stable offset"),
@@ -44,14 +44,15 @@ def draw_cards(rows: Sequence[dict[str, Any]]) -> dict[str, DeltaGenerator]:
 
 
 def draw_trend(place: DeltaGenerator, trend: Trend) -> None:
-    """Draw what grows, with its last value and the highest."""
+    """Draw what grows, with its last value; of latencies the greatest."""
     label, help_ = _TRENDS[trend.kind]
-    last, most = trend.values[-1], max(trend.values)
-    shown = most if trend.kind == "latency" else last
-    place.metric(
-        label, number(round(shown)), chart_data=list(trend.values), chart_type="bar", height=_TREND_HEIGHT,
-        help=f"{help_}, {between(trend.start, trend.end)}. Most: {number(round(most))}.",
-    )  # fmt: skip
+    values = [value for _, value in trend.points]
+    shown = max(values) if trend.kind == "latency" else values[-1]
+    times = between(trend.points[0][0], trend.points[-1][0])
+    with place.container():
+        st.metric(label, number(round(shown)), help=f"{help_}, {times}. Most: {number(round(max(values)))}.")
+        dark = st.context.theme.type == "dark"
+        st.altair_chart(trend_picture(trend, label, dark=dark), alt=f"{label}, {times}: {number(round(shown))}")
 
 
 def draw_over(rows: Sequence[dict[str, Any]]) -> None:
