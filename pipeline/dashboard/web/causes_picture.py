@@ -139,15 +139,15 @@ def _is_alone(graph: Sequence[Node], index: int) -> bool:
 
 
 def _edges(graph: Sequence[Node], boxes: Sequence[dict[str, Any]], height: int, line: str, ink: str) -> list[alt.Chart]:
-    rows = [
-        {
-            "from": boxes[node.parent]["middle"], "to": boxes[index]["middle"], "top": boxes[node.parent]["bottom"],
-            "bottom": boxes[index]["top"] - 6, "half": (boxes[node.parent]["bottom"] + boxes[index]["top"]) / 2,
-            "because": node.because if _is_alone(graph, index) else "", "middle": (boxes[node.parent]["middle"] + boxes[index]["middle"]) / 2,
-        }
-        for index, node in enumerate(graph)
-        if node.parent is not None
-    ]  # fmt: skip
+    rows = []
+    for index, node in enumerate(graph):
+        if node.parent is not None:
+            above, below = boxes[node.parent], boxes[index]
+            rows.append({
+                "from": above["middle"], "to": below["middle"], "top": above["bottom"], "bottom": below["top"] - 6,
+                "half": (above["bottom"] + below["top"]) / 2, "middle": (above["middle"] + below["middle"]) / 2,
+                "because": node.because if _is_alone(graph, index) else "",
+            })  # fmt: skip
     if not rows:
         return []
     across = alt.Scale(domain=[0, 1])
