@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import pytest
 
-import pipeline
 from pipeline.tables import COPIES, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
+from tests.pipeline.dashboard.web.apps import PAGES, text_of
 from tests.pipeline.rows import write
-from tests.requirements import require_streamlit
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 pytestmark = pytest.mark.slow
-
-_SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
-"""Of the package that is imported: an installed one does not lie beside the tests."""
-PAGES = ("home", "findings", "search", "incident", "partitions", "transactions", "clients", "latency", "exchanges", "query")
-
-
-@pytest.fixture(autouse=True)
-def _streamlit() -> None:
-    require_streamlit()
 
 
 @pytest.fixture
@@ -36,25 +25,6 @@ def empty_lake(tmp_path: Path) -> Path:
     for table in TABLES.values():
         write(tmp_path, table, [])
     return tmp_path
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Open a page of a lake; whatever it raises fails the test."""
-
-    def opened(lake: Path, page: str, **parameters: str) -> AppTest:
-        from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
-
-        monkeypatch.setenv("WIRELAKE_LAKE", str(lake))
-        app = AppTest.from_file(str(_SCRIPT), default_timeout=60)
-        app.query_params.update({name: [value] for name, value in parameters.items()})
-        if page != "home":
-            app.switch_page(f"page/{page}.py")
-        app.run()
-        assert [error.message for error in app.exception] == []
-        return app
-
-    return opened
 
 
 @pytest.fixture
@@ -68,14 +38,6 @@ def asked(use: Any) -> Any:
         return app
 
     return pressed
-
-
-def text_of(app: AppTest) -> str:
-    """All texts of the page, a line each."""
-    kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
-    lines = [element.value for kind in kinds for element in app.get(kind)]
-    lines += [element.label for kind in ("expander", "metric") for element in app.get(kind)]
-    return "\n".join(map(str, lines))
 
 
 def frames(app: AppTest) -> list[list[dict[str, Any]]]:
@@ -324,7 +286,9 @@ def test_a_lake_without_exchanges(use: Any, empty_lake: Path, page: str) -> None
     assert "This lake has no exchanges yet." in text_of(use(empty_lake, page))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ("home", "search", "exchanges", "incident", "query")])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ("home", "search", "exchanges", "incident", "query")]
+)
 def test_a_young_lake_lacks_tables(use: Any, hand_made_lake: Path, tmp_path: Path, page: str) -> None:
     for table in (EXCHANGES, COPIES):
         shutil.copytree(hand_made_lake / table.path, tmp_path / table.path)
