@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 
 _SEEN = """
 SELECT count(*) AS exchanges, count(DISTINCT connection_id) AS connections,
-       list_sort(list(DISTINCT agent_id)) AS agents
+       list_sort(list(DISTINCT agent_id) FILTER (agent_id IS NOT NULL)) AS agents
 FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND ($protocol IS NULL OR protocol = $protocol)

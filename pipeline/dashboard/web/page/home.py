@@ -75,8 +75,8 @@ def _told(here: Here, seen: Health) -> list[str]:
     """How well the wire was seen, in words."""
     if seen.exchanges is None and seen.frames is None:
         return ["How well the wire was seen is not known: exchanges and frames cannot be read"]
-    named = f" ({', '.join(map(code, seen.agents[:3]))})" if seen.agents else ""
-    words = [f"**Captured** by {many(len(seen.agents), 'agent')}{named}"]
+    named = ", ".join(map(code, seen.agents[:3]))
+    words = [f"**Captured** by {many(len(seen.agents), 'agent')} ({named})" if seen.agents else "**Captured**"]
     for count, one in ((seen.connections, "connection"), (seen.frames, "frame"), (seen.exchanges, "exchange")):
         if count is not None:
             words.append(many(count, one))

@@ -68,8 +68,9 @@ def test_no_page_shows_an_exception(browser: WebDriver, served: Served) -> None:
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
     titles = {
-        "": "Incidents", "findings": "Findings", "search": "Search", "partitions": "Groups & partitions", "transactions": "Transactions",
-        "clients": "Clients", "latency": "Latency & errors", "exchanges": "Exchanges", "query": "SQL",
+        "": "Incidents", "findings": "Findings", "search": "Search", "partitions": "Groups & partitions",
+        "transactions": "Transactions", "clients": "Clients", "latency": "Latency & errors", "exchanges": "Exchanges",
+        "query": "SQL",
     }  # fmt: skip
     for page, title in titles.items():
         browser.get(f"{served.url}/{page}")
