@@ -24,7 +24,7 @@ SELECT coalesce(state, 'open') AS state, severity, count(*) AS n FROM gold.findi
 
 _FINDINGS = f"""
 SELECT finding_id, rule, severity, subject, coalesce(state, 'open') AS state, cluster, topic, partition, group_id,
-       first_ts, last_ts, summary, evidence, advice, details
+       first_ts, last_ts, summary, evidence, advice, details, incident_id
 FROM gold.findings
 {_HELD}
 ORDER BY coalesce(state, 'open') = 'closed', list_position(['critical', 'warning', 'info'], severity), rule,

@@ -89,6 +89,8 @@ def _finding(row: dict[str, Any]) -> None:
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
                 topic=row["topic"], partition=row["partition"],
             )  # fmt: skip
+        if row["incident_id"] is not None:
+            link("incident", "Its incident", "troubleshoot", incident=row["incident_id"])
         if row["rule"] in ("lso_stalled", "read_committed_starved"):
             link("transactions", "Transactions", "lock_clock")
         if row["rule"] in ("kip896_incompatible_client", "unsupported_version"):
