@@ -11,7 +11,7 @@ import streamlit as st
 from decoder.protocols import protocols
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import Readable, connect_readable
-from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here, kept
+from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here
 from pipeline.dashboard.web.words import between, clock, moment, plain
 from pipeline.dashboard.web.zone import of_zone, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
@@ -45,8 +45,13 @@ def top(title: str) -> None:
             "Search for a name", key=_SOUGHT, on_change=_note_typed, label_visibility="collapsed", width=420,
             placeholder="Search: group, topic, client, host, transaction, …", icon=":material/search:",
         )  # fmt: skip
-    if (typed := state.pop(_TYPED, None)) is not None and typed.strip():
-        st.switch_page(SEARCH_PAGE, query_params={**kept(), "q": typed.strip()})
+
+
+def follow_search() -> None:
+    """Go to the page of what was typed, if it was: after the controls, which keep their place in the address."""
+    typed = (st.session_state.pop(_TYPED, None) or "").strip()
+    if typed:
+        st.switch_page(SEARCH_PAGE, query_params={"q": typed})
 
 
 def _note_typed() -> None:
