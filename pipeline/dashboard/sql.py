@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from pipeline.dashboard.opened import opened_dataset
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
 from pipeline.open_tables import open_dataset
 from pipeline.settings import SqlSettings
-from pipeline.tables import TABLES
+from pipeline.tables import TABLES, Table
 
 _READ_ONLY = (
     # The query reads the lake and nothing else: no file, no network, no variable of this program.
@@ -32,11 +35,16 @@ _SPARK_NAMES = (
 )
 
 
+_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
+"""DuckDB's name of a type of the registry, where it has another one."""
+
+
 class Lake:
     """A lake's tables as ``schema.name`` in DuckDB, and the views by their names; those that are asked for.
 
     Attributes:
         connection: where they are.
+        unreadable: tables that are there and cannot be read, with the reason, where that was asked for.
     """
 
     def __init__(self, place: Path | str, limits: SqlSettings, spill: Path | str | None) -> None:
@@ -49,6 +57,7 @@ class Lake:
         """
         self._place = str(place).rstrip("/") or "/"
         self._found: dict[str, bool] = {}
+        self.unreadable: dict[str, str] = {}
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET {setting} = {value}")
@@ -57,21 +66,30 @@ class Lake:
         for statement in _READ_ONLY:
             self.connection.execute(statement)
 
-    def attach(self, wanted: Container[str] | None = None) -> None:
+    def attach(self, wanted: Container[str] | None = None, *, readable: bool = False) -> None:
         """Open tables and views that are not open yet.
 
         Args:
             wanted: names in small letters, without schema; None: all.
+            readable: go on with those that can be read, and note the others in ``unreadable``.
 
         Raises:
-            UserError: there is no lake, or a table of these cannot be read or leads out of its folder.
+            UserError: there is no lake, or a table of these cannot be read or leads out of its folder; with
+                ``readable``, all of them.
         """
         asked = [view for view in views() if wanted is None or view.name in wanted]
         for name, table in TABLES.items():
             if name in self._found:
                 continue
             if wanted is None or table.name in wanted or any(name in view.sql for view in asked):
-                self._found[name] = self._attach(name)
+                try:
+                    self._found[name] = self._attach(name, opened_dataset if readable else open_dataset)
+                except UserError as error:
+                    if not readable:
+                        raise
+                    self._found[name], self.unreadable[name] = False, str(error)
+        if self.unreadable and not any(self._found.values()):
+            raise UserError(next(iter(self.unreadable.values())))
         if not any(self._found.values()):
             if wanted is not None:
                 self.attach()
@@ -86,14 +104,26 @@ class Lake:
             except duckdb.CatalogException:
                 continue  # a table that it needs is not there yet
 
-    def _attach(self, name: str) -> bool:
+    def _attach(self, name: str, opened: Callable[[str, Table], Any | None]) -> bool:
         table = TABLES[name]
-        if (dataset := open_dataset(self._place, table)) is None:
+        if (dataset := opened(self._place, table)) is None:
             return False
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
         self.connection.register(f"delta_{table.schema}_{table.name}", dataset)
-        self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name}")
+        columns = ", ".join(["*", *_without(table, dataset.schema.names)])
+        self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name} SELECT {columns}")
         return True
+
+
+def _without(table: Table, names: Iterable[str]) -> list[str]:
+    """The columns that a table of an older release lacks, as nulls of their type."""
+    known = set(names)
+    return [f'NULL::{_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+
+
+def _type(name: str) -> str:
+    inner = name.removeprefix("array<").removesuffix(">")
+    return f"{_TYPES.get(inner, inner)}{'[]' if name.startswith('array<') else ''}"
 
 
 def _settings(limits: SqlSettings, spill: Path | str | None) -> dict[str, str]:
@@ -125,14 +155,44 @@ def connect(place: Path | str, limits: SqlSettings | None = None) -> duckdb.Duck
     Raises:
         UserError: there is no lake, or it cannot be read.
     """
-    limits = limits or SqlSettings()
+    return _opened(place, limits or SqlSettings(), readable=False).connection
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What can be read of a lake.
+
+    Attributes:
+        connection: in which the tables that can be read are.
+        unreadable: the others that are there, with the reason.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    unreadable: Mapping[str, str]
+
+
+def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
+    """A connection as :func:`connect` gives it, to all of a lake that can be read.
+
+    Args:
+        place: the lake's folder or URL.
+        limits: what a query may take.
+
+    Raises:
+        UserError: there is no lake, or nothing of it can be read.
+    """
+    lake = _opened(place, limits, readable=True)
+    return Readable(lake.connection, lake.unreadable)
+
+
+def _opened(place: Path | str, limits: SqlSettings, *, readable: bool) -> Lake:
     lake = Lake(place, limits, _spill().name if limits.temp_mb else None)
     try:
-        lake.attach()
+        lake.attach(readable=readable)
     except UserError:
         lake.connection.close()
         raise
-    return lake.connection
+    return lake
 
 
 def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordBatchReader:

@@ -24,7 +24,7 @@ SELECT coalesce(state, 'open') AS state, severity, count(*) AS n FROM gold.findi
 
 _FINDINGS = f"""
 SELECT finding_id, rule, severity, subject, coalesce(state, 'open') AS state, cluster, topic, partition, group_id,
-       first_ts, last_ts, summary, evidence, advice, details
+       first_ts, last_ts, summary, evidence, advice, details, incident_id
 FROM gold.findings
 {_HELD}
 ORDER BY coalesce(state, 'open') = 'closed', list_position(['critical', 'warning', 'info'], severity), rule,
@@ -39,7 +39,7 @@ def findings(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[s
     Raises:
         NotThereYetError: there is no table of findings.
     """
-    return ask_rows(connection, _FINDINGS, scope, most=MOST, rules=_rules(scope))
+    return ask_rows(connection, _FINDINGS, scope, most=MOST, rules=rules_of(scope))
 
 
 def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str, Any] | None:
@@ -51,11 +51,11 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`findings` are not over, by severity (all three are there), and how many are (``closed``)."""
     numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
-    for row in ask_rows(connection, _COUNTS, scope, rules=_rules(scope)):
+    for row in ask_rows(connection, _COUNTS, scope, rules=rules_of(scope)):
         numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
     return numbers
 
 
-def _rules(scope: Scope) -> list[str]:
+def rules_of(scope: Scope) -> list[str]:
     """The rules about what is looked at; those about the capture itself always."""
     return [rule.name for rule in all_rules() if scope.has(rule.protocol) or rule.protocol == "capture"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import orjson
 
-from pipeline.analysis.rules.rule import all_rules
+from pipeline.dashboard.queries.findings import SEVERITIES, rules_of
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 50
@@ -23,34 +24,53 @@ class Told:
         finding: its row of ``gold.findings``.
         depth: 0 of the root and of what is the same trouble, one more than its cause of what follows from it.
         because: how it follows; empty if it does not.
+        cause: finding_id of what it follows from, or is the same trouble as; None of the root.
+        is_effect: whether it follows.
     """
 
     finding: dict[str, Any]
     depth: int
     because: str
+    cause: str | None = None
+    is_effect: bool = False
 
 
-_INCIDENTS = """
-SELECT incident_id, severity, state, headline, impact, do_now, fix, certainty, why, rule, rules, root_id, cluster,
-       topic, partition, group_id, first_ts, last_ts, len(findings) AS findings
+# The same for incidents and findings, so that one is told where the other is.
+_HELD = """
 FROM gold.incidents
-WHERE first_ts <= $end AND (state = 'open' OR last_ts >= $start)
+WHERE first_ts <= $end AND (state <> 'closed' OR last_ts >= $start)
   AND ($protocol IS NULL OR list_has_any($rules, rules))
-ORDER BY urgency, coalesce(records, 0) DESC, first_ts, incident_id
+"""
+
+_INCIDENTS = f"""
+SELECT incident_id, severity, state, headline, impact, do_now, fix, certainty, why, culprit, hurt, rule, rules, root_id,
+       cluster, topic, partition, group_id, records, first_ts, last_ts, len(findings) AS findings
+{_HELD}
+ORDER BY state = 'closed', urgency, coalesce(records, 0) DESC, first_ts, incident_id
 LIMIT $most
 """
 
+_COUNTS = f"SELECT state, severity, count(*) AS n {_HELD} GROUP BY ALL"
+
 
 def incidents(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Incidents that are open at the end of the data, or were within the span, as a person must look at them.
+    """Incidents that are not over at the end of the data, or were within the span, as a person must look at them.
 
     A lake of an older release has none until something new comes.
     """
-    rules = [rule.name for rule in all_rules() if scope.has(rule.protocol) or rule.protocol == "capture"]
     try:
-        return ask_rows(connection, _INCIDENTS, scope, most=MOST, rules=rules)
+        return ask_rows(connection, _INCIDENTS, scope, most=MOST, rules=rules_of(scope))
     except NotThereYetError:
         return []
+
+
+def incident_counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
+    """How many of :func:`incidents` are not over, by severity (all three are there), and how many are (``closed``)."""
+    numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
+    with suppress(NotThereYetError):
+        for row in ask_rows(connection, _COUNTS, scope, rules=rules_of(scope)):
+            numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
+    return numbers
 
 
 def incident(connection: duckdb.DuckDBPyConnection, incident_id: str) -> dict[str, Any] | None:
@@ -76,5 +96,9 @@ def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> l
         link = links.get(name)
         depths[name] = 0 if link is None else depths.get(link["cause"], 0) + bool(link["is_effect"])
         if name in known:
-            told.append(Told(known[name], depths[name], link["because"] if link and link["is_effect"] else ""))
+            if link is None:
+                told.append(Told(known[name], depths[name], ""))
+                continue
+            because = link["because"] if link["is_effect"] else ""
+            told.append(Told(known[name], depths[name], because, link["cause"], link["is_effect"]))
     return told

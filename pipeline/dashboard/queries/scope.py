@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
@@ -27,6 +28,10 @@ _READ = re.compile(r"\b(FROM|JOIN) ([a-z]+\.[a-z_]+) AS\b")
 
 class NotThereYetError(UserError):
     """Raised when a young lake lacks a table that the query reads."""
+
+
+class UnreadableError(UserError):
+    """Raised when what stands in the lake cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
 
     Raises:
         NotThereYetError: the lake has not got a table or view of these.
+        UserError: it cannot be read, or takes too much.
     """
     known = {**(scope.parameters() if scope else {}), **values}
     used = {name: known[name] for name in _NAMED.findall(sql)}
@@ -110,9 +116,19 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
         return connection.sql(sql, params=used).to_arrow_table()
     except duckdb.CatalogException as error:
         raise NotThereYetError(
-            "This lake lacks a table that is read here: let `wirelake stream` run on it. "
-            f"({str(error).splitlines()[0]})"
+            f"This lake lacks a table that is read here: let `wirelake stream` run on it. ({_line(error)})"
         ) from error
+    except duckdb.OutOfMemoryException as error:
+        raise UserError("This takes more memory than a query may: choose a shorter time range.") from error
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise UnreadableError(
+            "A table that is read here is damaged, of another layout, or was written anew meanwhile: Refresh now looks "
+            f"at it again. ({_line(error)})"
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def ask_rows(
@@ -158,28 +174,68 @@ FROM (SELECT date AS d FROM gold.api_latency UNION ALL SELECT date FROM gold.mon
 """
 _ALL_DAYS = "SELECT min(date) AS first_day, max(date) AS last_day FROM silver.exchanges"
 _DAY = "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM silver.exchanges WHERE date = $day"
+# Gold knows to a minute where to look, and may not know yet what came last.
+_MINUTES = """
+SELECT min(minute) + INTERVAL 1 MINUTE AS before, max(minute) AS since FROM (
+  SELECT minute FROM gold.api_latency WHERE date = $day UNION ALL
+  SELECT minute FROM gold.mongo_commands WHERE date = $day
+)
+"""
+_FIRST = "SELECT min(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts < $before"
+_LAST = "SELECT max(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts >= $since"
+_OTHERS = (
+    "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM bronze.frames",
+    "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline",
+    "SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts FROM gold.findings",
+)
+"""What else tells when there is data, where the exchanges cannot be read."""
 
 
 def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
 
     Raises:
-        NotThereYetError: there is no table of exchanges.
+        UserError: there is no table that tells it.
     """
+    try:
+        return _extent_of_exchanges(connection)
+    except UserError:
+        for sql in _OTHERS:
+            with suppress(UserError):
+                found = ask_rows(connection, sql)[0]
+                if found["last_ts"] is not None:
+                    midnight = datetime.combine(found["last_ts"].date(), datetime.min.time(), timezone.utc)
+                    return Extent(found["first_ts"], found["last_ts"], max(found["first_ts"], midnight))
+        raise
+
+
+def _extent_of_exchanges(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     days: Sequence[dict[str, Any]] = []
     try:
         days = ask_rows(connection, _DAYS)
-    except NotThereYetError:
+    except UserError:
         days = []
     if not days or days[0]["last_day"] is None:
         days = ask_rows(connection, _ALL_DAYS)
     first_day, last_day = days[0]["first_day"], days[0]["last_day"]
     if last_day is None:
         return None
-    bounds = ask_rows(connection, _DAY, day=last_day)[0]
+    bounds = _bounds(connection, last_day)
     if bounds["last_ts"] is None:
         return None
     first = (
         bounds["first_ts"] if first_day == last_day else datetime.combine(first_day, datetime.min.time(), timezone.utc)
     )
     return Extent(first, bounds["last_ts"], bounds["first_ts"])
+
+
+def _bounds(connection: duckdb.DuckDBPyConnection, day: date) -> dict[str, Any]:
+    """First and last moment of a day's exchanges; of a day with many only some minutes are read."""
+    with suppress(UserError):
+        minutes = ask_rows(connection, _MINUTES, day=day)[0]
+        if minutes["since"] is not None:
+            first = ask_rows(connection, _FIRST, day=day, before=minutes["before"])[0]["ts"]
+            last = ask_rows(connection, _LAST, day=day, since=minutes["since"])[0]["ts"]
+            if first is not None and last is not None:
+                return {"first_ts": first, "last_ts": last}
+    return ask_rows(connection, _DAY, day=day)[0]

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline.dashboard.web.here import sidebar
+from pipeline.dashboard.web.bar import choose_zone, follow_search, sidebar, top
 
 st.set_page_config(page_title="Wirelake", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 page = st.navigation(
     [
-        st.Page("page/findings.py", title="Findings", icon=":material/warning:", default=True),
+        st.Page("page/home.py", title="Incidents", icon=":material/emergency_home:", default=True),
         st.Page("page/incident.py", title="Incident", icon=":material/troubleshoot:", visibility="hidden"),
+        st.Page("page/search.py", title="Search", icon=":material/search:", visibility="hidden"),
+        st.Page("page/findings.py", title="Findings", icon=":material/warning:"),
         st.Page("page/partitions.py", title="Groups & partitions", icon=":material/stacked_line_chart:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
@@ -21,6 +23,8 @@ page = st.navigation(
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]
 )
+choose_zone()
+top(page.title)
 sidebar()
-st.title(page.title, anchor=False)
+follow_search()
 page.run()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import streamlit as st
 
 from pipeline.dashboard.web.words import duration, size
+from pipeline.dashboard.web.zone import zone_name, zoned
 from pipeline.terminal import printable
 
 Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]
@@ -92,7 +93,8 @@ def _config(column: Column) -> Any:
     configs = st.column_config
     match column.kind:
         case "time":
-            return configs.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss.SSS", timezone="UTC", help=column.help)
+            told = f"{column.help or ''} {zoned('Times')}.".strip()
+            return configs.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss.SSS z", timezone=zone_name(), help=told)
         case "number":
             return configs.NumberColumn(format="localized", help=column.help)
         case "ms":

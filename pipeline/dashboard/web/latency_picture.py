@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.picture import data, milliseconds, time_axis
+from pipeline.dashboard.web.zone import zoned
 
 _PERCENTILES = {"p50": "#22c55e", "p95": "#f59e0b", "p99": "#dc2626"}
 _MANY_MARKS = 10
@@ -40,7 +41,7 @@ def latency(scope: Scope, over_time: pa.Table) -> alt.LayerChart:
             alt.Tooltip("percentile:N"),
             alt.Tooltip("ms:Q", title="ms", format=",.1f"),
             alt.Tooltip("exchanges:Q", title="exchanges", format=","),
-            alt.Tooltip("ts_text:N", title="from, UTC"),
+            alt.Tooltip("ts_text:N", title=zoned("from")),
         ],
     )
     return alt.layer(lines, dots).properties(height=280).configure_legend(orient="top")
@@ -77,7 +78,7 @@ def answers(scope: Scope, over_time: pa.Table, width_seconds: float) -> alt.Char
             tooltip=[
                 alt.Tooltip("answer:N", title="answers"),
                 alt.Tooltip("n:Q", title="exchanges", format=","),
-                alt.Tooltip("ts_text:N", title="from, UTC"),
+                alt.Tooltip("ts_text:N", title=zoned("from")),
             ],
         )
         .properties(height=280)

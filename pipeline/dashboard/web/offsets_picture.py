@@ -19,6 +19,7 @@ from pipeline.dashboard.queries.offsets import Offsets
 from pipeline.dashboard.web.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.words import duration, many, size
+from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
 
 OPEN, ZOOM = "open", "zoom"
@@ -164,7 +165,7 @@ def _log(shown: Offsets, colours: Palette, *, select: Collection[str] = ()) -> a
             tooltip=[
                 alt.Tooltip("line:N", title="what"),
                 alt.Tooltip("value:Q", title="offset", format=",d"),
-                alt.Tooltip("ts_text:N", title="time, UTC"),
+                alt.Tooltip("ts_text:N", title=zoned("time")),
             ],
         )
     )  # fmt: skip
@@ -189,7 +190,7 @@ def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
             x2="until:T",
             tooltip=[
                 alt.Tooltip("lost:N", title="the capture lost"),
-                alt.Tooltip("began_text:N", title="noticed, UTC"),
+                alt.Tooltip("began_text:N", title=zoned("noticed")),
             ],
         )
     ]
@@ -220,7 +221,7 @@ def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
     tooltip = [
         alt.Tooltip("producer:N", title="held by"),
         alt.Tooltip("low:Q", title="last stable offset", format=",d"),
-        alt.Tooltip("since_text:N", title="since, UTC"),
+        alt.Tooltip("since_text:N", title=zoned("since")),
         alt.Tooltip("held:N", title="for"),
         alt.Tooltip("waiting:Q", title="records that wait", format=",d"),
         alt.Tooltip("over:N", title="ended"),
@@ -248,7 +249,7 @@ def _rebalances(shown: Offsets, colours: Palette, *, in_band: bool) -> list[alt.
     ]  # fmt: skip
     tooltip = [
         alt.Tooltip("generation:Q", title="rebalance to generation"),
-        alt.Tooltip("began_text:N", title="first word of it, UTC"),
+        alt.Tooltip("began_text:N", title=zoned("first word of it")),
         alt.Tooltip("took:N", title="until the last assignment"),
         alt.Tooltip("members:Q", title="members that joined"),
     ]
@@ -277,7 +278,7 @@ def _positions(shown: Offsets, members: _Members) -> list[alt.Chart]:
             tooltip=[
                 alt.Tooltip("client_id:N", title="client"),
                 alt.Tooltip("value:Q", title="fetched up to", format=",d"),
-                alt.Tooltip("ts_text:N", title="time, UTC"),
+                alt.Tooltip("ts_text:N", title=zoned("time")),
             ],
         )
     ]
@@ -331,7 +332,7 @@ def _commit_words() -> list[alt.Tooltip]:
         alt.Tooltip("value:Q", title="offset", format=",d"),
         alt.Tooltip("generation:Q", title="generation"),
         alt.Tooltip("error_name:N", title="error"),
-        alt.Tooltip("ts_text:N", title="time, UTC"),
+        alt.Tooltip("ts_text:N", title=zoned("time")),
         alt.Tooltip("n:Q", title="commits here", format=",d"),
         alt.Tooltip("member_id:N", title="member id"),
         alt.Tooltip("exchange_id:N", title="exchange (click)"),
@@ -381,8 +382,8 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
             tooltip=[
                 alt.Tooltip("member:N", title="owner"),
                 alt.Tooltip("generation:Q", title="generation"),
-                alt.Tooltip("owned_from_text:N", title="from, UTC"),
-                alt.Tooltip("until:N", title="until, UTC"),
+                alt.Tooltip("owned_from_text:N", title=zoned("from")),
+                alt.Tooltip("until:N", title=zoned("until")),
                 alt.Tooltip("member_id:N", title="member id"),
             ],
         )

@@ -15,6 +15,7 @@ from decoder.protocols import protocol_of
 from pipeline.commands.messages.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
 from pipeline.dashboard.web.words import clock, code, duration, size
+from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import Console, printable
 
 _MOST_TEXT = 200_000
@@ -36,7 +37,7 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
     server = f"{exchange['server_ip']}:{exchange['server_port']}"
     latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
     facts = {
-        "Time, UTC": f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
+        zoned("Time"): f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
         "Latency": latency,
         "Status": exchange["status"],
         "Errors": ", ".join(exchange["error_names"] or []) or "none",

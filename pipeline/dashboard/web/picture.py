@@ -10,6 +10,7 @@ import altair as alt
 import pyarrow as pa
 
 from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.web.zone import in_zone, scale_type
 from pipeline.terminal import printable
 
 _MARGIN = 120
@@ -22,7 +23,7 @@ def milliseconds(ts: datetime) -> float:
 
 
 def data(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """Rows for a chart: times as ms since the epoch, each also as text, as the browser would show its own zone.
+    """Rows for a chart: times as ms since the epoch, each also as text in the zone that is chosen.
 
     A table of Arrow's, since Altair copies and checks each value of other data several times.
     """
@@ -32,7 +33,7 @@ def data(rows: Sequence[dict[str, Any]]) -> pa.Table:
         for name, value in row.items():
             if isinstance(value, datetime):
                 plain[name] = milliseconds(value)
-                plain[f"{name}_text"] = value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+                plain[f"{name}_text"] = in_zone(value).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
             else:
                 plain[name] = printable(value) if isinstance(value, str) else value
         values.append(plain)
@@ -40,13 +41,13 @@ def data(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def time_axis(scope: Scope, field: str = "ts", *, axis: bool = True) -> alt.X:
-    """The horizontal axis, UTC, from the begin of ``scope`` to its end, for the times in ``field``."""
+    """The horizontal axis, in the zone that is chosen, from the begin of ``scope`` to its end, for times ``field``."""
     # As texts: numbers are taken for something else unless a mark has two ends.
     domain = [ts.isoformat() for ts in (scope.start, max(scope.end, scope.start + timedelta(milliseconds=1)))]
     return alt.X(
         f"{field}:T",
         title=None,
-        scale=alt.Scale(type="utc", domain=domain, nice=False),
+        scale=alt.Scale(type=scale_type(), domain=domain, nice=False),
         axis=alt.Axis(format=_format(scope), labelOverlap=True, labelBound=True, tickCount=8) if axis else None,
     )
 

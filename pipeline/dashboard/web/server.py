@@ -9,7 +9,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,12 +17,15 @@ import uvicorn
 from streamlit.starlette import App
 from streamlit.web import bootstrap
 
+from pipeline.analysis.rules.rule import all_rules
+from pipeline.dashboard.sql import connect_readable
 from pipeline.dashboard.web.access import Access
 from pipeline.dashboard.web.colours import DARK, LIGHT
 from pipeline.dashboard.web.gate import Gate
 from pipeline.dashboard.web.headers import answer_headers
 from pipeline.dashboard.web.here import LAKE
 from pipeline.errors import UserError
+from pipeline.settings import load_settings
 
 _SCRIPT = Path(__file__).with_name("app.py")
 _OPTIONS = {
@@ -75,6 +78,7 @@ def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str]
     """
     listener = _listen(host, port)
     os.environ[LAKE] = lake
+    _warm(lake)
     bootstrap.load_config_options({**_OPTIONS, "server.address": host, "server.port": port})
     config = uvicorn.Config(
         Gate(App(_SCRIPT), access, port, answer_headers()),
@@ -100,6 +104,13 @@ def serve(lake: str, host: str, port: int, access: Access, ready: Callable[[str]
 
     with listener:
         _Server(config, begun).run(sockets=[listener])
+
+
+def _warm(lake: str) -> None:
+    """Load and open what the first page needs, so that whoever opens it does not wait for that."""
+    all_rules()
+    with suppress(UserError):  # the page reports it
+        connect_readable(lake, load_settings().sql).connection.close()
 
 
 class _Server(uvicorn.Server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from pipeline.dashboard.web.zone import in_zone, short_zone
 from pipeline.terminal import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
@@ -37,14 +38,24 @@ def code(text: str) -> str:
 
 
 def clock(ts: datetime) -> str:
-    """Date and time to the second; UTC, as all times of the lake."""
-    return ts.strftime("%Y-%m-%d %H:%M:%S")
+    """Date and time to the second, in the zone that is chosen, for where something else names it."""
+    return in_zone(ts).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment(ts: datetime) -> str:
+    """Date and time to the second, with the zone."""
+    return f"{clock(ts)} {short_zone(ts)}"
 
 
 def seen(first: datetime, last: datetime) -> str:
-    """A span of time, the date once if it is one day."""
-    end = last.strftime("%H:%M:%S") if first.date() == last.date() else clock(last)
-    return f"{clock(first)} to {end} UTC, {duration((last - first).total_seconds())}"
+    """A span of time with the zone and its length."""
+    return f"{between(first, last)}, {duration((last - first).total_seconds())}"
+
+
+def between(first: datetime, last: datetime) -> str:
+    """A span of time with the zone, the date once if it is one day."""
+    is_one_day = in_zone(first).date() == in_zone(last).date()
+    return f"{clock(first)} to {clock(last)[11:] if is_one_day else clock(last)} {short_zone(last)}"
 
 
 def duration(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong? Incidents and what to do; below them each finding in plain words, and the way to its evidence."""
+"""What was found? Each finding in plain words, and the way to its evidence."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.findings import MOST, counts, findings
-from pipeline.dashboard.queries.incidents import incidents
+from pipeline.dashboard.queries.incidents import incident_counts
 from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.incidents import COLOURS, ICONS, draw_incidents
+from pipeline.dashboard.web.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.rules import rule_page
-from pipeline.dashboard.web.words import clock, code, many, prose, seen
+from pipeline.dashboard.web.words import between, code, many, moment, prose, seen
 
 _OPENED = 3
 """Findings that stand open when the page is drawn: the first, if they are critical."""
@@ -23,16 +23,13 @@ def draw(here: Here) -> None:
     found = findings(here.connection, here.scope)
     if not found:
         st.success(
-            f"No findings: nothing is wrong in what was seen from {clock(here.scope.start)} to "
-            f"{clock(here.scope.end)} UTC.",
+            f"No findings: nothing is wrong in what was seen from {between(here.scope.start, here.scope.end)}.",
             icon=":material/check_circle:",
         )
         return
-    numbers = counts(here.connection, here.scope)
-    _metrics(numbers)
-    if told := incidents(here.connection, here.scope):
-        draw_incidents(told)
-        st.subheader("Findings, one by one", anchor=False)
+    _metrics(counts(here.connection, here.scope))
+    if told := sum(incident_counts(here.connection, here.scope).values()):
+        link("home", f"What belongs together: {many(told, 'incident')}", "emergency_home")
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     holds = [row for row in found if row["state"] != "closed"]
@@ -67,7 +64,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
                 st.markdown(page)
         for row in rows:
             since = (
-                f"since {clock(row['first_ts'])}" if row["state"] == "open" else seen(row["first_ts"], row["last_ts"])
+                f"since {moment(row['first_ts'])}" if row["state"] == "open" else seen(row["first_ts"], row["last_ts"])
             )
             with st.expander(f"{code(row['subject'])} {since}", expanded=opened and len(rows) <= _OPENED):
                 _finding(row)
@@ -92,6 +89,8 @@ def _finding(row: dict[str, Any]) -> None:
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
                 topic=row["topic"], partition=row["partition"],
             )  # fmt: skip
+        if row["incident_id"] is not None:
+            link("incident", "Its incident", "troubleshoot", incident=row["incident_id"])
         if row["rule"] in ("lso_stalled", "read_committed_starved"):
             link("transactions", "Transactions", "lock_clock")
         if row["rule"] in ("kip896_incompatible_client", "unsupported_version"):

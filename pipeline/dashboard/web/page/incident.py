@@ -10,7 +10,8 @@ from pipeline.dashboard.queries.incidents import Told, findings_of, incident, in
 from pipeline.dashboard.queries.offsets import offsets
 from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, widened
-from pipeline.dashboard.web.here import Here, fixed, link, run
+from pipeline.dashboard.web.causes_picture import OPEN, causes_picture, in_words, nodes
+from pipeline.dashboard.web.here import Here, fixed, go, link, run
 from pipeline.dashboard.web.incidents import draw_head, draw_words
 from pipeline.dashboard.web.offsets_drawn import draw_offsets
 from pipeline.dashboard.web.ticket import ticket
@@ -40,6 +41,7 @@ def draw(here: Here) -> None:
     if row["topic"] is not None and row["partition"] is not None:
         _picture(here, row)
     st.subheader("What follows from what", anchor=False)
+    _graph(row, told)
     for one in told:
         _told(one)
     with st.expander("Copy for a ticket", icon=":material/content_copy:"):
@@ -57,6 +59,17 @@ def _picture(here: Here, row: dict[str, Any]) -> None:
         "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=place.topic, partition=place.partition,
         cluster=place.cluster, **fixed(shown.scope),
     )  # fmt: skip
+
+
+def _graph(row: dict[str, Any], told: list[Told]) -> None:
+    graph = nodes(told)
+    if len(graph) < 2:
+        return
+    key = f"causes {row['incident_id']}"
+    chart = causes_picture(graph, dark=st.context.theme.type == "dark")
+    event = st.altair_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_words(graph))
+    if clicked := event["selection"].get(OPEN):
+        go("exchanges", finding=clicked[0]["finding"])
 
 
 def _told(one: Told) -> None:

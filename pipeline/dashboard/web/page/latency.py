@@ -10,7 +10,7 @@ from pipeline.dashboard.queries import latency
 from pipeline.dashboard.web import latency_picture
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, choose, link, run
-from pipeline.dashboard.web.words import clock, code
+from pipeline.dashboard.web.words import between, code
 
 _APIS = (
     Column("api_name", "api or command"),
@@ -41,7 +41,7 @@ def draw(here: Here) -> None:
     latency.demand_few(here.connection, here.scope)
     apis = latency.apis(here.connection, here.scope)
     if not apis:
-        st.info(f"Nothing was asked from {clock(here.scope.start)} to {clock(here.scope.end)} UTC.")
+        st.info(f"Nothing was asked from {between(here.scope.start, here.scope.end)}.")
         return
     _over_time(here, apis)
     st.subheader("All apis and commands", anchor=False)

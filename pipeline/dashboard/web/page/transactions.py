@@ -9,7 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries import transactions
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.words import clock, code, duration, many, number
+from pipeline.dashboard.web.words import clock, code, duration, many, moment, number
 
 _OPEN = (
     Column("transactional_id", "transactional id"),
@@ -55,7 +55,7 @@ def draw(here: Here) -> None:
     if still_open:
         grid(still_open, _OPEN, key="open")
     else:
-        st.info(f"No transaction was open at {clock(here.scope.end)} UTC.")
+        st.info(f"No transaction was open at {moment(here.scope.end)}.")
     st.subheader("Ended", anchor=False)
     ended = transactions.ended_transactions(here.connection, here.scope)
     if not ended:
@@ -86,7 +86,7 @@ def _held(here: Here) -> None:
                 f"{_culprit(row)} is open. **{many(row['records_held_back'], 'record')}** up to "
                 f"{number(row['high_watermark'])} wait for readers with `isolation.level=read_committed`."
             )
-            st.caption(f"Since {clock(row['since'])}, last seen {clock(row['last_seen'])} UTC")
+            st.caption(f"Since {clock(row['since'])}, last seen {moment(row['last_seen'])}")
             link(
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], topic=row["topic"],
                 partition=row["partition"],

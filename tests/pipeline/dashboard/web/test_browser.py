@@ -33,8 +33,8 @@ def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield driver
 
 
-def test_the_findings_are_read_first(browser: WebDriver, served: Served) -> None:
-    browser.get(served.url)
+def test_each_finding_is_read(browser: WebDriver, served: Served) -> None:
+    browser.get(f"{served.url}/findings")
     wait_for(browser, "h1", "Findings")
     assert "orders-tx-1" in wait_for(browser, "[data-testid=stText]", "The last stable offset of orders-0 stood at")
     wait_for(browser, "[data-testid=stExpander]", "billing/payments-2")
@@ -42,7 +42,7 @@ def test_the_findings_are_read_first(browser: WebDriver, served: Served) -> None
 
 
 def test_a_finding_leads_to_the_picture_of_its_partition(browser: WebDriver, served: Served) -> None:
-    browser.get(served.url)
+    browser.get(f"{served.url}/findings")
     click(browser, "[data-testid=stExpander] a", "Offsets over time")
     wait_for(browser, "h1", "Groups & partitions")
     wait_for(browser, "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg")
@@ -68,8 +68,9 @@ def test_no_page_shows_an_exception(browser: WebDriver, served: Served) -> None:
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
     titles = {
-        "": "Findings", "partitions": "Groups & partitions", "transactions": "Transactions",
-        "clients": "Clients", "latency": "Latency & errors", "exchanges": "Exchanges", "query": "SQL",
+        "": "Incidents", "findings": "Findings", "search": "Search", "partitions": "Groups & partitions",
+        "transactions": "Transactions", "clients": "Clients", "latency": "Latency & errors", "exchanges": "Exchanges",
+        "query": "SQL",
     }  # fmt: skip
     for page, title in titles.items():
         browser.get(f"{served.url}/{page}")

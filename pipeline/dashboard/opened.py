@@ -1,0 +1,75 @@
+"""Tables that this process has opened: one whose log has not changed is not read again for each session of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.errors import UserError
+from pipeline.open_tables import open_dataset
+from pipeline.tables import Table
+
+_Mark = tuple[int, int]
+_opened: dict[str, tuple[str, _Mark, Any]] = {}
+"""By table: the lake, how its log looked then, and the data set, which never changes and which threads may share."""
+
+
+def opened_dataset(lake: str, table: Table) -> Any | None:
+    """A table of the lake as a ``pyarrow.dataset.Dataset``, as it is now; None if it is not there.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: one of :mod:`pipeline.tables`.
+
+    Raises:
+        UserError: see :func:`pipeline.open_tables.open_dataset`; or a column is of another type than it should be.
+    """
+    mark = _mark(lake, table)
+    known = _opened.get(table.full_name)
+    if mark is not None and known is not None and known[:2] == (lake, mark):
+        return known[2]
+    dataset = open_dataset(lake, table)
+    if dataset is not None:
+        _demand_types(lake, table, dataset.schema)
+    if mark is not None and dataset is not None:
+        _opened[table.full_name] = (lake, mark, dataset)
+    return dataset
+
+
+_FITS: dict[str, Callable[[pa.DataType], bool]] = {
+    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    "bigint": pa.types.is_integer,
+    "int": pa.types.is_integer,
+    "double": pa.types.is_floating,
+    "boolean": pa.types.is_boolean,
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+}
+
+
+def _demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
+    """Refuse a table of which no query would read a column as what it is."""
+    for column in table.columns:
+        if column.name in schema.names:
+            kind = schema.field(column.name).type
+            fits = _FITS.get(column.type, pa.types.is_nested)
+            if not fits(kind):
+                raise UserError(
+                    f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
+                    "Another release, or another program, wrote it"
+                )
+
+
+def _mark(lake: str, table: Table) -> _Mark | None:
+    """What changes with each commit: when a file came into the log's folder, and how many are there."""
+    if "://" in lake:
+        return None
+    log = Path(lake) / table.path / "_delta_log"
+    try:
+        return log.stat().st_mtime_ns, sum(1 for _ in log.iterdir())
+    except OSError:
+        return None

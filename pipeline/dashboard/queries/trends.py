@@ -1,0 +1,191 @@
+"""What grows while an incident goes on? A line for each: lag, records held back, latency, or how often it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, Literal
+
+import duckdb
+
+from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
+
+POINTS = 40
+"""Of a line."""
+MOST_EVIDENCE = 400
+"""Exchanges of one incident whose times and latencies are read."""
+_AROUND = 1.3
+"""A line is so many times as long as its incident."""
+_HELD_BACK = ("hanging_transaction", "lso_stalled", "read_committed_starved")
+_SLOW = ("mongo_slow_command", "latency_outlier", "throttled")
+
+Kind = Literal["lag", "held back", "latency", "times"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A line.
+
+    Attributes:
+        kind: ``lag``: records that a group has not committed; ``held back``: records beyond the last stable offset;
+            ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
+        points: times and values, in order.
+    """
+
+    kind: Kind
+    points: tuple[tuple[datetime, float], ...]
+
+
+# Each place by itself: its rows lie together, so that most files are not read.
+_OFFSETS = """
+SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $start)))::INT AS point,
+  arg_max(high_watermark, (ts, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
+  arg_max(last_stable_offset, (ts, ordinal)) FILTER (kind = 'fetched' AND last_stable_offset IS NOT NULL)
+    AS last_stable_offset,
+  arg_max(committed_offset, (ts, ordinal)) FILTER (group_id = $group_id AND committed_offset IS NOT NULL)
+    AS committed_offset
+FROM gold.offset_timeline
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND cluster = $cluster AND topic = $topic AND partition = $partition
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+_EVIDENCE = """
+SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
+FROM gold.findings
+WHERE list_contains($incidents::VARCHAR[], incident_id)
+GROUP BY incident_id
+"""
+
+_EXCHANGES = """
+SELECT exchange_id, ts, latency_us FROM silver.exchanges
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND exchange_id IN (SELECT unnest($ids::VARCHAR[]))
+"""
+
+
+def trends(connection: duckdb.DuckDBPyConnection, incidents: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Trend]]:
+    """Of each incident what grows, with its id, as soon as it is known; nothing where the lake does not show it.
+
+    Args:
+        connection: to the lake.
+        incidents: rows of ``gold.incidents``; few: each of them is asked by itself.
+
+    Raises:
+        UserError: a table cannot be read.
+    """
+    rest = []
+    for row in incidents:
+        trend = _of_offsets(connection, row) if _is_placed(row) else None
+        if trend is None:
+            rest.append(row)
+        else:
+            yield row["incident_id"], trend
+    yield from _of_evidence(connection, rest).items()
+
+
+def _is_placed(row: dict[str, Any]) -> bool:
+    has_line = bool(row["group_id"]) or row["rule"] in _HELD_BACK
+    return row["topic"] is not None and row["partition"] is not None and has_line
+
+
+def _span(row: dict[str, Any]) -> Scope:
+    return widened(Scope(row["first_ts"], row["last_ts"]), _AROUND)
+
+
+def merged(spans: Iterable[Scope]) -> list[Scope]:
+    """The times that are in any of these spans, each once and in order: what lies between them is not read."""
+    found: list[Scope] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if found and span.start <= found[-1].end:
+            found[-1] = Scope(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(Scope(span.start, span.end))
+    return found
+
+
+def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span: Scope | None = None) -> Trend | None:
+    within = span or _span(row)
+    said = ask_rows(
+        connection, _OFFSETS, within, points=POINTS, cluster=row["cluster"], topic=row["topic"],
+        partition=row["partition"], group_id=row["group_id"] or "",
+    )  # fmt: skip
+    if not said:
+        return None
+    first, last = said[0]["point"], said[-1]["point"]
+    if span is None and last - first < POINTS // 2:  # most of the time nothing was heard: look at the rest of it
+        step = (within.end - within.start) / POINTS
+        return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
+    is_held = row["rule"] in _HELD_BACK
+    values = behind(said, "last_stable_offset" if is_held else "committed_offset")
+    if len(values) < 2:
+        return None
+    return Trend("held back" if is_held else "lag", tuple((_time(within, at), value) for at, value in values))
+
+
+def _time(span: Scope, point: int) -> datetime:
+    """The end of a point."""
+    return span.start + (span.end - span.start) * (point + 1) / POINTS
+
+
+def behind(said: Sequence[dict[str, Any]], reader: str) -> list[tuple[int, float]]:
+    """How many records a reader is behind the high watermark, from when both are known to the last that was heard.
+
+    Args:
+        said: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
+            nothing was said: it stands as it was then.
+        reader: name of the reader's offset.
+    """
+    known = {row["point"]: row for row in said}
+    high = offset = None
+    values: list[tuple[int, float]] = []
+    for point in range(min(known, default=0), max(known, default=-1) + 1):
+        row = known.get(point, {})
+        high = row.get("high_watermark") if row.get("high_watermark") is not None else high
+        offset = row.get(reader) if row.get(reader) is not None else offset
+        if high is not None and offset is not None:
+            values.append((point, float(max(0, high - offset))))
+    return values
+
+
+def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str, Any]]) -> dict[str, Trend]:
+    if not rows:
+        return {}
+    named = ask_rows(connection, _EVIDENCE, incidents=[row["incident_id"] for row in rows], most=MOST_EVIDENCE)
+    ids = {row["incident_id"]: set(row["ids"] or ()) for row in named}
+    wanted = sorted(set().union(*ids.values()))
+    if not wanted:
+        return {}
+    spans = merged(Scope(row["first_ts"], row["last_ts"]) for row in rows)
+    exchanges = [one for span in spans for one in ask_rows(connection, _EXCHANGES, span, ids=wanted)]
+    found = {}
+    for row in rows:
+        mine = [one for one in exchanges if one["exchange_id"] in ids.get(row["incident_id"], ())]
+        if len(mine) > 1:
+            kind: Kind = "latency" if row["rule"] in _SLOW else "times"
+            fold = _slowest if kind == "latency" else _so_far
+            around = _span(row)
+            values = enumerate(fold(mine, around))
+            found[row["incident_id"]] = Trend(kind, tuple((_time(around, at), value) for at, value in values))
+    return found
+
+
+def _folded(
+    rows: Sequence[dict[str, Any]], span: Scope, of: Callable[[list[dict[str, Any]]], float]
+) -> tuple[float, ...]:
+    buckets: list[list[dict[str, Any]]] = [[] for _ in range(POINTS)]
+    for row in rows:
+        share = (row["ts"] - span.start) / (span.end - span.start)
+        buckets[min(max(int(share * POINTS), 0), POINTS - 1)].append(row)
+    return tuple(map(of, buckets))
+
+
+def _slowest(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
+    return _folded(rows, span, lambda bucket: max((one["latency_us"] or 0 for one in bucket), default=0) / 1000)
+
+
+def _so_far(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
+    return tuple(accumulate(_folded(rows, span, lambda bucket: float(len(bucket)))))

@@ -1,0 +1,130 @@
+"""What is wrong now? Incidents, the worst first; above them how well the wire was seen, below what has nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import streamlit as st
+
+from pipeline.analysis.rules.rule import all_rules
+from pipeline.dashboard.queries.findings import findings
+from pipeline.dashboard.queries.health import Health, health
+from pipeline.dashboard.queries.incidents import MOST, incident_counts, incidents
+from pipeline.dashboard.queries.names import Count, counted
+from pipeline.dashboard.queries.trends import trends
+from pipeline.dashboard.web.here import Here, link, part, run
+from pipeline.dashboard.web.incidents import draw_cards, draw_over, draw_trend
+from pipeline.dashboard.web.known import names_here
+from pipeline.dashboard.web.words import between, code, duration, many, moment, number, size
+
+_TRENDS = 8
+"""Incidents of which is drawn what grows: the first."""
+_WORDS = {
+    "group": ("group", "groups"), "partition": ("partition", "partitions"), "client": ("client", "clients"),
+    "transaction": ("transactional id", "transactional ids"), "namespace": ("MongoDB namespace", "MongoDB namespaces"),
+    "server": ("server", "servers"),
+}  # fmt: skip
+
+
+def draw(here: Here) -> None:
+    """Draw the page: the words that matter first, then what takes longer into the places that were kept for it."""
+    summary = st.container()
+    seen = st.empty()
+    seen.caption("Looking at what was captured …")
+    told = incidents(here.connection, here.scope)
+    now = [row for row in told if row["state"] != "closed"]
+    numbers = incident_counts(here.connection, here.scope)
+    with summary:
+        _summary(here, numbers)
+    places = draw_cards(now)
+    over = [row for row in told if row["state"] == "closed"]
+    if over:
+        st.subheader("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
+        draw_over(over)
+    if len(told) == MOST:
+        st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
+    healthy = st.container()
+    _capture(here, seen)
+    with healthy:
+        part(lambda: _healthy(here))
+    part(lambda: _trends(here, now, places))
+
+
+def _summary(here: Here, numbers: dict[str, int]) -> None:
+    counts = [
+        many(numbers[severity], f"{severity} incident")
+        for severity in ("critical", "warning", "info")
+        if numbers[severity]
+    ]
+    if not counts:
+        st.success(
+            f"Nothing is wrong in what was seen from {between(here.scope.start, here.scope.end)}.",
+            icon=":material/check_circle:",
+        )
+        return
+    over = f" {number(numbers['closed'])} more over." if numbers["closed"] else ""
+    st.markdown(f"**{', '.join(counts)}** now, the worst first.{over}")
+
+
+def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:
+    seen = health(here.connection, here.scope)
+    place.caption(" · ".join(_told(here, seen)))
+
+
+def _told(here: Here, seen: Health) -> list[str]:
+    """How well the wire was seen, in words."""
+    if seen.exchanges is None and seen.frames is None:
+        return ["How well the wire was seen is not known: exchanges and frames cannot be read"]
+    named = ", ".join(map(code, seen.agents[:3]))
+    words = [f"**Captured** by {many(len(seen.agents), 'agent')} ({named})" if seen.agents else "**Captured**"]
+    for count, one in ((seen.connections, "connection"), (seen.frames, "frame"), (seen.exchanges, "exchange")):
+        if count is not None:
+            words.append(many(count, one))
+    return [*words, _lost(seen), between(here.scope.start, here.scope.end), _delay(here, seen)]
+
+
+def _lost(seen: Health) -> str:
+    lost = []
+    if seen.gaps:
+        where = f"in {many(seen.gaps, 'gap')} of {many(seen.hurt_connections, 'connection')}"
+        lost.append(f":orange[**{size(seen.bytes_lost)} lost**] {where}")
+    if seen.unread_files:
+        lost.append(f":orange[**{many(seen.unread_files, 'landing file')} not read**]")
+    if seen.gaps is None:
+        lost.append("what was lost is not known")
+    return ", ".join(lost) or "nothing lost"
+
+
+def _delay(here: Here, seen: Health) -> str:
+    newest = here.scope.end
+    if (seconds := seen.behind_seconds(newest, datetime.now(timezone.utc))) is not None:
+        return f"{duration(seconds)} behind the wire"
+    return "not being written now" if seen.written is None else f"not being written now; last {moment(seen.written)}"
+
+
+def _healthy(here: Here) -> None:
+    known = names_here(here)
+    counts = counted(known, findings(here.connection, here.scope))
+    if not counts:
+        return
+    st.subheader("Healthy", anchor=False)
+    st.markdown(f"{', '.join(map(_good, counts))}.")
+    looked = len([rule for rule in all_rules() if here.scope.has(rule.protocol) or rule.protocol == "capture"])
+    st.caption(f"Looked at by {many(looked, 'rule')}: of these, none found anything that is not over.")
+    link("findings", "All findings", "warning")
+
+
+def _good(count: Count) -> str:
+    one, more = _WORDS[count.kind]
+    good = count.seen - count.troubled
+    if not count.troubled:
+        return f"**{many(good, one, more)}**" if good == 1 else f"**all {many(good, one, more)}**"
+    return f"**{number(good)}** of {many(count.seen, one, more)}"
+
+
+def _trends(here: Here, rows: list[dict[str, object]], places: dict[str, st.delta_generator.DeltaGenerator]) -> None:
+    for incident_id, trend in trends(here.connection, rows[:_TRENDS]):
+        draw_trend(places[incident_id], trend)
+
+
+run(draw)

@@ -1,0 +1,60 @@
+"""Where does a name come? Groups, topics, clients, hosts, transactions and more that match, each with its page."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import streamlit as st
+
+from pipeline.dashboard.queries.incidents import incidents
+from pipeline.dashboard.queries.names import Name, ids_like, matching
+from pipeline.dashboard.web.addresses import address_of
+from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.known import names_here
+from pipeline.dashboard.web.words import between, code, many, plain
+
+_TITLES = {
+    "group": "Consumer groups", "topic": "Topics", "partition": "Partitions", "client": "Clients", "host": "Hosts",
+    "transaction": "Transactional ids", "namespace": "MongoDB namespaces", "server": "Servers",
+    "connection": "Connections", "exchange": "Exchanges",
+}  # fmt: skip
+_MOST_TEXT = 300
+
+
+def draw(here: Here) -> None:
+    """Draw the page: what matches the name of the address."""
+    text = (st.query_params.get("q") or "").strip()[:_MOST_TEXT]
+    if not text:
+        st.info("Type a name above: of a group, topic, client, host, transaction, MongoDB namespace, or a connection.")
+        return
+    found = matching(names_here(here), text) + ids_like(here.connection, here.scope, text)
+    wanted = text.casefold()
+    told = [
+        row
+        for row in incidents(here.connection, here.scope)
+        if any(wanted in (row[part] or "").casefold() for part in ("headline", "culprit", "hurt"))
+    ]
+    if not found and not told:
+        st.info(
+            f"No name has {code(text)} in it, from {between(here.scope.start, here.scope.end)}. "
+            "A longer time range, or both protocols, may know it."
+        )
+        return
+    st.caption(f"{many(len(found) + len(told), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}")
+    if told:
+        st.subheader("Incidents", anchor=False)
+        for row in told:
+            link("incident", plain(row["headline"]), "troubleshoot", incident=row["incident_id"])
+    for kind, names in groupby(found, key=lambda name: name.kind):
+        st.subheader(_TITLES[kind], anchor=False)
+        for name in names:
+            _match(name)
+
+
+def _match(name: Name) -> None:
+    page, icon, parameters = address_of(name)
+    where = f" in {plain(name.cluster)}" if name.cluster and name.kind != "partition" else ""
+    link(page, f"{code(name.text)}{where}", icon, **parameters)
+
+
+run(draw)

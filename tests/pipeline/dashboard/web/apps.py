@@ -1,0 +1,36 @@
+"""Pages as Streamlit runs them, without a browser: which there are, and what stands on one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pipeline
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
+"""Of the package that is imported: an installed one does not lie beside the tests."""
+PAGES = tuple(sorted(page.stem for page in (SCRIPT.parent / "page").glob("[a-z]*.py")))
+
+
+def open_page(page: str, **parameters: str) -> AppTest:
+    """Open a page of the lake that the environment names; whatever it raises fails the test."""
+    from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
+
+    app = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    app.query_params.update({name: [value] for name, value in parameters.items()})
+    if page != "home":
+        app.switch_page(f"page/{page}.py")
+    app.run()
+    assert [error.message for error in app.exception] == []
+    return app
+
+
+def text_of(app: AppTest) -> str:
+    """All texts of the page, a line each."""
+    kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
+    lines = [element.value for kind in kinds for element in app.get(kind)]
+    lines += [element.label for kind in ("expander", "metric") for element in app.get(kind)]
+    return "\n".join(map(str, lines))

@@ -1,0 +1,195 @@
+"""A lake that is damaged, of an older layout, empty or being written: a sentence, and what can still be seen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
+from tests.paths import CAPTURES
+from tests.pipeline.dashboard.web.apps import PAGES, text_of
+
+pytestmark = pytest.mark.slow
+
+_HEADLINE = "sets group billing back to offset 24 of payments"
+_EXCHANGES, _TIMELINE, _FINDINGS = "silver/exchanges", "gold/offset_timeline", "gold/findings"
+
+
+@pytest.fixture(scope="module")
+def whole_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
+    write_lake(lake, diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables)
+    return lake
+
+
+@pytest.fixture
+def lake(whole_lake: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole_lake, tmp_path / "lake"))
+
+
+def _files(table: Path) -> list[Path]:
+    return sorted(table.rglob("*.parquet"))
+
+
+def _cut_files(table: Path) -> None:
+    for file in _files(table):
+        os.truncate(file, file.stat().st_size // 2)
+
+
+def _empty_files(table: Path) -> None:
+    for file in _files(table):
+        os.truncate(file, 0)
+
+
+def _garble_files(table: Path) -> None:
+    for file in _files(table):
+        file.write_bytes(b"\0" * file.stat().st_size)
+
+
+def _lose_files(table: Path) -> None:
+    for file in _files(table):
+        file.unlink()
+
+
+def _cut_log(table: Path) -> None:
+    log = sorted((table / "_delta_log").glob("*.json"))[-1]
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def _garble_log(table: Path) -> None:
+    sorted((table / "_delta_log").glob("*.json"))[-1].write_bytes(b"\xff\xfe not json")
+
+
+def _lose_log(table: Path) -> None:
+    shutil.rmtree(table / "_delta_log")
+
+
+def _empty_log(table: Path) -> None:
+    for entry in (table / "_delta_log").iterdir():
+        entry.unlink()
+
+
+def _be_a_file(table: Path) -> None:
+    shutil.rmtree(table)
+    table.write_text("no folder")
+
+
+def _be_a_link(table: Path) -> None:
+    moved = table.with_name("elsewhere")
+    table.rename(moved)
+    table.symlink_to(moved)
+
+
+_HARMS = (
+    _cut_files, _empty_files, _garble_files, _lose_files, _cut_log, _garble_log, _lose_log, _empty_log, _be_a_file,
+    _be_a_link,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", _HARMS, ids=lambda harm: harm.__name__.strip("_"))
+def test_exchanges_that_cannot_be_read_leave_the_incident(use: Any, lake: Path, harm: Callable[[Path], None]) -> None:
+    harm(lake / _EXCHANGES)
+    home = text_of(use(lake, "home"))
+    assert _HEADLINE in home.replace("\\", "")
+    said = text_of(use(lake, "exchanges")).replace("\\", "")
+    assert any(words in said for words in ("cannot be read", "damaged", "lacks a table")), said
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("table", [_EXCHANGES, _TIMELINE, _FINDINGS, "gold/incidents", "silver/transactions"])
+def test_no_page_breaks_where_a_table_is_damaged(use: Any, lake: Path, table: str, page: str) -> None:
+    _cut_files(lake / table)
+    _garble_log(lake / "bronze" / "gaps")
+    text = text_of(use(lake, page)).replace("\\", "")
+    assert "This lake is damaged: `bronze.gaps` cannot be read. What the others know is shown." in text
+
+
+def test_what_is_lost_is_not_called_nothing_where_gaps_cannot_be_read(use: Any, lake: Path) -> None:
+    _garble_log(lake / "bronze" / "gaps")
+    text = text_of(use(lake, "home"))
+    assert "what was lost is not known" in text
+    assert "nothing lost" not in text
+
+
+def test_incidents_that_cannot_be_read_are_not_called_none(use: Any, lake: Path) -> None:
+    _cut_files(lake / "gold" / "incidents")
+    app = use(lake, "home")
+    assert not app.success
+    assert "damaged" in text_of(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_lake_of_which_nothing_can_be_read(use: Any, lake: Path, page: str) -> None:
+    for log in lake.rglob("_delta_log"):
+        _garble_log(log.parent)
+    assert any("cannot read" in error.value.replace("\\", "") for error in use(lake, page).error)
+
+
+@pytest.mark.parametrize("made", [Path.mkdir, Path.touch, lambda _: None], ids=["empty", "file", "missing"])
+def test_what_is_no_lake(use: Any, tmp_path: Path, made: Callable[[Path], None]) -> None:
+    made(tmp_path / "none")
+    for page in PAGES:
+        (error,) = use(tmp_path / "none", page).error
+        assert "there is no lake at" in error.value.replace("\\", "")
+
+
+def _rewrite(table: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    rows = pa.table(DeltaTable(str(table)).to_pyarrow_table())
+    partitions = DeltaTable(str(table)).metadata().partition_columns
+    shutil.rmtree(table)
+    write_deltalake(str(table), change(rows), partition_by=partitions or None)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_lake_of_an_older_layout_lacks_columns(use: Any, lake: Path, page: str) -> None:
+    _rewrite(lake / _EXCHANGES, lambda rows: rows.drop_columns(["agent_id", "request_embedded", "request_header"]))
+    _rewrite(lake / _TIMELINE, lambda rows: rows.drop_columns(["isolation_level", "incarnation", "pending_offset"]))
+    _rewrite(lake / _FINDINGS, lambda rows: rows.drop_columns(["incident_id", "state"]))
+    app = use(lake, page)
+    text = text_of(app).replace("\\", "")
+    assert "another layout" not in text
+    assert "lacks" not in text
+    if page == "home":
+        assert _HEADLINE in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_column_of_another_type_is_told(use: Any, lake: Path, page: str) -> None:
+    _rewrite(lake / _EXCHANGES, lambda rows: rows.set_column(rows.column_names.index("ts"), "ts", _texts(rows)))
+    app = use(lake, page)
+    assert "This lake is damaged: `silver.exchanges` cannot be read." in text_of(app).replace("\\", "")
+    assert "its column ts is string, not timestamp" in text_of(app)
+
+
+def _texts(rows: pa.Table) -> pa.Array:
+    return pa.array([str(value) for value in rows["ts"].to_pylist()])
+
+
+def test_a_lake_that_is_written_meanwhile(use: Any, lake: Path) -> None:
+    app = use(lake, "home")
+    (lake / _EXCHANGES / "part-half.parquet.tmp").write_bytes(b"PAR1 half")
+    (lake / _EXCHANGES / "_delta_log" / "_commit_x.json.tmp").write_bytes(b"{")
+    rows = DeltaTable(str(lake / _EXCHANGES)).to_pyarrow_table()
+    write_deltalake(str(lake / _EXCHANGES), rows.slice(0, 1), mode="append")
+    before = f"{len(rows):,} exchanges"
+    assert before in text_of(app.run())  # a session's numbers agree, whatever is written
+    next(button for button in app.button if button.label == "Refresh now").click().run()
+    assert f"{len(rows) + 1:,} exchanges" in text_of(app)
+
+
+def test_files_that_go_away_under_a_session(use: Any, lake: Path) -> None:
+    app = use(lake, "exchanges")
+    _lose_files(lake / _EXCHANGES)
+    app.run()
+    assert not app.exception
+    assert "damaged" in text_of(app)
