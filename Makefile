@@ -89,7 +89,7 @@ coverage-docs: setup ## Measure the decoder against Kafka's own classes and writ
 	@$(PYTHON_IN) -m tests.oracle.coverage
 
 docs: setup ## Build the documentation site into dist/site; a dead link is an error
-	@$(PYTHON_IN) -m docs.site
+	@$(PYTHON_IN) -m website
 
 screens: setup ## Record the pictures of docs/screens anew in a real browser (needs Chromium)
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.screens
