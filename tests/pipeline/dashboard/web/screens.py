@@ -2,7 +2,7 @@
 
 `python -m tests.pipeline.dashboard.web.screens [NAME…]` (or `make screens`) makes a lake of the sample captures, starts
 the dashboard and writes `docs/screens/NAME.light.png`, `.dark.png` and `.phone.png`, of so few colours that each is
-small. `--lake DIR` looks at another lake that holds the stuck commit.
+small; and docs/screens.md, which shows them. `--lake DIR` looks at another lake that holds the stuck commit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 FOLDER = ROOT / "docs" / "screens"
+PAGE = ROOT / "docs" / "screens.md"
 MOST_BYTES = 150_000
 _COLOURS = (128, 64, 32, 16)
 
@@ -72,12 +73,31 @@ def picture(browser: WebDriver) -> bytes:
     return out.getvalue()
 
 
+def page() -> str:
+    """The document that shows all pictures."""
+    parts = [
+        "<!-- Made by `make screens`. -->",
+        "# What the pages look like",
+        "Of a lake of the sample captures, recorded in Chromium. The pictures follow your system's light or dark.",
+    ]
+    for address in ADDRESSES:
+        name = f"screens/{address.name}"
+        parts.append(
+            f"## {address.name.capitalize()}\n\n<picture>\n"
+            f'  <source media="(prefers-color-scheme: dark)" srcset="{name}.dark.png">\n'
+            f'  <img src="{name}.light.png" alt="The page {address.name}" width="640">\n</picture>\n'
+            f'<img src="{name}.phone.png" alt="The same on a phone" width="200">'
+        )
+    return "\n\n".join(parts) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Photograph the pages into docs/screens.")
     parser.add_argument("names", nargs="*", choices=[[], *(address.name for address in ADDRESSES)], metavar="NAME")
     parser.add_argument("--lake", type=Path)
     arguments = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="wirelake-screens-") as folder:
         lake = arguments.lake or sample_lake(Path(folder))
         named = names_in(lake)
