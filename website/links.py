@@ -1,7 +1,7 @@
 """Where do links of a page lead in the site? Pages keep the links that are right in the repository.
 
-A link to a page of ``docs`` leads to its page; one to a document beside ``docs`` (``PAGES``) to the copy that the site
-has; one to any other file of the repository has no page, and its text alone stays.
+A link to a page of ``docs`` leads to its page; one to a document beside ``docs`` (``PAGES``) or to a notebook to the
+copy that the site has; one to any other file of the repository has no page, and its text alone stays.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PAGES = {
     "SECURITY.md": "promises.md",
     "CHANGELOG.md": "changelog.md",
     "tests/captures/README.md": "samples.md",
-    "notebooks/README.md": "notebooks.md",
+    "notebooks/README.md": "notebooks/index.md",
 }
 """Documents that lie elsewhere in the repository, and where the site has them."""
 
-_FOLDERS = {"docs/rules": "reference/rules.md", "docs/adr": "adr/README.md", "notebooks": "notebooks.md"}
+_FOLDERS = {"docs/rules": "reference/rules.md", "docs/adr": "adr/README.md", "notebooks": "notebooks/index.md"}
 """Folders that are linked, and the page that lists what is in them."""
 
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
@@ -80,6 +80,8 @@ def _in_repository(source: str, target: str) -> str:
 
 def _page_of(path: str) -> str | None:
     """Where in the site's sources a file of the repository lies."""
+    if path.startswith("notebooks/") and path.endswith(".ipynb"):
+        return path.removesuffix(".ipynb") + ".md"
     if known := PAGES.get(path) or _FOLDERS.get(path):
         return known
     return path.removeprefix("docs/") if path.startswith("docs/") else None
