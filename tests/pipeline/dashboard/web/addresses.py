@@ -14,7 +14,7 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
+from tests.paths import CAPTURES, ROOT
 
 _PARTITION = {"group": "billing", "topic": "payments", "partition": "2"}
 _WORST = """
@@ -46,17 +46,26 @@ class Address:
         return f"{url}/{self.path}" + (f"?{urlencode(given)}" if given else "")
 
 
-ADDRESSES = (
+_PAGES = ROOT / "pipeline" / "dashboard" / "web" / "page"
+_ALL = (
     Address("home", ""),
     Address("incident", "incident", {"incident": "{incident}"}),
+    Address("findings", "findings"),
+    Address("search", "search", {"q": "billing"}),
     Address("partition", "partitions", _PARTITION),
+    Address("group", "group", {"group": "billing"}),
     Address("transactions", "transactions", {"range": "all"}),
     Address("clients", "clients", {"range": "all"}),
+    Address("mongodb", "mongodb", {"range": "all"}),
     Address("latency", "latency"),
     Address("exchanges", "exchanges"),
     Address("exchange", "exchanges", {"exchange": "{exchange}"}),
+    Address("sequence", "sequence", {"exchange": "{exchange}"}),
+    Address("compare", "compare", {"exchange": "{exchange}"}),
+    Address("quality", "quality", {"range": "all"}),
     Address("sql", "query", {"sql": "FROM consumer_lag"}),
 )
+ADDRESSES = tuple(one for one in _ALL if not one.path or (_PAGES / f"{one.path}.py").exists())
 
 
 def sample_lake(folder: Path) -> Path:

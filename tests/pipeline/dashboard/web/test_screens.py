@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
+from tests.paths import ROOT
 from tests.pipeline.dashboard.web.addresses import ADDRESSES
 from tests.pipeline.dashboard.web.screens import FOLDER, LOOKS, MOST_BYTES, PAGE, Look, page
+
+
+def test_each_page_has_an_address() -> None:
+    pages = {page.stem for page in (ROOT / "pipeline" / "dashboard" / "web" / "page").glob("[a-z]*.py")}
+    assert pages - {address.path for address in ADDRESSES} <= {"home"}
 
 
 def test_the_document_shows_each_page() -> None:
