@@ -20,7 +20,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs docs screens notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,15 @@ schemas: setup ## Build the Kafka schema table anew from the published message d
 coverage-docs: setup ## Measure the decoder against Kafka's own classes and write docs/coverage.md (needs Maven)
 	@$(PYTHON_IN) -m tests.oracle.coverage
 
+docs: setup ## Build the documentation site into dist/site; a dead link is an error
+	@$(PYTHON_IN) -m website
+
+screens: setup ## Record the pictures of docs/screens anew in a real browser (needs Chromium)
+	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.screens
+
+notebooks: setup ## Run the notebooks anew and keep what they show
+	@$(PYTHON_IN) -m notebooks.run
+
 airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .venv-airflow
 
 $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
@@ -128,7 +137,7 @@ audit: dist ## Look for known vulnerabilities of what is pinned, and for licence
 	@$(PYTHON_IN) -m pipeline.setup.audit "$$(ls -t dist/*.cdx.json | head -1)"
 
 lock: setup ## Resolve the newest allowed versions into all lock files
-	@$(UV) $(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(UV) $(LOCK) --upgrade --all-extras --group dev --group docs pyproject.toml -o requirements.lock
 	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
 	@$(UV) $(LOCK) --upgrade release/requirements.in -o release/requirements.lock
 

@@ -47,6 +47,12 @@ def _group(
 _OUTPUT_CLOSED = 128 + signal.SIGPIPE
 """As of the usual tools, which that signal ends; and not 0, since findings or failed checks may be unprinted."""
 
+_EXTRAS = {
+    "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
+    "great_expectations": "quality",
+}  # fmt: skip
+"""Packages that only some commands need, and what of this distribution brings them."""
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -73,6 +79,12 @@ def main() -> None:
             raise
         _discard_output()
         _print_error(f"cannot write: {error.strerror}")
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _print_error(f"this needs {error.name}, which is not installed: pip install 'wirelake[{extra}]'")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

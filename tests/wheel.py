@@ -11,7 +11,10 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
-_NO_CODE = ("tests", "benchmarks", "docs", "conf", "README.md", "Makefile", "pyproject.toml", "requirements.lock")
+_NO_CODE = (
+    "tests", "benchmarks", "docs", "website", "notebooks", "conf", "README.md", "Makefile", "pyproject.toml",
+    "requirements.lock",
+)  # fmt: skip
 """What tests read beside the packages themselves, which must come from the wheel."""
 _WHERE = "import decoder, pipeline; print(decoder.__file__); print(pipeline.__file__)"
 

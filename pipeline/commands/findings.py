@@ -18,7 +18,6 @@ from rich.text import Text
 
 from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, show_incidents
 from pipeline.errors import UserError
-from pipeline.open_tables import open_dataset
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
 
@@ -124,6 +123,8 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
 
 
 def _findings_of(lake: Path) -> pa.Table:
+    from pipeline.open_tables import open_dataset  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
+
     table = open_dataset(str(lake), FINDINGS)
     if table is None:
         raise UserError(

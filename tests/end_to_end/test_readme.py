@@ -56,6 +56,16 @@ def test_every_file_that_the_readme_links_exists() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_its_first_screen_has_a_picture_in_light_and_dark_what_a_command_prints_and_how_it_is_installed() -> None:
+    first = "\n".join(README.splitlines()[:40])
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', first)
+    assert [Path(name).suffixes[0] for name in pictures] == [".dark", ".light"]
+    assert all((ROOT / name).stat().st_size < 150_000 for name in pictures)
+    assert "prefers-color-scheme: dark" in first
+    assert "$ wirelake diagnose" in first
+    assert "pip install" in first
+
+
 def test_every_make_target_of_the_readme_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in sorted(set(re.findall(r"`?make ([a-z]+)", README))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.commands.on_demand import MODULES
+from tests.paths import CAPTURES
 
 HEAVY = ("duckdb", "deltalake", "numpy", "pandas", "pyarrow", "pyspark", "streamlit")
 LOADED = """
@@ -40,6 +42,34 @@ def test_the_overview_describes_each_command_as_the_command_does() -> None:
         command = context.command.get_command(context, name)  # type: ignore[attr-defined]
         [line] = [line for line in shown if line.startswith(f"  {name} ")]
         assert line.split()[1:4] == command.get_short_help_str(60).split()[:3]
+
+
+NOT_INSTALLED = """
+import sys
+for name in ("deltalake", "pyspark", "streamlit"):
+    sys.modules[name] = None
+from pipeline.cli import main
+main()
+"""
+
+
+def without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", NOT_INSTALLED, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["diagnose", "decode", "top --once", "explain --frame 1"])
+def test_a_capture_is_read_by_what_is_always_installed(command: str) -> None:
+    name, *options = command.split()
+    done = without_extras(name, str(CAPTURES / "version_negotiation.pcap"), *options)
+    assert done.stdout
+    assert done.stderr.replace("warning: cut off: 1 messages whose end was not captured\n", "") == ""
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
+    done = without_extras("findings", "--lake", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == "error: this needs deltalake, which is not installed: pip install 'wirelake[sql]'\n"
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:

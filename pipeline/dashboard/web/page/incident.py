@@ -45,7 +45,7 @@ def draw(here: Here) -> None:
     for one in told:
         _told(one)
     with st.expander("Copy for a ticket", icon=":material/content_copy:"):
-        st.code(ticket(row, told), language="markdown", wrap_lines=True)
+        st.code(ticket(row, told), language=None, wrap_lines=True)
 
 
 def _picture(here: Here, row: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 _PATIENCE_SECONDS = 60
+_LOOK_SECONDS = 0.3
+_DRAWN = """
+const app = document.querySelector('[data-testid=stApp]');
+const waits = document.querySelectorAll('[data-testid=stSkeleton], [data-testid=stSpinner], [data-stale=true]').length;
+const charts = [...document.querySelectorAll('[data-testid=stVegaLiteChart]')];
+const drawn = charts.every(chart => chart.querySelector('svg, canvas'));
+return waits || !drawn ? '' : [app.innerText.length, app.querySelectorAll('*').length, app.scrollHeight].join();
+"""
+"""What there is to see, or nothing while some of it is still to come."""
 ALONE = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
@@ -48,6 +58,20 @@ def wait_for(browser: WebDriver, selector: str, text: str = "") -> str:
 
     wait = WebDriverWait(browser, _PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException])
     return wait.until(found, f"{selector} with {text!r}")[0]
+
+
+def wait_until_drawn(browser: WebDriver) -> None:
+    """Until the page's script has ended, nothing is promised any more, and two looks in a row see the same."""
+    wait_for(browser, "h1")
+    wait_for(browser, "[data-testid=stApp][data-test-script-state=notRunning]")
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    seen: list[str] = []
+    while time.monotonic() < deadline:
+        seen = [*seen[-2:], browser.execute_script(_DRAWN)]
+        if len(seen) == 3 and seen[0] != "" and len(set(seen)) == 1:
+            return
+        time.sleep(_LOOK_SECONDS)
+    raise AssertionError("the page did not come to rest")
 
 
 def click(browser: WebDriver, selector: str, text: str) -> None:

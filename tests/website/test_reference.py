@@ -1,0 +1,77 @@
+"""Is the reference what the code says today? And does it leave nothing out?"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from pipeline.analysis.rules.rule import all_rules
+from pipeline.commands.on_demand import MODULES
+from pipeline.tables import TABLES
+from website.markdown import cell, code
+from website.reference import FOLDER, pages
+from website.settings_page import section
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return pages()
+
+
+@pytest.mark.slow
+class TestReference:
+    def test_it_is_up_to_date(self, made: dict[str, str]) -> None:
+        kept = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()}
+        assert sorted(kept) == sorted(made)
+        for name, text in made.items():
+            assert kept[name] == text, "python -m website.reference writes it anew"
+
+    def test_nothing_is_left_out(self, made: dict[str, str]) -> None:
+        headings = {name: re.findall(r"^##+ (.+)$", text, re.MULTILINE) for name, text in made.items()}
+        assert set(TABLES) < set(headings["tables.md"])
+        assert all(f"[`{rule.name}`](../rules/{rule.name}.md)" in made["rules.md"] for rule in all_rules())
+        commands = {heading.split()[1] for heading in headings["cli.md"]}
+        assert commands == set(MODULES)
+        for table in TABLES.values():
+            assert all(f"| {code(c.name)} | {code(c.type)} |" in made["tables.md"] for c in table.columns)
+
+    def test_each_threshold_of_a_rule_leads_to_its_setting(self, made: dict[str, str]) -> None:
+        anchors = {
+            re.sub(r"[^\w]", "", heading.lower())
+            for heading in re.findall(r"^##+ (.+)$", made["settings.md"], re.MULTILINE)
+        }
+        linked = set(re.findall(r"\(settings\.md#(\w+)\)", made["rules.md"]))
+        assert linked
+        assert linked <= anchors
+
+
+class _Inner(BaseModel):
+    """Of a part."""
+
+    span: timedelta = Field(default=timedelta(minutes=10), gt=timedelta(0), description="How long")
+    kind: Literal["a", "b"] | None = Field(default=None, description="Which | one")
+
+
+class _Model(BaseModel):
+    least: int = Field(default=3, ge=2, description="At least")
+    part: _Inner = _Inner()
+
+
+def test_settings_of_a_model() -> None:
+    text = "\n\n".join(section(_Model, ()))
+    assert (
+        "### least\n\nwhole number, at least `2`; default `3`; in the environment `WIRELAKE_LEAST`.\n\nAt least."
+        in text
+    )
+    assert "## part\n\nOf a part.\n\n### part.span\n\na time, more than `0 s`; default `PT10M`;" in text
+    assert "### part.kind\n\none of `a`, `b` or null; default none; in the environment `WIRELAKE_PART__KIND`" in text
+    assert "Which \\| one." in text
+
+
+def test_prose_in_a_cell_is_no_markup() -> None:
+    assert cell("a_b  *c*\n`d_e|f` <g>") == r"a\_b \*c\* `d_e\|f` \<g>"
+    assert code("a|b") == "`a\\|b`"

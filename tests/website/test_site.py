@@ -1,0 +1,73 @@
+"""The site is built with dead links and anchors as errors, and a browser needs no network to read it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from website.build import SiteError, build
+
+pytestmark = pytest.mark.slow
+_LOADED = re.compile(r"<(?:script|img|source|iframe|link)\b[^>]*?\b(?:src|srcset|href)=\"([^\"]+)\"")
+_NOT_LOADED = re.compile(r"<link\b[^>]*\brel=\"(?:canonical|next|prev|alternate)\"[^>]*>")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    build(folder)
+    return folder
+
+
+def test_it_has_each_document(site: Path) -> None:
+    documents = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    assert documents
+    for document in documents:
+        page = document.with_suffix(".html") if document.name != "README.md" else document.with_name("index.html")
+        assert (site / page).exists(), page
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        loaded = _LOADED.findall(_NOT_LOADED.sub("", page.read_text(encoding="utf-8")))
+        assert loaded
+        assert [one for one in loaded if one.startswith(("http:", "https:", "//"))] == [], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\(\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[x](incidents.md#nowhere)", "nowhere"),
+        ("[x](nowhere.md)", "nowhere.md"),
+        ("[x](../nowhere.py)", "nowhere.py"),
+    ],
+)
+def test_a_dead_link_or_anchor_stops_it(text: str, complaint: str, tmp_path: Path) -> None:
+    for name in (
+        "docs",
+        "website",
+        "notebooks",
+        "mkdocs.yml",
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+    ):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name)
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("tests", "pipeline", "conf", "decoder", "airflow_dags"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    glossary = tmp_path / "docs" / "glossary.md"
+    glossary.write_text(f"{glossary.read_text(encoding='utf-8')}\n{text}\n", encoding="utf-8")
+    with pytest.raises(SiteError, match=re.escape(complaint)):
+        build(tmp_path / "site", tmp_path)

@@ -1,0 +1,110 @@
+"""Reference pages, made from what the program itself goes by: tables, rules, settings, commands, keys of JSON.
+
+``python -m website.reference`` writes them into ``docs/reference``; a test says when one is not what it would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pipeline.analysis.rules.rule import all_rules
+from pipeline.dashboard.views import views
+from pipeline.tables import TABLES, Table
+from website.commands import commands_page
+from website.json_keys import json_page
+from website.markdown import cell, code, table
+from website.settings_page import settings_page
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+_MADE = "<!-- Made from the code by `python -m website.reference`: change it there. -->"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by the name of its file."""
+    texts = {
+        "tables.md": tables_page(),
+        "rules.md": rules_page(),
+        "settings.md": settings_page(),
+        "cli.md": commands_page(),
+        "json.md": json_page(),
+    }
+    return {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
+
+
+def write() -> None:
+    """Write all pages, and remove what is none of them."""
+    FOLDER.mkdir(exist_ok=True)
+    made = pages()
+    for name, text in made.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    for file in FOLDER.iterdir():
+        if file.name not in made:
+            file.unlink()
+
+
+def tables_page() -> str:
+    """What lies in a lake."""
+    parts = [
+        "# Tables",
+        "Each is a Delta table at `<lake>/<schema>/<name>`; types are Spark's. Times are UTC, offsets positions in "
+        "Kafka's log. `wirelake describe TABLE` prints the same; [adding one](../architecture.md) begins in "
+        "[`pipeline/tables`](../../pipeline/tables).",
+        table(("table", "one row is"), ((f"[`{n}`](#{_anchor(n)})", cell(t.comment)) for n, t in TABLES.items())),
+        *(_table(one) for one in TABLES.values()),
+        "## Views",
+        "`wirelake sql` and the page know them by their names alone; `wirelake describe VIEW` prints the query.",
+        table(("view", "the question that it answers"), ((code(v.name), cell(v.question)) for v in views())),
+    ]
+    return "\n\n".join(parts)
+
+
+def _anchor(name: str) -> str:
+    return name.replace(".", "")
+
+
+def _table(one: Table) -> str:
+    facts = [f"No two rows share {_names(one.key)}."]
+    if one.partition_by:
+        facts.append(f"Folders by {_names(one.partition_by)}.")
+    kept = "for ever" if one.keep_days is None else f"{one.keep_days} days"
+    facts.append(f"Rows are kept {kept}" + ("." if one.keep_days is None else " unless the settings state otherwise."))
+    rows = ((code(c.name), code(c.type), "" if c.nullable else "never null", cell(c.comment)) for c in one.columns)
+    return f"## {one.full_name}\n\n{one.comment}\n\n{' '.join(facts)}\n\n" + table(("column", "type", "", "what"), rows)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(code(name) for name in names)
+
+
+def rules_page() -> str:
+    """What is found, and what each rule goes by."""
+    rows = (
+        (
+            f"[`{rule.name}`](../rules/{rule.name}.md)",
+            rule.protocol,
+            ", ".join(rule.severities),
+            cell(rule.meaning),
+            _lines(f"[`{name}`](settings.md#{_setting_anchor(name)})" for name in rule.thresholds),
+        )
+        for rule in all_rules()
+    )
+    intro = (
+        "# Rules\n\nA rule has a page that says what it means, what it rests on, what to do and when it does not "
+        "fire. Findings stand in [`gold.findings`](tables.md#goldfindings); those that share a cause are one "
+        "[incident](../incidents.md). [A rule of your own](../adding-a-rule.md) is a file."
+    )
+    return f"{intro}\n\n" + table(("rule", "protocol", "severity", "what is wrong then", "thresholds"), rows)
+
+
+def _setting_anchor(name: str) -> str:
+    return f"streamfindings{name}"
+
+
+def _lines(texts: Iterable[str]) -> str:
+    found: Sequence[str] = list(texts)
+    return "<br>".join(found)
+
+
+if __name__ == "__main__":
+    write()
