@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Final
 
+from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
@@ -193,6 +194,20 @@ def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
     return some[best[0] : best[1]]
 
 
+def churning(some: Sequence[Connection], settings: FindingSettings) -> Iterator[Span]:
+    """From when to when connections churn: minutes on end of which each has too many, and the busiest of all.
+
+    Args:
+        some: in the order in which they begin.
+        settings: thresholds.
+    """
+    begin_us = some[0].first_us
+    minutes = [list(each) for _, each in groupby(some, key=lambda one: (one.first_us - begin_us) // _MINUTE_US)]
+    bad = [each for each in (*minutes, busiest_minute(some)) if is_churn(each, settings)]
+    for spans in apart(((each[0].first_us, each[-1].first_us) for each in bad), _MINUTE_US // 2):
+        yield spans[0][0], max(until_us for _, until_us in spans)
+
+
 def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
     """Whether connections of one minute are many, spread, little used, and mostly handshake."""
     if len(some) < settings.churn_connections or some[-1].first_us - some[0].first_us < _SPREAD_US:
@@ -221,9 +236,11 @@ def _judge(
             f"{_servers(some)}."
         )
         return _finding(some, "info", summary, _CHECK_ADVICE, settings.churn_checks, sources, settings)
-    minute = busiest_minute(some)
-    if not is_churn(minute, settings):
+    bouts = list(churning(some, settings))
+    if not bouts:
         return None
+    last = [one for one in some if bouts[-1][0] <= one.first_us <= bouts[-1][1]]
+    minute = busiest_minute(last)
     work = sum(one.work for one in minute)
     shaking = sum(one.shaking for one in minute)
     summary = (
@@ -232,7 +249,7 @@ def _judge(
         f"{work} requests on them beside {shaking} of the handshake: {work / len(minute):.1f} for each connection."
     )
     advice = _KAFKA_ADVICE if some[0].is_kafka else _MONGO_ADVICE
-    return _finding(minute, "warning", summary, advice, settings.churn_connections, sources, settings)
+    return _finding(last, "warning", summary, advice, settings.churn_connections, sources, settings, bouts)
 
 
 def _who(some: Sequence[Connection]) -> str:
@@ -247,7 +264,7 @@ def _servers(some: Iterable[Connection]) -> str:
 
 def _finding(
     some: Sequence[Connection], severity: str, summary: str, advice: str, least: int, sources: Sources,
-    settings: FindingSettings,
+    settings: FindingSettings, bouts: Sequence[Span] = (),
 ) -> Finding:  # fmt: skip
     first, last_us = some[0], max(one.last_us for one in some)
     return Finding(
@@ -259,5 +276,6 @@ def _finding(
             "connections": len(some), "handshake_requests": sum(one.shaking for one in some),
             "work_requests": sum(one.work for one in some), "servers": sorted({one.server for one in some}),
             "client": first.client, "host": first.host, "enough_us": some[min(least, len(some)) - 1].first_us,
+            **earlier(bouts),
         },
     )  # fmt: skip

@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, last_of_each, lasting_waves
+from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables

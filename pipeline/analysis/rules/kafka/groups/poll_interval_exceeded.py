@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
@@ -178,11 +179,27 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     for left in _with_work(suspects, tables):
         if is_exceeded(left):
             by_client[left.step.cluster, left.step.group, left.step.client_id].append(left)
-    return [
+    return last_of_each(
         _finding(some_left, sources, settings)
-        for some_left in by_client.values()
+        for all_left in by_client.values()
+        for some_left in bouts(all_left)
         if len(some_left) >= settings.poll_exceeded_times
-    ]
+    )
+
+
+def bouts(all_left: Iterable[Left]) -> list[list[Left]]:
+    """Times that one client left, in order of time, cut where it was over in between (see :func:`_is_over`)."""
+    found: list[list[Left]] = []
+    for left in all_left:
+        if not found or _is_over(found[-1][-1], left.step.us):
+            found.append([])
+        found[-1].append(left)
+    return found
+
+
+def _is_over(last: Left, at_us: int) -> bool:
+    """It is over once it has been back for twice as long as it may take between two polls."""
+    return last.back_us is not None and at_us - last.back_us >= 2 * last.limit_us
 
 
 def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
@@ -253,11 +270,10 @@ def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSetti
 
 
 def _state(last: Left, sources: Sources) -> State:
-    """It is over once it has been back for twice as long as it may take between two polls."""
     end_us = sources.ends.get(last.step.cluster, last.step.us)
     if last.back_us is None:
         return sources.state(last.step.cluster, last.step.us, last.step.us, 1)
-    return "closed" if end_us - last.back_us >= 2 * last.limit_us else "open"
+    return "closed" if _is_over(last, end_us) else "open"
 
 
 def _work(unfinished: Sequence[Held]) -> str:
