@@ -29,7 +29,10 @@ _FOLDERS = {
 
 @dataclass(frozen=True)
 class Recording:
-    """A capture with its time, what its clients logged, and the (rule, subject) pairs that must be found in it."""
+    """A capture with its time, what its clients logged, and the (rule, subject) pairs that must be found in it.
+
+    A scenario writes `{0}` in a subject for the address of its first broker.
+    """
 
     name: str
     pcap: Path
@@ -76,5 +79,9 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
         if isinstance(expected, dict):
             expected = expected[name]
         suffix = ".pcap.zst" if name in RHYTHMS else ".pcap"
-        found.append(Recording(name, folder / f"{name}{suffix}", log, frozenset(expected)))
+        hosts = [broker["host"] for broker in log.get("brokers", ())]
+        subjects = frozenset(
+            (rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in expected
+        )
+        found.append(Recording(name, folder / f"{name}{suffix}", log, subjects))
     return found

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -70,7 +71,7 @@ class Left:
         entered: how the member had entered; None: that was not seen.
         back_us: when the same connection entered the group again; None: it did not.
         refused: exchange ids of its commits that were refused afterwards.
-        advanced_us: its last accepted commit before; 0: none was seen.
+        advanced_us, commits: its last accepted commit before, and how many it made since it had entered; 0: none.
         held: what it had in hand.
     """
 
@@ -79,6 +80,7 @@ class Left:
     back_us: int | None = None
     refused: tuple[str, ...] = ()
     advanced_us: int = 0
+    commits: int = 0
     held: tuple[Held, ...] = ()
 
     @property
@@ -155,7 +157,8 @@ _HELD = r"""
             AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
     ), commits AS (
-        SELECT l.number, e.topic, e.partition, max(e."offset") AS committed, max(epoch_us(e.ts)) AS committed_us
+        SELECT l.number, e.topic, e.partition, max(e."offset") AS committed, max(epoch_us(e.ts)) AS committed_us,
+            count(DISTINCT e.exchange_id) AS commits
         FROM departures AS l JOIN events AS e ON e.cluster = l.cluster AND e.group_id = l.group_id
         WHERE e.kind = 'committed' AND e.member_id = l.member AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
@@ -179,19 +182,18 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     for left in _with_work(suspects, tables):
         if is_exceeded(left):
             by_client[left.step.cluster, left.step.group, left.step.client_id].append(left)
-    return last_of_each(
-        _finding(some_left, sources, settings)
+    return [
+        _finding(all_left, sources, settings)
         for all_left in by_client.values()
-        for some_left in bouts(all_left)
-        if len(some_left) >= settings.poll_exceeded_times
-    )
+        if len(all_left) >= settings.poll_exceeded_times
+    ]
 
 
 def bouts(all_left: Iterable[Left]) -> list[list[Left]]:
-    """Times that one client left, in order of time, cut where it was over in between (see :func:`_is_over`)."""
+    """Times that one client left, in order of time, cut where it was over in between and worked on as it should."""
     found: list[list[Left]] = []
     for left in all_left:
-        if not found or _is_over(found[-1][-1], left.step.us):
+        if not found or (left.commits >= KNOWN_RHYTHM and _is_over(found[-1][-1], left.step.us)):
             found.append([])
         found[-1].append(left)
     return found
@@ -220,6 +222,7 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
         replace(
             left,
             advanced_us=max((row.committed_us or 0 for row in work[number]), default=0),
+            commits=max((row.commits or 0 for row in work[number]), default=0),
             held=tuple(
                 Held(
                     row.topic,
@@ -238,7 +241,9 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
     ]
 
 
-def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+    times_apart = bouts(all_left)
+    some_left = times_apart[-1]
     last = some_left[-1]
     step = last.step
     first_us, last_us = some_left[0].step.us, max(step.us, last.back_us or 0)
@@ -249,7 +254,7 @@ def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSetti
     evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
     unfinished = [held for held in last.held if held.is_unfinished]
     return Finding(
-        rule=RULE.name, severity="critical" if refused or number > 1 else "warning",
+        rule=RULE.name, severity="critical" if refused or len(all_left) > 1 else "warning",
         subject=f"{step.group}/{step.client_id or '?'}", state=_state(last, sources), cluster=step.cluster, topic=None,
         partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
         summary=f"{clients} took longer between two polls{limit} and fell out of group {step.group} "
@@ -264,6 +269,7 @@ def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSetti
                 {"topic": h.topic, "partition": h.partition, "fetched_from": h.fetched_from, "fetched_to": h.fetched_to,
                  "committed": h.committed, "records": h.records} for h in unfinished
             ],
+            **earlier((few[0].step.us, max(few[-1].step.us, few[-1].back_us or 0)) for few in times_apart),
             "enough_us": some_left[min(settings.poll_exceeded_times, number) - 1].step.us,
         },
     )  # fmt: skip

@@ -7,7 +7,7 @@ released or rejected by itself, and a poison record holds up nobody else, until 
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from pipeline.analysis.rules.kafka.groups.share_states import (
     deliveries,
     start_offsets,
 )
-from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
@@ -52,8 +52,8 @@ _STOPPED_ADVICE = (
 )
 _FOLLOWED = 1_000
 """Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record."""
-_USUAL_GAPS, _LONGEST_GAP = 5, 1.5
-"""Silence of a group is so many of its usual gaps, and so many times its longest."""
+_REMEMBERED = 200
+"""Gaps by which the rhythm of a group is known."""
 
 
 @finds(POISON_RECORD)
@@ -242,25 +242,20 @@ def silences(told: Sequence[int], end_us: int, settings: FindingSettings) -> Ite
         end_us: time of the last exchange of the cluster.
         settings: the shortest silence.
     """
-    least_us = int(settings.stopped_seconds * 1_000_000)
     spans = list(pairwise([*told, end_us] if told and end_us > told[-1] else told))
     usual: list[int] = []
-    longest, unusual = 0, list[int]()
+    unusual = 0
     for from_us, to_us in spans:
         gap = to_us - from_us
-        patience = int(max(least_us, _USUAL_GAPS * _middle(usual), _LONGEST_GAP * longest))
-        if usual and gap >= patience:
-            yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == told[-1])
-            unusual.append(gap)
-            if len(unusual) < KNOWN_RHYTHM:
-                continue
-        insort(usual, gap)
-        longest = max(longest, gap)
-
-
-def _middle(in_order: Sequence[int]) -> float:
-    """The median of what is in order already; 0 of nothing."""
-    return (in_order[(len(in_order) - 1) // 2] + in_order[len(in_order) // 2]) / 2 if in_order else 0
+        if gap >= settings.stopped_seconds * 1_000_000:
+            known = usual[-_REMEMBERED:]
+            patience = patience_of(known, len(known), settings.stopped_seconds, settings.patience_periods)
+            if patience is not None and gap >= patience:
+                yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == told[-1])
+                unusual += 1
+                if unusual < KNOWN_RHYTHM:
+                    continue
+        usual.append(gap)
 
 
 def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], silence: Silence) -> int:
