@@ -58,7 +58,8 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
         error_code=code,
         error_name=None if code is None else error_name(code),
     )
-    found = [*_topology(said, asked), *_given(api_key, said, epoch, answer)]
+    topology = () if code else _topology(said, asked)
+    found = [*topology, *_given(api_key, said, epoch, answer)]
     return [replace(one, ordinal=ordinal) for ordinal, one in enumerate(found)]
 
 

@@ -14,7 +14,7 @@ from tests.captures.mongodb.record import STREAMS, TROUBLED
 from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, SCENARIOS
 from tests.captures.rhythms import HERE as RHYTHMS_DIR
 from tests.captures.rhythms import SCENARIOS as RHYTHMS
-from tests.captures.rhythms import story_of
+from tests.captures.rhythms import module_of, story_of
 
 RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED, STREAMS)
 """Of half a minute each."""
@@ -31,13 +31,17 @@ _FOLDERS = {
 class Recording:
     """A capture with its time, what its clients logged, and the (rule, subject) pairs that must be found in it.
 
-    A scenario writes `{0}` in a subject for the address of its first broker.
+    Attributes:
+        possible: what may be found beside them where the beginning or some frames are missing.
+        late: those of them that cannot be known by who joined midway.
     """
 
     name: str
     pcap: Path
     log: dict[str, Any]
     expected: frozenset[tuple[str, str]]
+    possible: frozenset[tuple[str, str]] = frozenset()
+    late: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def span_us(self) -> tuple[int, int]:
@@ -74,14 +78,16 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
     for name in names:
         folder = _FOLDERS.get(name, HERE)
         log = json.loads((folder / f"{name}.truth.json").read_text())
-        module = RHYTHMS[name].partition(".")[0] if name in RHYTHMS else name
-        expected = importlib.import_module(f"tests.scenarios.{module}").FINDINGS
-        if isinstance(expected, dict):
-            expected = expected[name]
+        scenario = importlib.import_module(f"tests.scenarios.{module_of(name) if name in RHYTHMS else name}")
+        declared = (_declared(scenario, which, name, log) for which in ("FINDINGS", "POSSIBLE", "UNKNOWN_LATE"))
         suffix = ".pcap.zst" if name in RHYTHMS else ".pcap"
-        hosts = [broker["host"] for broker in log.get("brokers", ())]
-        subjects = frozenset(
-            (rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in expected
-        )
-        found.append(Recording(name, folder / f"{name}{suffix}", log, subjects))
+        found.append(Recording(name, folder / f"{name}{suffix}", log, *declared))
     return found
+
+
+def _declared(scenario: Any, which: str, name: str, log: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    """What a scenario declares of a recording; `{0}` in a subject stands for the address of its first broker."""
+    declared = getattr(scenario, which, {})
+    hosts = [broker["host"] for broker in log.get("brokers", ())]
+    pairs = declared.get(name, ()) if isinstance(declared, dict) else declared
+    return frozenset((rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in pairs)
