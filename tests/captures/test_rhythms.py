@@ -103,4 +103,4 @@ def test_rules_fire_where_they_must_and_nowhere_else(recording: Recording, varia
         row for row in one.unexpected if not variant or (row["rule"], row["subject"]) not in recording.possible
     ]
     assert [(row["rule"], row["subject"], row["summary"]) for row in surprising] == []
-    assert one.missing <= (recording.late if variant == "joined midway" else set())
+    assert one.missing <= recording.unknown.get(variant, frozenset())

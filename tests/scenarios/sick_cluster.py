@@ -31,9 +31,8 @@ FINDINGS = {
         *(("slow_rebalance", group) for group in ("billing", "tracking")),
     }
 }
-UNKNOWN_LATE = {
-    "sick_cluster_30s": {("stopped", where) for where in (f"tracking/{LOST}", f"billing/{KEPT}", f"ledger/{KEPT}")}
-}
+_HALTS = {("stopped", where) for where in (f"tracking/{LOST}", f"billing/{KEPT}", f"ledger/{KEPT}")}
+UNKNOWN = {"sick_cluster_30s": {"joined midway": _HALTS}}
 """Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known."""
 POSSIBLE = {"sick_cluster_30s": {("coordinator_unavailable", "{0}:9092")}}
 """Whoever says first that there is no coordinator stands for it."""

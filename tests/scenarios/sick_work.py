@@ -36,7 +36,9 @@ FINDINGS = {
     "sick_work_1s": findings("1s") | {("rebalance_storm", "tripping-1s")},
     "sick_work_30s": findings("30s") | {("rebalance_storm", "tripping-30s")},
 }
-UNKNOWN_LATE = {"sick_work_30s": {("stopped", f"{group}-30s/tasks-30s") for group in ("overlong", "waiting")}}
+UNKNOWN = {
+    "sick_work_30s": {"joined midway": {("stopped", f"{group}-30s/tasks-30s") for group in ("overlong", "waiting")}}
+}
 """Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known."""
 
 

@@ -37,6 +37,8 @@ FINDINGS = {
         ("latency_outlier", "{0}:9092"),
     }
 }
+UNKNOWN = {"sick_writers_30s": {"with loss": {("unanswered_requests", "{0}:9092/impatient")}}}
+"""Where frames were lost, nothing follows from an answer that is missing."""
 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock, broker: Kafka4) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Recording:
 
     Attributes:
         possible: what may be found beside them where the beginning or some frames are missing.
-        late: those of them that cannot be known by who joined midway.
+        unknown: by variant, those of them that cannot be known there.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Recording:
     log: dict[str, Any]
     expected: frozenset[tuple[str, str]]
     possible: frozenset[tuple[str, str]] = frozenset()
-    late: frozenset[tuple[str, str]] = frozenset()
+    unknown: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     @property
     def span_us(self) -> tuple[int, int]:
@@ -79,15 +79,20 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
         folder = _FOLDERS.get(name, HERE)
         log = json.loads((folder / f"{name}.truth.json").read_text())
         scenario = importlib.import_module(f"tests.scenarios.{module_of(name) if name in RHYTHMS else name}")
-        declared = (_declared(scenario, which, name, log) for which in ("FINDINGS", "POSSIBLE", "UNKNOWN_LATE"))
+        hosts = [broker["host"] for broker in log.get("brokers", ())]
+        expected, possible = (_declared(scenario, which, name, hosts) for which in ("FINDINGS", "POSSIBLE"))
+        unknown = getattr(scenario, "UNKNOWN", {}).get(name, {})
         suffix = ".pcap.zst" if name in RHYTHMS else ".pcap"
-        found.append(Recording(name, folder / f"{name}{suffix}", log, *declared))
+        told = {variant: _pairs(some, hosts) for variant, some in unknown.items()}
+        found.append(Recording(name, folder / f"{name}{suffix}", log, expected, possible, told))
     return found
 
 
-def _declared(scenario: Any, which: str, name: str, log: dict[str, Any]) -> frozenset[tuple[str, str]]:
-    """What a scenario declares of a recording; `{0}` in a subject stands for the address of its first broker."""
+def _declared(scenario: Any, which: str, name: str, hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
     declared = getattr(scenario, which, {})
-    hosts = [broker["host"] for broker in log.get("brokers", ())]
-    pairs = declared.get(name, ()) if isinstance(declared, dict) else declared
-    return frozenset((rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in pairs)
+    return _pairs(declared.get(name, ()) if isinstance(declared, dict) else declared, hosts)
+
+
+def _pairs(some: Iterable[tuple[str, str]], hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Rules and subjects; `{0}` in a subject stands for the address of the first broker."""
+    return frozenset((rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in some)
