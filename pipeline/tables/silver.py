@@ -210,7 +210,8 @@ STATE_EVENTS = Table(
         required(
             "kind",
             "string",
-            "join, assignment, heartbeat, leave or group (another request in a group's name); txn_init, "
+            "join, assignment, heartbeat, leave, topology (of a Streams group: which subtopology reads which topic) or "
+            "group (another request in a group's name); txn_init, "
             "txn_add_partition, txn_add_group, txn_end or txn_marker; fetch_session; software",
         ),
         required("ordinal", "int", "Position among the statements of the same exchange"),
@@ -219,8 +220,10 @@ STATE_EVENTS = Table(
         optional(
             "generation", "int", "Generation of the group or, in the consumer protocol (KIP-848), epoch of the member"
         ),
-        optional("group_protocol", "string", "classic or consumer (KIP-848)"),
-        optional("topic", "string", "Topic name; null while only the id is known, and in an assignment of nothing"),
+        optional("group_protocol", "string", "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071)"),
+        optional(
+            "topic", "string", "Topic name; null while only the id is known, in an assignment of nothing or a task"
+        ),
         optional("topic_id", "string", "Topic id, where the exchange carries one"),
         optional("partition", "int", "Partition index; null in an assignment of nothing"),
         optional("transactional_id", "string", "Transactional id"),
@@ -233,6 +236,7 @@ STATE_EVENTS = Table(
         optional("software_version", "string", "software: its version"),
         optional("error_code", "int", "Kafka error code of the answer; 0 is none, null: no answer"),
         optional("error_name", "string", "Its name"),
+        optional("subtopology", "string", "topology, assignment: which part of a Streams application (KIP-1071)"),
     ),
     key=("exchange_id", "ordinal"),
     partition_by=("date",),

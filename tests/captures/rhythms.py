@@ -17,7 +17,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.brokers.kafka4 import Kafka4
 from tests.brokers.kafka4_cluster import Kafka4Cluster
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.tcpdump import Tcpdump
+from tests.captures.places import KAFKA, OWN, Place, own_place
 from tests.scenarios.java_client import class_path
 from tests.scenarios.rhythm import Clock
 from tests.scenarios.truth import Truth
@@ -57,13 +57,27 @@ SCENARIOS = {
     "sick_commit_30s": "sick_commit.play_30s",
     "sick_transaction_1s": "sick_transaction.play_1s",
     "sick_transaction_30s": "sick_transaction.play_30s",
+    "sick_work_1s": "sick_work.play_1s",
+    "sick_work_30s": "sick_work.play_30s",
+    "sick_positions_1s": "sick_positions.play_1s",
+    "sick_positions_30s": "sick_positions.play_30s",
+    "sick_share_1s": "sick_share.play_1s",
+    "sick_share_30s": "sick_share.play_30s",
+    "sick_refused_1s": "sick_refused.play_1s",
+    "sick_refused_30s": "sick_refused.play_30s",
+    "sick_writers_30s": "sick_writers.play_30s",
+    "sick_cluster_30s": "sick_cluster.play_30s",
+    "sick_mongodb_30s": "sick_mongodb.play_30s",
 }
 """Recordings, and who plays them: a function of `tests.scenarios`."""
 CLUSTERED = {"healthy_restarts"}
 WITH_MONGODB = {"healthy_mongodb"}
-_KAFKA, _CLUSTER_HOSTS = "Apache Kafka", ("127.0.4.201", "127.0.4.202", "127.0.4.203")
+_CLUSTER_HOSTS = ("127.0.4.201", "127.0.4.202", "127.0.4.203")
 _MONGODB_HOST = "127.0.4.211"
-WITHOUT = ("produced", "consumed", "commit_ok", "txn_begin", "txn_commit", "assigned", "revoked", "request_answered")
+WITHOUT = (
+    *("produced", "consumed", "commit_ok", "txn_begin", "txn_commit", "assigned", "revoked", "request_answered"),
+    "accepted",
+)
 """What clients log too often to be kept."""
 
 _PROPERTIES = """\
@@ -97,6 +111,16 @@ def shared_broker(addresses: list[tuple[str, int]]) -> Iterator[Kafka4]:
         yield broker
 
 
+def module_of(name: str) -> str:
+    """The module of `tests.scenarios` that plays a recording."""
+    return SCENARIOS[name].partition(".")[0]
+
+
+def has_own_servers(name: str) -> bool:
+    """Whether it needs other servers than the broker that is shared."""
+    return module_of(name) in OWN or name in CLUSTERED | WITH_MONGODB
+
+
 def played_by(name: str) -> tuple[Any, Callable[..., None]]:
     """The module and the function that play a recording."""
     module, function = SCENARIOS[name].split(".")
@@ -104,30 +128,21 @@ def played_by(name: str) -> tuple[Any, Callable[..., None]]:
     return scenario, getattr(scenario, function)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a scenario plays: `servers` is what its clients are told, `more` what else it needs."""
-
-    hosts: tuple[str, ...]
-    port: int
-    servers: str
-    software: str
-    version: str
-    more: dict[str, Any] = field(default_factory=dict)
-
-
 @contextmanager
 def place_of(name: str, number: int) -> Iterator[Place]:
     """The servers of a scenario: its own, or its address at the broker that is shared."""
-    if name in CLUSTERED:
+    if has_own_servers(name):
+        with own_place(name, module_of(name), number) as place:
+            yield place
+    elif name in CLUSTERED:
         with Kafka4Cluster(list(_CLUSTER_HOSTS), FIRST_PORT) as cluster:
-            yield Place(_CLUSTER_HOSTS, FIRST_PORT, cluster.bootstrap, _KAFKA, Kafka4.version, {"cluster": cluster})
+            yield Place(_CLUSTER_HOSTS, FIRST_PORT, cluster.bootstrap, KAFKA, Kafka4.version, {"cluster": cluster})
     elif name in WITH_MONGODB:
         with FerretDB() as server, MongodbProxy(_MONGODB_HOST, 27017, server.port, "zstd"):
             yield Place((_MONGODB_HOST,), 27017, f"{_MONGODB_HOST}:27017", "FerretDB behind a proxy", server.version)
     else:
         host, port = address_of(number)
-        yield Place((host,), port, f"{host}:{port}", _KAFKA, Kafka4.version)
+        yield Place((host,), port, f"{host}:{port}", KAFKA, Kafka4.version)
 
 
 def story_of(name: str) -> str:
@@ -175,7 +190,7 @@ def record_all(names: list[str], pace: float, into: Path, first: int = 0) -> lis
 
     class_path()  # compile now, not while the clock runs
     numbers = {name: number for number, name in enumerate(names, first)}
-    shared = [address_of(number) for name, number in numbers.items() if name not in CLUSTERED | WITH_MONGODB]
+    shared = [address_of(number) for name, number in numbers.items() if not has_own_servers(name)]
     with shared_broker(shared) if shared else nullcontext():
         threads = [threading.Thread(target=run, args=each) for each in numbers.items()]
         for thread in threads:

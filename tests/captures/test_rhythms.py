@@ -34,7 +34,7 @@ def test_what_is_ill_heals_and_falls_ill_again(recording: Recording) -> None:
 def test_recordings_stay_small() -> None:
     sizes = [path.stat().st_size for path in rhythms.HERE.glob("*.pcap.zst")]
     assert max(sizes) < 3_500_000
-    assert sum(sizes) < 30_000_000
+    assert sum(sizes) < 36_000_000
 
 
 def test_who_comes_late_misses_the_beginning_only() -> None:
@@ -99,5 +99,8 @@ def test_the_tables_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recording", recordings(RHYTHMS), ids=lambda one: one.name)
 def test_rules_fire_where_they_must_and_nowhere_else(recording: Recording, variant: str) -> None:
     one = matrix.judged(recording, variant)
-    assert [(row["rule"], row["subject"], row["summary"]) for row in one.unexpected] == []
-    assert one.missing == set()
+    surprising = [
+        row for row in one.unexpected if not variant or (row["rule"], row["subject"]) not in recording.possible
+    ]
+    assert [(row["rule"], row["subject"], row["summary"]) for row in surprising] == []
+    assert one.missing <= recording.unknown.get(variant, frozenset())

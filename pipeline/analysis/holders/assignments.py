@@ -5,12 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pipeline.analysis.fit import fit, schema_of
+from pipeline.analysis.holders.tasks import WITH_TOPICS
+from pipeline.analysis.statements.new_groups import TOPOLOGY
 from pipeline.analysis.tables import Tables
 from pipeline.tables import ASSIGNMENTS
 
 _ROWS = """
-    WITH valid AS (
-        SELECT *, CASE WHEN kind = 'join' OR group_protocol = 'consumer' THEN client_id END AS own FROM states
+    WITH TASKS, valid AS (
+        SELECT *, CASE WHEN kind = 'join' OR group_protocol <> 'classic' THEN client_id END AS own FROM placed
         WHERE kind IN ('assignment', 'join') AND group_id IS NOT NULL AND member_id IS NOT NULL
             AND generation IS NOT NULL AND error_code = 0
     ), named AS (
@@ -21,22 +23,24 @@ _ROWS = """
         SELECT *, {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
         FROM named WHERE kind = 'assignment'
     ), stated AS (
-        SELECT cluster, group_id, generation, member_id, place, partition, topic, topic_id, member_client AS client_id,
-            ts AS first_ts, ts AS last_ts, source, exchange_id FROM assigned
+        SELECT cluster, group_id, generation, member_id, place, partition, topic, topic_id, subtopology,
+            member_client AS client_id, ts AS first_ts, ts AS last_ts, source, exchange_id
+        FROM assigned
         UNION ALL BY NAME
         SELECT * EXCLUDE (server, group_protocol), coalesce(topic_id, topic) AS place,
             {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
         FROM held
     ), merged AS (
-        SELECT cluster, group_id, generation, member_id, partition, min(topic) AS topic, min(topic_id) AS topic_id,
+        SELECT cluster, group_id, generation, member_id, partition, subtopology,
+            min(topic) AS topic, min(topic_id) AS topic_id,
             min(client_id) AS client_id, min(first_ts) AS first_ts, max(last_ts) AS last_ts,
             unnest(arg_min(source, (first_ts, exchange_id)))
-        FROM stated GROUP BY cluster, group_id, generation, member_id, place, partition
+        FROM stated GROUP BY cluster, group_id, generation, member_id, place, partition, subtopology
     )
     SELECT COLUMNS FROM merged EXCEPT SELECT COLUMNS FROM held
-""".replace("COLUMNS", ", ".join(f'"{name}"' for name in ASSIGNMENTS.column_names))
+""".replace("TASKS", WITH_TOPICS).replace("COLUMNS", ", ".join(f'"{name}"' for name in ASSIGNMENTS.column_names))
 """An assignment may be from the group's leader; a member's client id comes from the member itself."""
-KINDS = ("assignment", "join")
+KINDS = ("assignment", "join", TOPOLOGY)
 """The statements that the table is made of."""
 
 

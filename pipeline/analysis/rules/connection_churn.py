@@ -14,6 +14,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
@@ -193,6 +194,32 @@ def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
     return some[best[0] : best[1]]
 
 
+def churning(some: Sequence[Connection], settings: FindingSettings) -> list[Sequence[Connection]]:
+    """The times when connections churn: of each all of them.
+
+    Args:
+        some: in the order in which they begin.
+        settings: thresholds.
+    """
+    runs = [some[first:end] for first, end in _dense(some, settings.churn_connections)]
+    return [run for run in runs if is_churn(busiest_minute(run), settings)]
+
+
+def _dense(some: Sequence[Connection], least: int) -> Iterator[tuple[int, int]]:
+    """From which to which (exclusive) each is one of so many that begin within a minute; cut where they pause."""
+    runs: list[tuple[int, int]] = []
+    begin = 0
+    for end, one in enumerate(some, 1):
+        while one.first_us - some[begin].first_us > _MINUTE_US:
+            begin += 1
+        if end - begin >= least:
+            goes_on = runs and begin <= runs[-1][1]
+            runs = [*runs[:-1], (runs[-1][0], end)] if goes_on else [*runs, (begin, end)]
+    for first, end in runs:
+        cuts = (n for n in range(first + 1, end) if some[n].first_us - some[n - 1].first_us > _MINUTE_US // 2)
+        yield from pairwise([first, *cuts, end])
+
+
 def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
     """Whether connections of one minute are many, spread, little used, and mostly handshake."""
     if len(some) < settings.churn_connections or some[-1].first_us - some[0].first_us < _SPREAD_US:
@@ -221,9 +248,11 @@ def _judge(
             f"{_servers(some)}."
         )
         return _finding(some, "info", summary, _CHECK_ADVICE, settings.churn_checks, sources, settings)
-    minute = busiest_minute(some)
-    if not is_churn(minute, settings):
+    bouts = churning(some, settings)
+    if not bouts:
         return None
+    last = bouts[-1]
+    minute = busiest_minute(last)
     work = sum(one.work for one in minute)
     shaking = sum(one.shaking for one in minute)
     summary = (
@@ -232,7 +261,7 @@ def _judge(
         f"{work} requests on them beside {shaking} of the handshake: {work / len(minute):.1f} for each connection."
     )
     advice = _KAFKA_ADVICE if some[0].is_kafka else _MONGO_ADVICE
-    return _finding(minute, "warning", summary, advice, settings.churn_connections, sources, settings)
+    return _finding(last, "warning", summary, advice, settings.churn_connections, sources, settings, bouts[:-1])
 
 
 def _who(some: Sequence[Connection]) -> str:
@@ -247,9 +276,9 @@ def _servers(some: Iterable[Connection]) -> str:
 
 def _finding(
     some: Sequence[Connection], severity: str, summary: str, advice: str, least: int, sources: Sources,
-    settings: FindingSettings,
+    settings: FindingSettings, before: Sequence[Sequence[Connection]] = (),
 ) -> Finding:  # fmt: skip
-    first, last_us = some[0], max(one.last_us for one in some)
+    first, last_us = some[0], some[-1].first_us
     return Finding(
         rule=RULE.name, severity=severity, subject=f"{first.client}/{first.host}",
         state=sources.state(first.cluster, first.first_us, some[-1].first_us, len(some)), cluster=first.cluster,
@@ -259,5 +288,6 @@ def _finding(
             "connections": len(some), "handshake_requests": sum(one.shaking for one in some),
             "work_requests": sum(one.work for one in some), "servers": sorted({one.server for one in some}),
             "client": first.client, "host": first.host, "enough_us": some[min(least, len(some)) - 1].first_us,
+            **earlier((bout[0].first_us, bout[-1].first_us) for bout in (*before, some)),
         },
     )  # fmt: skip

@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from decoder.kafka.facts import exchanges, offsets, state
+from pipeline.analysis.statements import new_groups
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
@@ -32,6 +33,8 @@ class ParsedExchange(NamedTuple):
 
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
+_OF_SOME = {"subtopology"}
+"""The last columns, which most statements do not have."""
 BODIES = (
     "api_key", "api_version", "request_body", "response_body", "request_embedded", "response_embedded",
 )  # fmt: skip
@@ -56,6 +59,8 @@ def _batches(item: ParsedExchange) -> Iterable[object]:
 
 
 def _states(item: ParsedExchange) -> Iterable[object]:
+    if item.api_key in new_groups.APIS:
+        return new_groups.group_statements(item.api_key, item.request, item.response)
     return state.state_events(
         item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
     )
@@ -89,7 +94,7 @@ def _own(table: Table) -> tuple[Column, ...]:
 PARTS = {
     "event": _Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
     "batch": _Part(frozenset(exchanges.BATCH_APIS), _own(RECORD_BATCHES), _batches),
-    "state": _Part(frozenset(state.STATE_APIS), _own(STATE_EVENTS), _states),
+    "state": _Part(frozenset({*state.STATE_APIS, *new_groups.APIS}), _own(STATE_EVENTS), _states),
     "fact": _Part(frozenset(exchanges.FACT_APIS), FACT, _facts),
 }
 
@@ -100,7 +105,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
         name: pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
         for name, part in PARTS.items()
     }
-    values = {name: attrgetter(*(column.name for column in part.columns)) for name, part in PARTS.items()}
+    values = {name: _values_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
     columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *BODIES))
@@ -121,6 +126,14 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
             others = [structs if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
             who = batch.select(list(context)).take(arrow_array(sources[name], pa.int32()))
             yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
+
+
+def _values_of(columns: Sequence[Column]) -> Callable[[object], tuple[Any, ...]]:
+    """What gives the columns of a statement; what only some statements have is None where they lack it."""
+    names = [column.name for column in columns]
+    known = attrgetter(*(name for name in names if name not in _OF_SOME))
+    more = [name for name in names if name in _OF_SOME]
+    return lambda one: (*known(one), *(getattr(one, name, None) for name in more))
 
 
 def _parsed(

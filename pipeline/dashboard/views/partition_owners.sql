@@ -16,7 +16,11 @@ given AS (
     a.cluster, a.group_id, a.generation, a.member_id, a.client_id, a.group_protocol,
     coalesce(a.topic, a.topic_id) AS topic, a.partition, a.first_ts, a.last_ts,
     lead(a.first_ts) OVER (
-      PARTITION BY a.cluster, a.group_id, coalesce(a.topic, a.topic_id), a.partition ORDER BY a.first_ts, a.generation
+      -- A share group gives a partition to several members at once.
+      PARTITION BY
+        a.cluster, a.group_id, coalesce(a.topic, a.topic_id), a.partition,
+        CASE WHEN a.group_protocol = 'share' THEN a.member_id END
+      ORDER BY a.first_ts, a.generation
     ) AS given_again
   FROM silver.assignments AS a
   WHERE a.partition IS NOT NULL
@@ -28,8 +32,8 @@ ends AS (
     ON e.cluster = g.cluster AND e.group_id = g.group_id AND e.member_id = g.member_id
     AND (
       (e.kind = 'leave' AND e.ts >= g.first_ts)
-      -- In the consumer protocol each answer holds the whole assignment: what it leaves out is taken away.
-      OR (e.kind = 'assignment' AND e.group_protocol = 'consumer' AND e.ts > g.last_ts)
+      -- Where brokers assign, each answer holds the whole assignment: what it leaves out is taken away.
+      OR (e.kind = 'assignment' AND e.group_protocol <> 'classic' AND e.ts > g.last_ts)
     )
   WHERE e.error_code = 0
   GROUP BY g.cluster, g.group_id, g.generation, g.member_id, g.topic, g.partition

@@ -19,7 +19,7 @@ from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 _SAME = (
     "t.generation = s.generation AND t.cluster = s.cluster AND t.group_id = s.group_id AND t.member_id = s.member_id "
     "AND (coalesce(t.topic_id, t.topic) IS NOT DISTINCT FROM coalesce(s.topic_id, s.topic)) "
-    "AND (t.partition IS NOT DISTINCT FROM s.partition)"
+    "AND (t.partition IS NOT DISTINCT FROM s.partition) AND (t.subtopology IS NOT DISTINCT FROM s.subtopology)"
 )
 
 

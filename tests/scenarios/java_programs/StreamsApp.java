@@ -1,7 +1,8 @@
 // A Kafka Streams application: counts words by key, over a repartition topic, with a changelog; in memory.
 //
-//   StreamsApp BOOTSTRAP APPLICATION_ID INPUT OUTPUT GUARANTEE COMMIT_MS
+//   StreamsApp BOOTSTRAP APPLICATION_ID INPUT OUTPUT GUARANTEE COMMIT_MS [GROUP_PROTOCOL]
 //
+// GROUP_PROTOCOL is classic (the default) or streams (KIP-1071).
 // The end of standard input ends it in good order.
 
 import java.nio.file.Files;
@@ -23,6 +24,9 @@ public final class StreamsApp {
     config.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("streams-").toString());
     config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
     config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
+    if (args.length > 6) {
+      config.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, args[6]);
+    }
     StreamsBuilder builder = new StreamsBuilder();
     builder.<String, String>stream(args[2])
         .selectKey((key, value) -> value.substring(value.length() - 1))

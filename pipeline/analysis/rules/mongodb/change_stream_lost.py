@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, STREAM_LOST
 from pipeline.analysis.rules.rule import Rule, finds
@@ -70,9 +71,23 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     for _, some in groupby(_rows(sources.tables), key=lambda r: (r.server, r.namespace, r.application, r.client_ip)):
         rows = list(some)
-        lost = [row for row in rows if row.error_code in STREAM_LOST]
-        if len(lost) >= settings.stream_losses:
-            found.append(_finding(rows, lost, sources, settings))
+        found += [_finding(rows, lost, settings) for lost in losses(rows) if len(lost) >= settings.stream_losses]
+    return last_of_each(found)
+
+
+def losses(rows: Sequence[Row]) -> list[list[Row]]:
+    """The errors of one application, in order of time, cut where it began a stream anew and read from it."""
+    found: list[list[Row]] = []
+    is_anew, reads = True, False
+    for row in rows:
+        if row.error_code in STREAM_LOST:
+            if (is_anew and reads) or not found:
+                found.append([])
+            found[-1].append(row)
+            is_anew = reads = False
+        else:
+            is_anew = is_anew or _opens(row)
+            reads = reads or (is_anew and row.command == "getMore")
     return found
 
 
@@ -81,7 +96,7 @@ def _rows(tables: Tables) -> list[Row]:
     return tables.rows(_ROWS)
 
 
-def _finding(rows: Sequence[Row], lost: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings) -> Finding:
     first, last = lost[0], lost[-1]
     before = [row.us for row in rows if row.us < first.us and row.command == "getMore" and row.error_code is None]
     anew = next((row for row in rows if row.us > last.us and _opens(row)), None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.captures.mongodb.record import STREAMS, TROUBLED
 from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, SCENARIOS
 from tests.captures.rhythms import HERE as RHYTHMS_DIR
 from tests.captures.rhythms import SCENARIOS as RHYTHMS
-from tests.captures.rhythms import story_of
+from tests.captures.rhythms import module_of, story_of
 
 RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED, STREAMS)
 """Of half a minute each."""
@@ -29,12 +29,19 @@ _FOLDERS = {
 
 @dataclass(frozen=True)
 class Recording:
-    """A capture with its time, what its clients logged, and the (rule, subject) pairs that must be found in it."""
+    """A capture with its time, what its clients logged, and the (rule, subject) pairs that must be found in it.
+
+    Attributes:
+        possible: what may be found beside them where the beginning or some frames are missing.
+        unknown: by variant, those of them that cannot be known there.
+    """
 
     name: str
     pcap: Path
     log: dict[str, Any]
     expected: frozenset[tuple[str, str]]
+    possible: frozenset[tuple[str, str]] = frozenset()
+    unknown: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     @property
     def span_us(self) -> tuple[int, int]:
@@ -71,10 +78,21 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
     for name in names:
         folder = _FOLDERS.get(name, HERE)
         log = json.loads((folder / f"{name}.truth.json").read_text())
-        module = RHYTHMS[name].partition(".")[0] if name in RHYTHMS else name
-        expected = importlib.import_module(f"tests.scenarios.{module}").FINDINGS
-        if isinstance(expected, dict):
-            expected = expected[name]
+        scenario = importlib.import_module(f"tests.scenarios.{module_of(name) if name in RHYTHMS else name}")
+        hosts = [broker["host"] for broker in log.get("brokers", ())]
+        expected, possible = (_declared(scenario, which, name, hosts) for which in ("FINDINGS", "POSSIBLE"))
+        unknown = getattr(scenario, "UNKNOWN", {}).get(name, {})
         suffix = ".pcap.zst" if name in RHYTHMS else ".pcap"
-        found.append(Recording(name, folder / f"{name}{suffix}", log, frozenset(expected)))
+        told = {variant: _pairs(some, hosts) for variant, some in unknown.items()}
+        found.append(Recording(name, folder / f"{name}{suffix}", log, expected, possible, told))
     return found
+
+
+def _declared(scenario: Any, which: str, name: str, hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+    declared = getattr(scenario, which, {})
+    return _pairs(declared.get(name, ()) if isinstance(declared, dict) else declared, hosts)
+
+
+def _pairs(some: Iterable[tuple[str, str]], hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Rules and subjects; `{0}` in a subject stands for the address of the first broker."""
+    return frozenset((rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in some)

@@ -63,3 +63,11 @@ def test_what_is_reported_as_a_lost_stream_is_no_failed_command_as_well():
     assert command_symptoms(tables(commands=rows), SETTINGS) == []
     others = [command(n, "aggregate", NO_CURSOR) for n in range(3)]
     assert {one.rule for one in command_symptoms(tables(commands=others), SETTINGS)} == {"mongo_command_failed"}
+
+
+def test_a_stream_that_was_begun_anew_and_read_is_lost_another_time():
+    first = [command(9, "getMore", LOST), command(10, "aggregate", LOST), command(11, "aggregate")]
+    rows = [*OPENED, *first, command(12, "getMore"), command(90, "getMore", LOST), command(95, "aggregate", LOST)]
+    (found,) = change_stream_lost.find(sources(commands=rows), SETTINGS)
+    assert (found.state, found.details["times"], found.details["recurrences"]) == ("open", 2, 1)
+    assert "was lost at 12:01:30 UTC" in found.summary

@@ -80,3 +80,14 @@ def test_clients_of_mongodb_churn_alike():
 def test_monitoring_connections_of_a_driver_stay_and_are_none():
     rows = [one for m in range(3) for n in range(60) for one in mongo(n, m, "hello")]
     assert list(connection_churn.find(sources(commands=rows), FindingSettings())) == []
+
+
+def test_it_lasts_as_long_as_it_does_and_comes_again():
+    def from_then(n: float, first: int, count: int) -> list[Row]:
+        return list(chain.from_iterable(kafka(n + m, first + m, PRODUCE) for m in range(count)))
+
+    rows = [*from_then(0, 0, 100), *from_then(300, 1000, 200)]
+    (found,) = connection_churn.find(sources(exchanges=rows), FindingSettings())
+    assert found.last_us - found.first_us > 170_000_000
+    assert found.details["recurrences"] == 1
+    assert found.details["last_of_all_us"] - found.details["first_of_all_us"] > 470_000_000

@@ -11,8 +11,9 @@ import pytest
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, collect_episodes
-from pipeline.analysis.rules.mongodb import commands
-from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW, LeftOpen, leak
+from pipeline.analysis.rules.mongodb import commands, cursors
+from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
+from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import GAPS, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
@@ -57,7 +58,7 @@ def test_how_much_of_a_symptom_is_a_finding(episode: Episode, is_found: bool):
 @pytest.mark.parametrize(("idle_seconds", "state"), [(40, "open"), (599, "open"), (600, "closed")])
 def test_a_cursor_leak_is_over_when_the_server_has_forgotten(idle_seconds: int, state: str):
     left = LeftOpen("S", "10.0.0.1", None, 12, 0, SECOND, ("a.b",), ("e",) * 12, tuple(range(12)))
-    finding = leak(left, (idle_seconds + 1) * SECOND, SETTINGS)
+    finding = leak([left], (idle_seconds + 1) * SECOND, SETTINGS)
     assert (finding.rule, finding.subject, finding.state) == (LEAK, "?/10.0.0.1", state)
     assert finding.summary.startswith("an application without name at 10.0.0.1 left 12 cursors open on S, used last ")
 
@@ -130,7 +131,7 @@ def rules() -> dict[str, set[str]]:
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes)
     fired: dict[str, set[str]] = {name: set() for name in PLAYS}
-    for finding in [*counted.find(made, SETTINGS), *commands.find(made, SETTINGS)]:
+    for finding in [*counted.find(made, SETTINGS), *cursors.find(made, SETTINGS)]:
         fired[finding.cluster].add(finding.rule)
     return fired
 
@@ -138,3 +139,22 @@ def rules() -> dict[str, set[str]]:
 @pytest.mark.parametrize("name", PLAYS)
 def test_a_rule_fires_on_its_incident_only(name: str, rules: dict[str, set[str]]):
     assert rules[name] == PLAYS[name][1]
+
+
+def test_cursors_that_are_closed_at_last_were_left_open_before():
+    def leave(n: float, first: int) -> list[Row]:
+        opened = [cursor(n + m, first + m) for m in range(12)]
+        return [*opened, command(n + 90, "killCursors", cursors_killed=[first + m for m in range(12)])]
+
+    made = sources(commands=[*leave(0, 100), *leave(200, 200), command(400, "ping")])
+    (found,) = cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)
+    assert (found.state, found.details["cursors"], found.details["recurrences"]) == ("closed", 12, 1)
+    assert "lay idle until 12:04:50 UTC, when they were closed" in found.summary
+
+
+def test_cursors_that_are_closed_one_after_the_other_are_none_left_open():
+    rows = [
+        one for n in range(40) for one in (cursor(n * 5, n), command(n * 5 + 40, "killCursors", cursors_killed=[n]))
+    ]
+    made = sources(commands=rows)
+    assert list(cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)) == []

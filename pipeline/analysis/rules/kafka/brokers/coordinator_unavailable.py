@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, last_of_each, lasting_waves
+from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables
@@ -32,8 +33,6 @@ RULE = Rule(
 REFUSALS = (14, 15, 16)
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 _FIND_COORDINATOR, _GROUP, _TRANSACTION = 10, 0, 1
-_OTHER_HEARTBEATS = (76, 88)
-"""Of share groups (KIP-932) and Streams groups (KIP-1071): they make no rows of ``states``."""
 ADVICE = (
     "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --describe --topic __consumer_offsets`, "
     "or __transaction_state): start that broker; while it loads (COORDINATOR_LOAD_IN_PROGRESS) wait, restarts begin it "
@@ -48,7 +47,7 @@ ADVICE = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
     refused = (*_refused(sources.tables), *_not_found(sources))
-    found = lasting_waves(refused, partial(_served, sources), settings)
+    found = lasting_waves(refused, partial(_served, sources.tables), settings)
     return last_of_each(_finding(wave, sources, settings) for wave in found)
 
 
@@ -72,9 +71,9 @@ def _refused(tables: Tables) -> Iterator[Attempt]:
     return (Attempt(*row) for row in rows)
 
 
-def _served(sources: Sources, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
+def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
     """When they accepted such requests of the same groups and ids, ascending."""
-    rows = sources.tables.rows(
+    rows = tables.rows(
         f"""
         WITH accepted AS (
             SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us FROM states
@@ -88,31 +87,16 @@ def _served(sources: Sources, refused: Iterable[Attempt]) -> dict[tuple[str, str
         """,
         names=sorted({name.removeprefix("group ").removeprefix("transactional id ") for _, name, *_ in refused}),
     )
-    found = {(row.cluster, row.place): list(row.times) for row in rows}
-    for cluster, group, us in _other_heartbeats(sources):
-        found.setdefault((cluster, f"group {group}"), []).append(us)
-    return {where: sorted(times) for where, times in found.items()}
-
-
-def _other_heartbeats(sources: Sources) -> Iterator[tuple[str, str, int]]:
-    """Cluster, group and time of the accepted heartbeats of share and Streams groups."""
-    rows = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, regexp_extract(request_body, '"groupId": ?"([^"]+)"', 1) AS group_id,
-            epoch_us(ts) AS us
-        FROM exchanges WHERE protocol = 'kafka' AND api_key IN {_OTHER_HEARTBEATS} AND status = 'paired'
-            AND coalesce(len(error_codes), 0) = 0 AND request_body IS NOT NULL
-    """)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
-    return ((cluster, row.group_id, row.us) for cluster, row in zip(clusters, rows, strict=True) if row.group_id)
+    return {(row.cluster, row.place): row.times for row in rows}
 
 
 def _not_found(sources: Sources) -> Iterator[Attempt]:
-    """Refusals of FindCoordinator, of one key or several (version 4 on), and of heartbeats that make no ``states``."""
+    """Refusals of FindCoordinator, of one key or several (version 4 on)."""
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
             response_body
-        FROM exchanges WHERE protocol = 'kafka' AND api_key IN {(_FIND_COORDINATOR, *_OTHER_HEARTBEATS)} AND ({codes})
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {_FIND_COORDINATOR} AND ({codes})
     """)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
@@ -123,8 +107,7 @@ def _not_found(sources: Sources) -> Iterator[Attempt]:
 
 def _keys(request: dict[str, Any], answer: dict[str, Any]) -> Iterator[tuple[str, int]]:
     name = {_GROUP: "group", _TRANSACTION: "transactional id"}.get(request.get("keyType", _GROUP))
-    key = request.get("key", request.get("groupId"))
-    single = [{**answer, "key": key}] if key else []
+    single = [{**answer, "key": request["key"]}] if request.get("key") else []
     for one in answer.get("coordinators") or single:
         if name and one.get("key") and one.get("errorCode") in REFUSALS:
             yield f"{name} {one['key']}", one["errorCode"]

@@ -128,11 +128,6 @@ def lasting_waves(
         yield from waves(one for one in outages(often, served(often)) if one.lasts(least, least_us))
 
 
-def last_of_each(found: Iterable[Finding]) -> list[Finding]:
-    """Of the findings about one subject of a cluster the last."""
-    return list({(one.cluster, one.subject): one for one in found}.values())
-
-
 def outages(refused: Iterable[Attempt], served: Mapping[tuple[str, str], Sequence[int]]) -> Iterator[Outage]:
     """The outages of all places.
 

@@ -14,7 +14,8 @@ from functools import partial
 import orjson
 
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, last_of_each, lasting_waves
+from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
 from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -224,6 +225,7 @@ def _finding(
     first_us, last_us = tries[0][0], tries[-1][0]
     is_in = all(run.let_in_us is not None for run in same)
     clients = some(who(client_id, run.host) for run in same)
+    before = [(run.tries[0][0], run.tries[-1][0]) for run in runs if run.tries[-1][0] < first_us]
     end = " Then it was let in." if is_in else " It reads nothing of the group."
     return Finding(
         rule=RULE.name, severity="warning" if is_in else "critical", subject=f"{group}/{client_id or '?'}",
@@ -237,6 +239,7 @@ def _finding(
             "times": len(tries), "client_id": client_id, "error": last.error, "hosts": sorted({r.host for r in same}),
             "offers": sorted(asked.refused), "others_offer": sorted(asked.others),
             "session_timeout_ms": asked.session_us // 1000 or None,
+            **earlier([*before, (first_us, last_us)]),
             "let_in_us": max((run.let_in_us or 0 for run in same), default=0) or None,
             "enough_us": tries[min(settings.join_refused_times, len(tries)) - 1][0],
         },

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
@@ -151,17 +152,23 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         return []
     tables.add("marks", marks)
     latest: dict[Place, Reset] = {}
+    before: defaultdict[tuple[str, str, str], list[Span]] = defaultdict(list)
     for row in tables.rows(_WENT_ON):
         one = reset_of(row)
         # A topic that was deleted and made anew has a rule of its own.
         is_anew = any(us <= row.went_on_us for us in sources.made_anew.get((row.cluster, row.topic), ()))
         if one is not None and not is_anew and one.lost + one.skipped + one.again >= settings.reset_records:
             latest[row.cluster, row.topic, row.partition, row.group_id] = one
+            before[row.cluster, row.topic, row.group_id].append((one.us, one.us))
     by_group: defaultdict[tuple[str, str, str], list[Reset]] = defaultdict(list)
     for place, one in _with_commits(latest, tables).items():
         cluster, topic, _, group = place
         by_group[cluster, topic, group].append(one)
-    return [_finding(*group, some, sources, settings) for group, some in by_group.items()]
+    pause_us = int(settings.still_open_seconds * 1_000_000)
+    return [
+        _finding(*group, some, [(few[0][0], few[-1][1]) for few in apart(before[group], pause_us)], sources, settings)
+        for group, some in by_group.items()
+    ]
 
 
 def _with_commits(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Reset]:
@@ -201,7 +208,13 @@ def reset_of(row: Row) -> Reset | None:
 
 
 def _finding(
-    cluster: str, topic: str, group: str, some_resets: Sequence[Reset], sources: Sources, settings: FindingSettings
+    cluster: str,
+    topic: str,
+    group: str,
+    some_resets: Sequence[Reset],
+    all_of_them: Sequence[Span],
+    sources: Sources,
+    settings: FindingSettings,
 ) -> Finding:
     worst = min(some_resets, key=lambda one: (SEVERITIES.index(one.severity), -one.us, one.partition))
     alike = [one for one in some_resets if one.cause == worst.cause]
@@ -224,7 +237,7 @@ def _finding(
                 {"partition": one.partition, "before": one.before, "after": one.after, "log_start": one.log_start,
                  "log_end": one.log_end, "committed_us": one.committed_us} for one in alike
             ],
-            "enough_us": first_us,
+            "enough_us": first_us, **earlier(all_of_them),
         },
     )  # fmt: skip
 

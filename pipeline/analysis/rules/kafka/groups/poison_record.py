@@ -14,11 +14,12 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
 from statistics import median
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import some, who
@@ -45,6 +46,8 @@ ADVICE = (
 )
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""
+
+_LAST_OFFSET = 2**63
 
 Place = tuple[str, int]
 _Connection = tuple[str, str, str]
@@ -99,6 +102,10 @@ class Standstill:
         """When the last of them ended."""
         return self.ends[-1].life.until_us
 
+    def is_beside(self, other: Standstill) -> bool:
+        """Whether both were at one time."""
+        return self.first_us <= other.last_us and other.first_us <= self.last_us
+
 
 def lives(of_groups: Iterable[Step]) -> dict[tuple[str, str], list[Life]]:
     """By cluster and group the lives that ended, in the order of their ends.
@@ -145,7 +152,7 @@ def _life(last: Step, until_us: int) -> Life:
 def standstills(
     ended: Mapping[Place, Sequence[Ended]], commits: Mapping[Place, Sequence[tuple[int, int]]]
 ) -> list[Standstill]:
-    """Of each partition of a group the last run of lives that ended at the same offset.
+    """Of each partition of a group the runs of lives that ended at the same offset, in order of time.
 
     Args:
         ended: by partition, in the order of their ends.
@@ -153,14 +160,11 @@ def standstills(
     """
     found = []
     for place, ends in sorted(ended.items()):
-        last = ends[-1].at
-        run: list[Ended] = []
-        for one in reversed(ends):
-            if one.at != last:
-                break
-            run.insert(0, one)
-        beyond = (us for us, offset in commits.get(place, ()) if us > run[-1].life.until_us and offset > last)
-        found.append(Standstill(place, tuple(run), next(beyond, None)))
+        for at, some_ends in groupby(ends, key=lambda one: one.at):
+            run = tuple(some_ends)
+            some_commits = commits.get(place, ())
+            later = islice(some_commits, bisect_right(some_commits, (run[-1].life.until_us, _LAST_OFFSET)), None)
+            found.append(Standstill(place, run, next((us for us, offset in later if offset > at), None)))
     return found
 
 
@@ -174,7 +178,7 @@ def is_poisoned(
 
     Args:
         one: what is in question.
-        others: the same of the group's other partitions.
+        others: the same of the group's other partitions, at that time.
         commits: of all partitions of the group; see :func:`standstills`.
         settings: thresholds.
     """
@@ -234,12 +238,12 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     for (cluster, group), (ends, commits) in _by_group(restless, sources.tables).items():
         stills = standstills(ends, commits)
-        most = max((len(one.ends) for one in stills), default=0)
-        for one in stills:
-            others = [other for other in stills if other is not one]
-            if len(one.ends) == most and is_poisoned(one, others, commits, settings):
+        for one in (still for still in stills if len(still.ends) >= settings.poison_lives):
+            others = [other for other in stills if other.place != one.place and one.is_beside(other)]
+            is_most = all(len(other.ends) <= len(one.ends) for other in others)
+            if is_most and is_poisoned(one, others, commits, settings):
                 found.append(_finding(cluster, group, one, others, commits, sources, settings))
-    return found
+    return last_of_each(found)
 
 
 Commits = dict[Place, list[tuple[int, int]]]
@@ -279,7 +283,7 @@ def _by_group(
 
 def _ended(life: Life, row: Row, commits: Sequence[tuple[int, int]]) -> Ended | None:
     """None if all that it had fetched was committed."""
-    number = bisect_right(commits, (life.until_us, 2**63))
+    number = bisect_right(commits, (life.until_us, _LAST_OFFSET))
     at = commits[number - 1][1] if number else row.fetched_from
     if at is None or row.fetched_to <= at:
         return None

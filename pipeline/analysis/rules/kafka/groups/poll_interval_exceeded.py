@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -69,7 +71,7 @@ class Left:
         entered: how the member had entered; None: that was not seen.
         back_us: when the same connection entered the group again; None: it did not.
         refused: exchange ids of its commits that were refused afterwards.
-        advanced_us: its last accepted commit before; 0: none was seen.
+        advanced_us, commits: its last accepted commit before, and how many it made since it had entered; 0: none.
         held: what it had in hand.
     """
 
@@ -78,6 +80,7 @@ class Left:
     back_us: int | None = None
     refused: tuple[str, ...] = ()
     advanced_us: int = 0
+    commits: int = 0
     held: tuple[Held, ...] = ()
 
     @property
@@ -154,7 +157,8 @@ _HELD = r"""
             AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
     ), commits AS (
-        SELECT l.number, e.topic, e.partition, max(e."offset") AS committed, max(epoch_us(e.ts)) AS committed_us
+        SELECT l.number, e.topic, e.partition, max(e."offset") AS committed, max(epoch_us(e.ts)) AS committed_us,
+            count(DISTINCT e.exchange_id) AS commits
         FROM departures AS l JOIN events AS e ON e.cluster = l.cluster AND e.group_id = l.group_id
         WHERE e.kind = 'committed' AND e.member_id = l.member AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
@@ -179,10 +183,25 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         if is_exceeded(left):
             by_client[left.step.cluster, left.step.group, left.step.client_id].append(left)
     return [
-        _finding(some_left, sources, settings)
-        for some_left in by_client.values()
-        if len(some_left) >= settings.poll_exceeded_times
+        _finding(all_left, sources, settings)
+        for all_left in by_client.values()
+        if len(all_left) >= settings.poll_exceeded_times
     ]
+
+
+def bouts(all_left: Iterable[Left]) -> list[list[Left]]:
+    """Times that one client left, in order of time, cut where it was over in between and worked on as it should."""
+    found: list[list[Left]] = []
+    for left in all_left:
+        if not found or (left.commits >= KNOWN_RHYTHM and _is_over(found[-1][-1], left.step.us)):
+            found.append([])
+        found[-1].append(left)
+    return found
+
+
+def _is_over(last: Left, at_us: int) -> bool:
+    """It is over once it has been back for twice as long as it may take between two polls."""
+    return last.back_us is not None and at_us - last.back_us >= 2 * last.limit_us
 
 
 def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
@@ -203,6 +222,7 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
         replace(
             left,
             advanced_us=max((row.committed_us or 0 for row in work[number]), default=0),
+            commits=max((row.commits or 0 for row in work[number]), default=0),
             held=tuple(
                 Held(
                     row.topic,
@@ -221,7 +241,9 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
     ]
 
 
-def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+    times_apart = bouts(all_left)
+    some_left = times_apart[-1]
     last = some_left[-1]
     step = last.step
     first_us, last_us = some_left[0].step.us, max(step.us, last.back_us or 0)
@@ -232,7 +254,7 @@ def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSetti
     evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
     unfinished = [held for held in last.held if held.is_unfinished]
     return Finding(
-        rule=RULE.name, severity="critical" if refused or number > 1 else "warning",
+        rule=RULE.name, severity="critical" if refused or len(all_left) > 1 else "warning",
         subject=f"{step.group}/{step.client_id or '?'}", state=_state(last, sources), cluster=step.cluster, topic=None,
         partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
         summary=f"{clients} took longer between two polls{limit} and fell out of group {step.group} "
@@ -247,17 +269,17 @@ def _finding(some_left: Sequence[Left], sources: Sources, settings: FindingSetti
                 {"topic": h.topic, "partition": h.partition, "fetched_from": h.fetched_from, "fetched_to": h.fetched_to,
                  "committed": h.committed, "records": h.records} for h in unfinished
             ],
+            **earlier((few[0].step.us, max(few[-1].step.us, few[-1].back_us or 0)) for few in times_apart),
             "enough_us": some_left[min(settings.poll_exceeded_times, number) - 1].step.us,
         },
     )  # fmt: skip
 
 
 def _state(last: Left, sources: Sources) -> State:
-    """It is over once it has been back for twice as long as it may take between two polls."""
     end_us = sources.ends.get(last.step.cluster, last.step.us)
     if last.back_us is None:
         return sources.state(last.step.cluster, last.step.us, last.step.us, 1)
-    return "closed" if end_us - last.back_us >= 2 * last.limit_us else "open"
+    return "closed" if _is_over(last, end_us) else "open"
 
 
 def _work(unfinished: Sequence[Held]) -> str:

@@ -12,8 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
+from typing import NamedTuple
 
+from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.kafka.groups.share_states import (
     ACCEPT,
@@ -26,6 +27,7 @@ from pipeline.analysis.rules.kafka.groups.share_states import (
     deliveries,
     start_offsets,
 )
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
@@ -50,8 +52,8 @@ _STOPPED_ADVICE = (
 )
 _FOLLOWED = 1_000
 """Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record."""
-_USUAL_GAPS, _LONGEST_GAP = 5, 1.5
-"""Silence of a group is so many of its usual gaps, and so many times its longest."""
+_REMEMBERED = 200
+"""Gaps by which the rhythm of a group is known."""
 
 
 @finds(POISON_RECORD)
@@ -63,8 +65,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_place: defaultdict[SharePlace, list[Delivery]] = defaultdict(list)
     for one in seen:
         by_place[one.place].append(one)
-    poisoned = [_poison(p, some, sources, settings) for p, some in sorted(by_place.items())]
-    return [f for f in poisoned if f] + list(_stopped(by_place, sources, settings))
+    poisoned = (one for place, some in sorted(by_place.items()) for one in _poison(place, some, sources, settings))
+    return last_of_each([*poisoned, *_stopped(by_place, sources, settings)])
 
 
 # --- poison_record ------------------------------------------------------------------------------------------------
@@ -78,6 +80,11 @@ class _Suspect:
     deliveries: int = 1
     shown: list[Delivery] = field(default_factory=list)
     told: list[Delivery] = field(default_factory=list)
+
+    @property
+    def span(self) -> Span:
+        """From its first delivery to the last that is known of it."""
+        return self.shown[0].us, max(one.us for one in (*self.shown, *self.told))
 
     @property
     def end(self) -> str:
@@ -114,11 +121,21 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
     return [one for one in found.values() if one.shown]
 
 
-def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings) -> Finding | None:
-    """The finding about what came again and again while other records were accepted."""
-    bad = suspects(some, settings.share_deliveries)
-    if not bad:
-        return None
+def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """The findings about what came again and again while other records were accepted: one for each time."""
+    by_span: defaultdict[Span, list[_Suspect]] = defaultdict(list)
+    for one in suspects(some, settings.share_deliveries):
+        by_span[one.span].append(one)
+    for spans in apart(by_span, int(settings.still_open_seconds * 1_000_000)):
+        bad = sorted((one for span in set(spans) for one in by_span[span]), key=lambda one: one.offset)
+        found = _poisoned_by(bad, place, some, sources, settings)
+        if found is not None:
+            yield found
+
+
+def _poisoned_by(
+    bad: Sequence[_Suspect], place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings
+) -> Finding | None:
     first_us = min(one.shown[0].us for one in bad)
     last_us = max(max(d.us for d in (*one.shown, *one.told)) for one in bad)
     offsets = {one.offset for one in bad}
@@ -189,42 +206,61 @@ def _stopped(
     alive = beats(sources)
     for (cluster, group, topic), places in by_topic.items():
         told = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
-        silence = last_silence(told, sources.ends.get(cluster, 0), settings)
-        if silence is None:
-            continue
-        from_us, to_us, is_over = silence
-        waiting = {
-            place: count
-            for place in places
-            if (count := _waiting(sources.tables, place, by_place[place], from_us, to_us)) >= settings.behind_records
-        }
-        if waiting:
-            of_group = [beat for beat in alive if (beat.cluster, beat.group) == (cluster, group)]
-            some = [one for place in waiting for one in by_place[place]]
-            yield _halt((cluster, group, topic), waiting, some, of_group, (from_us, to_us), is_over, sources, settings)
+        for silence in silences(told, sources.ends.get(cluster, 0), settings):
+            waiting = {
+                place: count
+                for place in places
+                if (count := _waiting(sources.tables, place, by_place[place], silence)) >= settings.behind_records
+            }
+            if waiting:
+                of_group = [beat for beat in alive if (beat.cluster, beat.group) == (cluster, group)]
+                some = [one for place in waiting for one in by_place[place]]
+                yield _halt((cluster, group, topic), waiting, some, of_group, silence, sources, settings)
 
 
-def last_silence(told: Sequence[int], end_us: int, settings: FindingSettings) -> tuple[int, int, bool] | None:
-    """The last time that acknowledgements kept out for much longer than before: from, to (µs), and whether it is over.
+class Silence(NamedTuple):
+    """A time without acknowledgements, µs since the epoch.
+
+    Attributes:
+        enough_us: from when on it was longer than usual.
+        is_over: whether there was one after it.
+    """
+
+    from_us: int
+    to_us: int
+    enough_us: int
+    is_over: bool
+
+
+def silences(told: Sequence[int], end_us: int, settings: FindingSettings) -> Iterator[Silence]:
+    """The times that acknowledgements kept out for much longer than before, in order of time.
+
+    What was such a time is not the group's rhythm, unless it comes as often as it takes to know one.
 
     Args:
         told: times of acknowledgements, ascending, µs since the epoch.
         end_us: time of the last exchange of the cluster.
         settings: the shortest silence.
     """
-    least_us = settings.stopped_seconds * 1_000_000
-    gaps = [(after - before, before, after, True) for before, after in pairwise(told)]
-    if told and end_us > told[-1]:
-        gaps.append((end_us - told[-1], told[-1], end_us, False))
-    for at in range(len(gaps) - 1, 0, -1):
-        usual = [gap for gap, *_ in gaps[:at]]
-        if gaps[at][0] >= max(least_us, _USUAL_GAPS * median(usual), _LONGEST_GAP * max(usual)):
-            return gaps[at][1:]
-    return None
+    spans = list(pairwise([*told, end_us] if told and end_us > told[-1] else told))
+    usual: list[int] = []
+    unusual = 0
+    for from_us, to_us in spans:
+        gap = to_us - from_us
+        if gap >= settings.stopped_seconds * 1_000_000:
+            known = usual[-_REMEMBERED:]
+            patience = patience_of(known, len(known), settings.stopped_seconds, settings.patience_periods)
+            if patience is not None and gap >= patience:
+                yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == told[-1])
+                unusual += 1
+                if unusual < KNOWN_RHYTHM:
+                    continue
+        usual.append(gap)
 
 
-def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], from_us: int, to_us: int) -> int:
+def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], silence: Silence) -> int:
     """Records of a partition that were written and of which the group had said nothing at a time."""
+    from_us, to_us = silence.from_us, silence.to_us
     behind = max((one.last for one in some if one.what in (ACCEPT, REJECT) and one.us <= from_us), default=None)
     rows = tables.rows(
         """
@@ -243,13 +279,13 @@ def _halt(
     waiting: dict[SharePlace, int],
     some: list[Delivery],
     of_group: list[Beat],
-    span: tuple[int, int],
-    is_over: bool,
+    silence: Silence,
     sources: Sources,
     settings: FindingSettings,
 ) -> Finding:
     cluster, group, topic = what
-    (from_us, to_us), records = span, sum(waiting.values())
+    from_us, to_us, enough_us, is_over = silence
+    records = sum(waiting.values())
     held = sorted({one.client for one in some if one.what is None and one.us >= from_us - one.lock_us})
     left = {beat.member for beat in of_group if beat.is_leaving and beat.us <= to_us}
     going_on = sorted({b.client for b in of_group if from_us < b.us <= to_us and b.member not in left})
@@ -275,7 +311,7 @@ def _halt(
             "records": records, "partitions": sorted(place.partition for place in waiting), "group_type": "share",
             "members": going_on, "held_by": held,
             "start_offsets": {str(p.partition): starts[p] for p in waiting if p in starts},
-            "enough_us": from_us + int(settings.stopped_seconds * 1_000_000),
+            "enough_us": enough_us,
         },
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from operator import attrgetter
 from statistics import median
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -232,6 +233,7 @@ def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], setti
             "waited_us": last_us - first_us, "generation": one.generation, "member_id": late.member,
             "client_id": late.client_id, "host": late.host, "is_silent": late.is_silent,
             "rejoined_us": late.rejoined_us, "waiting_members": len(one.joins), "times": len(slow),
+            **earlier((each.first_us, each.last_us) for each, _ in slow),
             "enough_us": min(round_.first_us for round_, _ in slow) + int(settings.slow_rebalance_seconds * 1_000_000),
         },
     )  # fmt: skip

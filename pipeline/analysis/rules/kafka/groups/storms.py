@@ -153,7 +153,7 @@ def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
     rows = tables.rows(
         r"""
         WITH stated AS (
-            SELECT *, kind <> 'assignment' OR group_protocol = 'consumer' AS own FROM states
+            SELECT *, kind <> 'assignment' OR group_protocol <> 'classic' AS own FROM states
         )
         SELECT cluster, group_id, member_id, coalesce(arg_min(client_id, ts) FILTER (own), '?') AS client_id,
             coalesce(arg_min(regexp_replace(client, ':\d+$', ''), ts) FILTER (own), '?') AS client_ip,

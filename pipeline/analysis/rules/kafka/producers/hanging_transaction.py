@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.symptoms import INIT_PRODUCER_ID
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
@@ -82,7 +83,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         for row in doubtful
         if (finding := _judge(row, usual, introduced[row.cluster], ended, sources, settings)) is not None
     )
-    return list({(one.cluster, one.subject): one for one in found}.values())
+    return last_of_each(found)
 
 
 def _may_hang(row: Row, sources: Sources, settings: FindingSettings) -> bool:

@@ -74,10 +74,20 @@ def rewound(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Tr
 def _how(track: Track, fall: Fall) -> str:
     if fall.is_reset:
         return RESET
+    return SEEK if _is_own(fall) and _went_back(track, fall) else SURPRISE
+
+
+def _went_back(track: Track, fall: Fall) -> bool:
+    """Whether it fetched, since the commit before, from where it had read or committed already."""
     before = track.commit_at(fall.ts_us - 1)
-    read_before = track.between(0 if before is None else before.ts_us, fall.ts_us - 1)
-    sought = any(fall.spans(p.fetched_from) for p in read_before)
-    return SEEK if sought and _is_own(fall) else SURPRISE
+    since_us = 0 if before is None else before.ts_us
+    highest = 0 if before is None else before.committed or 0
+    for point in track.between(since_us, fall.ts_us - 1):
+        at = point.fetched_from
+        if at is not None and at < highest and fall.spans(at):
+            return True
+        highest = max(highest, at or 0)
+    return False
 
 
 def _is_own(fall: Fall) -> bool:

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
 from pipeline.analysis.tables import Row, Tables
@@ -120,13 +121,14 @@ _of_group = attrgetter("cluster", "group_id")
 def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
     rows = tables.rows(
         """
+        WITH TASKS
         SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us,
             list(DISTINCT {'topic': topic, 'topic_id': topic_id, 'partition': partition}) AS parts
-        FROM states
+        FROM placed
         WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
         GROUP BY cluster, group_id, member_id, kind, us, exchange_id
         ORDER BY cluster, group_id, us, exchange_id, member_id
-        """
+        """.replace("TASKS", WITH_TOPICS)
     )
     given: defaultdict[tuple[str, str], list[Given]] = defaultdict(list)
     changes: defaultdict[tuple[str, str], set[int]] = defaultdict(set)

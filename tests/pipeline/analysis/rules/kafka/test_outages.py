@@ -12,6 +12,7 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.brokers import coordinator_unavailable, partition_unavailable
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.statements.new_groups import group_statements
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import tables
@@ -125,12 +126,20 @@ def test_find_coordinator_counts_in_each_of_its_forms():
 
 @pytest.mark.parametrize("api_key", [76, 88])
 def test_share_and_streams_groups_have_heartbeats_of_their_own(api_key: int):
-    asked = {"groupId": "g", "memberId": "m"}
-    lost = [exchange(n, api_key, [15], asked, {"errorCode": 15}) for n in range(14)]
-    (found,) = look(COORDINATOR, exchanges=lost)
+    def beat(n: float, code: int = 0) -> Row:
+        asked = {"groupId": "g", "memberId": "m", "topology": {"subtopologies": [{"sourceTopics": ["t"]}]}}
+        said = group_statements(api_key, asked, {"errorCode": code})[-1]
+        return heartbeat(n, code, kind=said.kind, group_id=said.group_id)
+
+    lost = [beat(n, 15) for n in range(14)]
+    (found,) = look(COORDINATOR, states=lost)
     assert (found.group_id, found.state) == ("g", "open")
-    (found,) = look(COORDINATOR, exchanges=[*lost, exchange(20, api_key, [], asked, {"errorCode": 0})])
+    (found,) = look(COORDINATOR, states=[*lost, beat(20)])
     assert (found.group_id, found.state) == ("g", "closed")
+    assert (
+        len(group_statements(api_key, {"topology": {"subtopologies": [{"sourceTopics": ["t"]}]}}, {"errorCode": 15}))
+        == 1
+    )
 
 
 def test_the_first_group_of_a_cluster_waits_for_its_topic():

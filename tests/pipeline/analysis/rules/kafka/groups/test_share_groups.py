@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.groups import share_groups
-from pipeline.analysis.rules.kafka.groups.share_groups import last_silence, suspects
+from pipeline.analysis.rules.kafka.groups.share_groups import silences, suspects
 from pipeline.analysis.rules.kafka.groups.share_states import Delivery, SharePlace, deliveries
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.finding_settings import FindingSettings
@@ -138,9 +138,32 @@ def test_a_member_that_hangs_is_told_from_one_that_is_gone():
 
 
 def test_the_rhythm_of_the_group_counts():
-    assert last_silence([us(n) for n in range(0, 300, 30)], us(300), SETTINGS) is None
-    assert last_silence([us(n) for n in range(0, 300, 30)], us(500), SETTINGS) == (us(270), us(500), False)
-    assert last_silence([us(0)], us(500), SETTINGS) is None
+    steady = [us(n) for n in range(0, 300, 30)]
+    assert list(silences(steady, us(300), SETTINGS)) == []
+    assert list(silences(steady, us(500), SETTINGS)) == [(us(270), us(500), us(360), False)]
+    assert list(silences([us(0)], us(500), SETTINGS)) == []
+
+
+def test_a_silence_that_was_told_of_is_not_the_rhythm_of_the_group():
+    told = [us(n) for n in (*range(0, 300, 30), *range(470, 660, 30), *range(830, 1000, 30))]
+    twice = [(us(270), us(470), us(360), True), (us(650), us(830), us(740), True)]
+    assert list(silences(told, us(980), SETTINGS)) == twice
+    often = [us(1000 * n + m) for n in range(9) for m in range(0, 300, 30)]
+    assert len(list(silences(often, us(8270), SETTINGS))) == 3  # then it is
+
+
+def test_a_record_that_comes_again_much_later_is_another_time():
+    def given_back(n: float, offset: int) -> list[Row]:
+        return [
+            row
+            for times in range(1, 4)
+            for row in (got(n + times, offset, offset, count=times), said(n + times + 0.5, offset, offset, RELEASE))
+        ]
+
+    fine = [row for n in range(0, 400, 2) for row in (got(n, 100 + n, 100 + n), said(n + 1, 100 + n, 100 + n, ACCEPT))]
+    (found,) = look([*given_back(0, 5), *given_back(300, 6), *fine], [], end=400)
+    assert (found.details["offsets"], found.details["recurrences"]) == ([6], 1)
+    assert "The record at offset 6" in found.summary
 
 
 def test_acknowledgements_come_with_either_request_and_for_each_offset():
@@ -166,3 +189,8 @@ def test_only_what_comes_often_enough_is_suspect():
     some = [delivery(1, 5, None, 2), delivery(2, 6, None, 3), delivery(3, 6, RELEASE), delivery(4, 6, None, 4)]
     (found,) = suspects(some, 3)
     assert (found.offset, found.deliveries, found.end) == (6, 4, "held")
+
+
+def test_two_members_that_poll_at_their_own_moments_are_no_rhythm_of_seconds():
+    told = sorted(us(30 * n + m) for n in range(9) for m in (0, 2))
+    assert list(silences(told, us(260), SETTINGS)) == []

@@ -17,6 +17,7 @@ from tests.pipeline.analysis.rules.kafka.progress.points import (
     bursts,
     commit,
     end,
+    fall,
     fetch,
     judged,
     log,
@@ -228,6 +229,17 @@ def test_who_went_back_on_purpose_is_told_and_no_surprise() -> None:
     assert [(t.severity, t.figures.get("how")) for t in judged(own)] == [(None, None), (None, "surprise")]
     sought = judged([*own, fetch(29.5, 0, 100)])
     assert [(t.severity, t.figures.get("how")) for t in sought] == [("info", None), ("info", "seek")]
+
+
+def test_what_is_read_between_two_slow_commits_is_no_seek() -> None:
+    read = [fetch(n, n, n + 10) for n in range(0, 400, 10)]
+    commits = [commit(n, n) for n in range(30, 181, 30)]
+    gone = _by_member(fall(190, 190, 90))
+    again = [fetch(n, n - 100, n - 90) for n in range(400, 420, 10)]
+    found = judged([end(400, 400), *read[:19], *commits, gone, *again])
+    assert {(t.rule, t.severity) for t in found} >= {("commit_regressed", None)}
+    sought = judged([end(400, 400), *read[:19], fetch(189, 95, 105), *commits, gone, *again])
+    assert {(t.rule, t.severity) for t in sought} >= {("commit_regressed", "info")}
 
 
 def _by_tool(gone: Fall) -> Fall:

@@ -1,0 +1,74 @@
+"""Where do scenarios play that need servers of their own: with other settings, stopped for a while, or two of them?"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.brokers.change_streams import ChangeStreams
+from tests.brokers.ferretdb import FerretDB
+from tests.brokers.kafka4 import Kafka4
+
+KAFKA, PORT, MONGODB_PORT = "Apache Kafka", 9092, 27017
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a scenario plays: `servers` is what its clients are told, `more` what else it needs."""
+
+    hosts: tuple[str, ...]
+    port: int
+    servers: str
+    software: str
+    version: str
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def own_broker(host: str, name: str, scenario: Any) -> Iterator[Place]:
+    """A broker with the `PROPERTIES` of its recording; the scenario may harm it."""
+    with Kafka4(host, PORT, properties=scenario.PROPERTIES[name]) as broker:
+        yield Place((host,), PORT, broker.bootstrap, KAFKA, broker.version, {"broker": broker})
+
+
+@contextmanager
+def two_brokers(host: str, *_: Any) -> Iterator[Place]:
+    """A cluster of two, of which the second, at the next address, may go away."""
+    first, dot, last = host.rpartition(".")
+    next_host, controller = f"{first}{dot}{int(last) + 1}", f"{host}:{PORT + 2}"
+    voters = f"controller.quorum.voters=1@{controller}\n"
+    listeners = "listeners=PLAINTEXT://{host}:{port}"
+    stays = Kafka4(host, PORT, properties=f"{voters}{listeners},CONTROLLER://{controller}\n")
+    roles = "process.roles=broker\nnode.id=2\n"
+    other = Kafka4(next_host, PORT, cluster_id=stays.cluster_id, properties=f"{roles}{voters}{listeners}\n")
+    with stays, other:
+        yield Place((host, next_host), PORT, stays.bootstrap, KAFKA, stays.version, {"other": other})
+
+
+@contextmanager
+def change_streams(host: str, _: str, scenario: Any) -> Iterator[Place]:
+    """FerretDB behind a proxy that has change streams and keeps `KEPT` events."""
+    with FerretDB() as server, ChangeStreams(host, MONGODB_PORT, server.port, scenario.KEPT):
+        software = "FerretDB behind a proxy with change streams"
+        more = {"frozen": server.frozen}
+        yield Place((host,), MONGODB_PORT, f"{host}:{MONGODB_PORT}", software, server.version, more)
+
+
+OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
+    "sick_work": own_broker,
+    "sick_positions": own_broker,
+    "sick_share": own_broker,
+    "sick_refused": own_broker,
+    "sick_writers": own_broker,
+    "sick_cluster": two_brokers,
+    "sick_mongodb": change_streams,
+}
+"""By module of `tests.scenarios`."""
+
+
+def own_place(name: str, module: str, number: int) -> AbstractContextManager[Place]:
+    """The servers of a recording whose scenario has its own; each `number` has addresses of its own."""
+    return OWN[module](f"127.0.2.{11 + 2 * number}", name, importlib.import_module(f"tests.scenarios.{module}"))

@@ -1,0 +1,134 @@
+"""Who owns what in share groups and Streams groups? By what their members' heartbeats state, on recorded traffic."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipeline.analysis.holders.assignments import assignments
+from pipeline.analysis.statements.new_groups import SHARE, STREAMS, group_statements
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
+from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
+from tests.captures.record import INCIDENTS_DIR
+from tests.paths import ROOT
+
+VIEW = (ROOT / "pipeline" / "dashboard" / "views" / "partition_owners.sql").read_text()
+
+
+@cache
+def derived(name: str) -> Any:
+    return diagnose(read_inputs([str(INCIDENTS_DIR / f"{name}.pcap")]), StreamSettings()).derived
+
+
+def owners(name: str) -> list[tuple[Any, ...]]:
+    """Group, client, topic, partition, from and until (seconds of the capture) of what is not from groups of old."""
+    truth = json.loads((INCIDENTS_DIR / f"{name}.truth.json").read_text())
+    assigned, stated = derived(name).of(ASSIGNMENTS), derived(name).of(STATE_EVENTS)
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA silver; SET timezone = 'UTC'")
+        connection.register("a", assigned).register("s", stated)
+        connection.execute("CREATE VIEW silver.assignments AS FROM a; CREATE VIEW silver.state_events AS FROM s")
+        return connection.execute(
+            f"""
+            SELECT group_id, client_id, topic, partition, round(epoch(owned_from) - $began) AS since,
+                round(epoch(owned_until) - $began) AS until
+            FROM ({VIEW}) WHERE group_protocol IN ('share', 'streams') ORDER BY ALL
+            """,
+            {"began": truth["capture_start_ms"] / 1000},
+        ).fetchall()
+
+
+def test_several_members_of_a_share_group_own_a_partition() -> None:
+    owned = owners("share_groups")
+    assert {row[:4] for row in owned} == {
+        ("packing", "packing-1", "orders", 0),
+        ("painting", "painting-1", "orders", 0),
+        ("shipping", "shipping-1", "orders", 0),
+        ("shipping", "shipping-2", "orders", 0),
+    }
+    shipping = [row for row in owned if row[0] == "shipping"]
+    assert max(since for *_, since, _ in shipping) < 15
+    assert {until is None or until > 40 for *_, until in shipping} == {True}
+
+
+def test_tasks_of_a_streams_group_are_told_by_what_they_read() -> None:
+    owned = owners("streams_group")
+    topics = ("counting-counts-repartition", "words")
+    assert {row[2:4] for row in owned} == {(topic, partition) for topic in topics for partition in (0, 1)}
+    for topic in topics:
+        # The first instance has both; the second takes one for a while.
+        whose = [row[1] for row in sorted((r for r in owned if r[2:4] == (topic, 1)), key=lambda row: row[4])]
+        assert len(whose) == 3
+        assert whose[0] == whose[2] != whose[1]
+        assert {row[1] for row in owned if row[2:4] == (topic, 0)} == {whose[0]}
+
+
+def test_a_task_is_known_by_its_subtopology_while_nobody_said_what_that_reads() -> None:
+    states = derived("streams_group").of(STATE_EVENTS)
+    late = states.filter([kind != "topology" for kind in states.column("kind").to_pylist()])
+    rows = [row for row in assignments(late).to_pylist() if row["partition"] is not None]
+    assert {(row["topic"], row["subtopology"], row["partition"]) for row in rows} == {
+        (None, subtopology, partition) for subtopology in ("0", "1") for partition in (0, 1)
+    }
+
+
+def test_taking_it_in_again_changes_nothing() -> None:
+    states = derived("streams_group").of(STATE_EVENTS)
+    once = assignments(states)
+    assert assignments(states, once).num_rows == 0
+    assert assignments(states, assignments(states.slice(0, states.num_rows // 2))).num_rows < once.num_rows
+
+
+ASKED = {"groupId": "g", "memberId": "m", "memberEpoch": 3}
+ANSWERED = {"errorCode": 0, "memberId": "m", "memberEpoch": 4}
+
+
+def told(api_key: int, asked: dict[str, Any], answered: dict[str, Any] | None) -> list[tuple[Any, ...]]:
+    found = group_statements(api_key, ASKED | asked, None if answered is None else ANSWERED | answered)
+    return [(one.kind, one.generation, one.topic or one.topic_id, one.subtopology, one.partition) for one in found]
+
+
+@pytest.mark.parametrize("api_key", [SHARE, STREAMS])
+def test_what_did_not_change_is_not_stated_again(api_key: int) -> None:
+    assert told(api_key, {}, {}) == [("heartbeat", 4, None, None, None)]
+    assert told(api_key, {}, {"assignment": None, "activeTasks": None}) == [("heartbeat", 4, None, None, None)]
+    assert told(api_key, {}, None) == [("heartbeat", 3, None, None, None)]
+    assert told(api_key, {"memberEpoch": -1}, {"memberEpoch": -1}) == [("leave", None, None, None, None)]
+
+
+def test_an_answer_holds_all_that_a_member_is_given() -> None:
+    parts = [{"topicId": "t", "partitions": [1, 0]}]
+    assert told(SHARE, {}, {"assignment": {"topicPartitions": parts}}) == [
+        ("assignment", 4, "t", None, 1),
+        ("assignment", 4, "t", None, 0),
+    ]
+    assert told(SHARE, {}, {"assignment": {"topicPartitions": []}}) == [("assignment", 4, None, None, None)]
+    tasks = [{"subtopologyId": "0", "partitions": [2]}]
+    assert told(STREAMS, {}, {"activeTasks": tasks, "standbyTasks": [], "warmupTasks": []}) == [
+        ("assignment", 4, None, "0", 2)
+    ]
+    assert told(STREAMS, {}, {"activeTasks": tasks, "errorCode": 25}) == [("heartbeat", 3, None, None, None)]
+
+
+def test_a_member_that_joins_says_what_is_read() -> None:
+    made = [{"name": "made-repartition", "partitions": 0}]
+    topology = {"epoch": 0, "subtopologies": [
+        {"subtopologyId": "0", "sourceTopics": ["a", "b"], "repartitionSourceTopics": []},
+        {"subtopologyId": "1", "sourceTopics": [], "repartitionSourceTopics": made},
+    ]}  # fmt: skip
+    assert told(STREAMS, {"topology": topology}, {"activeTasks": []}) == [
+        ("topology", 4, "a", "0", None),
+        ("topology", 4, "b", "0", None),
+        ("topology", 4, "made-repartition", "1", None),
+        ("assignment", 4, None, None, None),
+    ]
+
+
+def test_other_requests_state_nothing_here() -> None:
+    assert group_statements(68, ASKED, ANSWERED) == []
