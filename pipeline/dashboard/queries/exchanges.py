@@ -1,63 +1,57 @@
-"""Which exchanges match, and what stands in one of them? ``silver.exchanges`` and its raw frames."""
+"""What stands in an exchange, and what does it say? ``silver.exchanges`` and its raw frames."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import duckdb
 
+from pipeline.analysis.telling import ProtocolTellers, told
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 500
+"""Exchanges of a finding that are shown."""
 MOST_NAMES = 300
-"""Apis, and errors, to choose from."""
-ANY_ERROR = "any error"
+"""Apis to choose from."""
+_MOST_BODY = 200_000
+"""Characters of a body that is read to tell an exchange in words."""
 
-_WHERE = """
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND ($protocol IS NULL OR protocol = $protocol)
-  AND ($api_name IS NULL OR api_name = $api_name)
-  AND ($client_id IS NULL OR contains(lower(client_id), lower($client_id)))
-  AND ($connection_id IS NULL OR connection_id = $connection_id)
-  AND ($status IS NULL OR status = $status)
-  AND ($error IS NULL OR list_contains(error_names, $error)
-    OR ($error = $any_error AND len(coalesce(error_codes, [])) > 0))
-"""
-
-_COUNT = f"SELECT count(*) AS n FROM silver.exchanges {_WHERE}"  # noqa: S608 - our own text
-
-_LIST_COLUMNS = """
+LIST_COLUMNS = """
   ts, api_name, api_version, client_id, latency_us, error_names, status, request_size, response_size, protocol,
   client_ip || ':' || client_port AS client, server_ip || ':' || server_port AS server, connection_id, exchange_id
 """
 
-_LIST = f"""
-SELECT {_LIST_COLUMNS} FROM silver.exchanges {_WHERE} ORDER BY ts DESC, exchange_id LIMIT $most
-"""  # noqa: S608 - our own text
-
 _EVIDENCE = f"""
-SELECT {_LIST_COLUMNS} FROM silver.exchanges
+SELECT {LIST_COLUMNS} FROM silver.exchanges
 WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY
   AND list_contains($ids::VARCHAR[], exchange_id)
 ORDER BY ts, exchange_id LIMIT $most
 """  # noqa: S608 - our own text
 
-_IN_SPAN = """
-FROM silver.exchanges
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND ($protocol IS NULL OR protocol = $protocol)
+# The name of a MongoDB command is what a client sends: any number of them, of any length.
+_APIS = """
+SELECT name, sum(n) AS n FROM (
+  SELECT api_name AS name, exchanges AS n, minute, date, 'kafka' AS protocol FROM gold.api_latency
+  UNION ALL SELECT command, commands, minute, date, 'mongodb' FROM gold.mongo_commands
+)
+WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN $start - INTERVAL 1 MINUTE AND $end
+  AND ($protocol IS NULL OR protocol = $protocol) AND name IS NOT NULL AND length(name) <= 100
+GROUP BY name ORDER BY n DESC, name LIMIT $most
 """
 
-# The name of a MongoDB command is what a client sends: any number of them, of any length.
-_NAMES = """
-SELECT name FROM (SELECT {name} AS name {span})
-WHERE name IS NOT NULL AND length(name) <= 100
-GROUP BY name ORDER BY count(*) DESC, name LIMIT $most
+_SPOKEN = """
+SELECT exchange_id, protocol, api_key, api_version, api_name, client_id, request_size, response_size, request_status,
+  response_status, request_header, response_header,
+  CASE WHEN strlen(request_body) <= $most THEN request_body END AS request_body,
+  CASE WHEN strlen(response_body) <= $most THEN response_body END AS response_body
+FROM silver.exchanges
+WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  AND list_contains($ids::VARCHAR[], exchange_id)
 """
-_APIS = _NAMES.format(name="api_name", span=_IN_SPAN)
-_ERRORS = _NAMES.format(name="unnest(error_names)", span=_IN_SPAN)
+_TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
 # An id does not contain its day: looking for it in all of them must not read their bodies.
 _DAY = "SELECT date FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
@@ -73,43 +67,10 @@ LIMIT 8
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What an exchange has to have; None: anything.
-
-    Attributes:
-        client_id: a part of the client id, in any case.
-        error: name of an error, or ``ANY_ERROR``.
-    """
-
-    api_name: str | None = None
-    client_id: str | None = None
-    connection_id: str | None = None
-    error: str | None = None
-    status: str | None = None
-
-    def parameters(self) -> dict[str, Any]:
-        """Values of the ``$names`` of a search."""
-        return {
-            "api_name": self.api_name, "client_id": self.client_id, "connection_id": self.connection_id,
-            "error": self.error, "any_error": ANY_ERROR, "status": self.status,
-        }  # fmt: skip
-
-
-def search(connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search) -> tuple[list[dict[str, Any]], int]:
-    """The newest exchanges that match, without their bodies, and how many match in all.
-
-    Raises:
-        NotThereYetError: there are no exchanges.
-    """
-    total = ask_rows(connection, _COUNT, scope, **wanted.parameters())[0]["n"]
-    return ask_rows(connection, _LIST, scope, most=MOST, **wanted.parameters()), int(total)
-
-
 def by_ids(
     connection: duckdb.DuckDBPyConnection, ids: list[str], first: datetime, last: datetime
 ) -> list[dict[str, Any]]:
-    """The exchanges of these ids in the order of time; the columns of :func:`search`.
+    """The exchanges of these ids in the order of time; the columns of ``LIST_COLUMNS``.
 
     Args:
         connection: to the lake.
@@ -119,12 +80,31 @@ def by_ids(
     return ask_rows(connection, _EVIDENCE, ids=ids[:MOST], most=MOST, first_day=first.date(), last_day=last.date())
 
 
-def names(connection: duckdb.DuckDBPyConnection, scope: Scope) -> tuple[list[str], list[str]]:
-    """The apis (or commands) and the errors that came in the span; of very many the most frequent."""
-    apis, errors = (
-        sorted(row["name"] for row in ask_rows(connection, sql, scope, most=MOST_NAMES)) for sql in (_APIS, _ERRORS)
+def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """The apis and commands that were counted in the span, in order of name; of very many the most frequent."""
+    try:
+        return sorted(row["name"] for row in ask_rows(connection, _APIS, scope, most=MOST_NAMES))
+    except NotThereYetError:
+        return []
+
+
+def words(connection: duckdb.DuckDBPyConnection, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What exchanges say, by their ids: see :func:`pipeline.analysis.telling.told`.
+
+    Args:
+        connection: to the lake.
+        rows: some exchanges, with ``exchange_id`` and ``ts``.
+    """
+    if not rows:
+        return {}
+    tellers = ProtocolTellers()
+    with suppress(NotThereYetError):
+        tellers.hear_topics(ask_rows(connection, _TOPICS))
+    times = [row["ts"] for row in rows]
+    found = ask_rows(
+        connection, _SPOKEN, Scope(min(times), max(times)), ids=[row["exchange_id"] for row in rows], most=_MOST_BODY
     )
-    return apis, errors
+    return {row["exchange_id"]: told(row, tellers) for row in found}
 
 
 def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None = None) -> dict[str, Any] | None:
