@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -24,12 +23,9 @@ LIST_COLUMNS = """
   client_ip || ':' || client_port AS client, server_ip || ':' || server_port AS server, connection_id, exchange_id
 """
 
-_EVIDENCE = f"""
-SELECT {LIST_COLUMNS} FROM silver.exchanges
-WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY
-  AND list_contains($ids::VARCHAR[], exchange_id)
-ORDER BY ts, exchange_id LIMIT $most
-"""  # noqa: S608 - our own text
+_OF_IDS = """
+date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY AND list_contains($ids::VARCHAR[], exchange_id)
+"""
 
 # The name of a MongoDB command is what a client sends: any number of them, of any length.
 _APIS = """
@@ -42,15 +38,13 @@ WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN $start - INTERVAL
 GROUP BY name ORDER BY n DESC, name LIMIT $most
 """
 
-_SPOKEN = """
-SELECT exchange_id, protocol, api_key, api_version, api_name, client_id, request_size, response_size, request_status,
-  response_status, request_header, response_header,
-  CASE WHEN strlen(request_body) <= $most THEN request_body END AS request_body,
-  CASE WHEN strlen(response_body) <= $most THEN response_body END AS response_body
+_SPOKEN = f"""
+SELECT {LIST_COLUMNS}, api_key, request_status, response_status, request_header, response_header,
+  CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
+  CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
 FROM silver.exchanges
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND list_contains($ids::VARCHAR[], exchange_id)
-"""
+"""  # noqa: S608 - our own text
+_BODIES = ("request_header", "response_header", "request_body", "response_body")
 _TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
 # An id does not contain its day: looking for it in all of them must not read their bodies.
@@ -70,14 +64,14 @@ LIMIT 8
 def by_ids(
     connection: duckdb.DuckDBPyConnection, ids: list[str], first: datetime, last: datetime
 ) -> list[dict[str, Any]]:
-    """The exchanges of these ids in the order of time; the columns of ``LIST_COLUMNS``.
+    """The exchanges of these ids in the order of time, as :func:`spoken` gives them.
 
     Args:
         connection: to the lake.
         ids: of exchanges.
         first, last: when they were, to a day.
     """
-    return ask_rows(connection, _EVIDENCE, ids=ids[:MOST], most=MOST, first_day=first.date(), last_day=last.date())
+    return spoken(connection, _OF_IDS, Scope(first, last), MOST, ids=ids[:MOST])[::-1]
 
 
 def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
@@ -88,23 +82,28 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
         return []
 
 
-def words(connection: duckdb.DuckDBPyConnection, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What exchanges say, by their ids: see :func:`pipeline.analysis.telling.told`.
+def spoken(
+    connection: duckdb.DuckDBPyConnection, where: str, scope: Scope, most: int, **values: Any
+) -> list[dict[str, Any]]:
+    """Some exchanges, the newest first, with the columns of ``LIST_COLUMNS`` and what they say as ``words``.
 
     Args:
         connection: to the lake.
-        rows: some exchanges, with ``exchange_id`` and ``ts``.
+        where: a condition of ours.
+        scope: when they were, and other values of the condition.
+        most: how many there are at most.
+        values: of the condition.
     """
-    if not rows:
-        return {}
     tellers = ProtocolTellers()
     with suppress(NotThereYetError):
         tellers.hear_topics(ask_rows(connection, _TOPICS))
-    times = [row["ts"] for row in rows]
-    found = ask_rows(
-        connection, _SPOKEN, Scope(min(times), max(times)), ids=[row["exchange_id"] for row in rows], most=_MOST_BODY
-    )
-    return {row["exchange_id"]: told(row, tellers) for row in found}
+    sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
+    rows = ask_rows(connection, sql, scope, most=most, longest=_MOST_BODY, **values)
+    for row in rows:
+        row["words"] = told(row, tellers)
+        for name in _BODIES:
+            del row[name]
+    return rows
 
 
 def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None = None) -> dict[str, Any] | None:

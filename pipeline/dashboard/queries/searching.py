@@ -1,22 +1,24 @@
 """Which exchanges match? The newest of them, and what else could narrow the search, without reading all that there are.
 
 The span is walked backward in windows that grow, until so many are found that a page is full and counts mean
-something; the columns of a window are read once for both. Names that stand only inside messages (topics, groups,
-transactions, namespaces) are looked up in the tables of what exchanges state.
+something, or until it took so long that a person should be asked. Of the windows only what is counted is read; all of
+an exchange, with its bodies, only of those on the page. Names that stand inside messages (topics, groups, transactions,
+namespaces) are looked up in the tables of what exchanges state.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.exchanges import LIST_COLUMNS
+from pipeline.dashboard.queries.exchanges import spoken
 from pipeline.dashboard.queries.scope import Scope, ask
 
 PAGE = 100
@@ -24,7 +26,11 @@ PAGE = 100
 ENOUGH = 5_000
 """Matches with which the walk ends: their counts tell what to narrow by."""
 MOST = 50_000
-"""Matches of one window that are read; of more the newest."""
+"""Matches of one window that are counted; of more the newest."""
+SECONDS = 0.7
+"""No window is begun that would not be read by then if it took as long as the one before."""
+_STATED_LATER = timedelta(minutes=10)
+"""What an exchange states is dated by its response: one that came later than this is not found by what it states."""
 MOST_VALUES = 8
 """Values of a facet, the most frequent ones."""
 ANY_ERROR = "any error"
@@ -33,6 +39,7 @@ _FIRST_PART = 4096
 """The first window is such a part of the span."""
 _GROWTH = 4
 _LEAST = timedelta(seconds=1)
+_LATEST = datetime.max.replace(tzinfo=timezone.utc)
 _LONGEST_NAME = 100
 """Characters of a name that is offered: MongoDB's are what clients send, of any length."""
 _WILD = frozenset("*?")
@@ -46,7 +53,11 @@ FACETS = {
 """What counts narrow by: attributes of :class:`Search`, and the columns that hold their values."""
 
 _IN_WINDOW = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
-_ORDER = "ORDER BY ts DESC, exchange_id LIMIT $most"
+_STATED = "date BETWEEN $first_day AND $stated_day AND ts BETWEEN $start AND $stated_by"
+_COUNTED = """
+SELECT ts, api_name, client_id, error_names, status, server_ip || ':' || server_port AS server FROM silver.exchanges
+WHERE {} ORDER BY ts DESC LIMIT $most
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,11 @@ class Search:
         database, _, collection = (self.namespace or "").partition(".")
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "ip": ip, "port": port, "database": database, "collection": collection}
+
+    def within(self, window: Scope) -> dict[str, Any]:
+        """The same with those that depend on a window."""
+        by = window.end + min(_STATED_LATER, _LATEST - window.end)
+        return {**self.parameters(), "stated_by": by, "stated_day": by.date()}
 
     def conditions(self) -> list[str]:
         """What ``silver.exchanges`` is asked for."""
@@ -152,7 +168,8 @@ class Found:
     """What a search found.
 
     Attributes:
-        rows: the newest that match, with the columns of ``LIST_COLUMNS``; those of one moment are not torn apart.
+        rows: the newest that match, with the columns of ``LIST_COLUMNS`` and ``words``; those of one moment are not
+            torn apart.
         facets: of each of ``FACETS`` the most frequent values among those that were counted, with how many have them.
         counted: how many matches were counted.
         counted_from: since when they are; all of them since then.
@@ -169,67 +186,67 @@ class Found:
 
 
 def search(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search, before: datetime | None = None
-) -> Found:
-    """The newest exchanges that match, without their bodies.
+    connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search, before: datetime | None = None,
+    seconds: float = SECONDS,
+) -> Found:  # fmt: skip
+    """The newest exchanges that match, in words.
 
     Args:
         connection: to the lake.
         scope: when they were.
         wanted: what they have to have.
         before: only those before this moment, for the next page.
+        seconds: when to stop looking further back, see ``SECONDS``.
 
     Raises:
         NotThereYetError: there are no exchanges, or no statements that are asked for.
     """
     if before is not None and before <= scope.end:
         scope = replace(scope, end=before - timedelta(microseconds=1))
-    conditions = [_IN_WINDOW, *wanted.conditions()]
-    if scope.protocol is not None:
-        conditions.append("protocol = $protocol")
-    sql = f"SELECT {LIST_COLUMNS} FROM silver.exchanges WHERE {' AND '.join(conditions)} {_ORDER}"  # noqa: S608 - ours
+    conditions = wanted.conditions() if scope.protocol is None else ["protocol = $protocol", *wanted.conditions()]
+    where = " AND ".join([_IN_WINDOW, *conditions])
+    parts, counted_from, is_all = _walk(connection, _COUNTED.format(where), scope, wanted, seconds)
+    matches = pa.concat_tables(parts) if parts else None
+    if matches is None or not matches.num_rows:
+        return Found([], {}, 0, counted_from, is_all, None if is_all else counted_from)
+    times = matches["ts"]
+    last = times[min(PAGE, matches.num_rows) - 1].as_py()
+    of_page = Scope(last, times[0].as_py(), scope.protocol)
+    rows = spoken(connection, where, of_page, PAGE * 2, **wanted.within(of_page))
+    facets = {name: _most_frequent(matches, column) for name, column in FACETS.items()}
+    older = last if len(rows) < matches.num_rows else None if is_all else counted_from
+    return Found(rows, facets, matches.num_rows, counted_from, is_all, older)
+
+
+def _walk(
+    connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope, wanted: Search, seconds: float
+) -> tuple[list[pa.Table], datetime, bool]:
+    """The matches of the windows that were read, since when they are all there, and whether that is all."""
     parts: list[pa.Table] = []
-    counted_from, is_all = scope.start, True
+    counted_from, begun, enough = scope.start, time.monotonic(), ENOUGH
     for window in windows(scope):
-        part = ask(connection, sql, window, most=MOST, **wanted.parameters())
+        at = time.monotonic()
+        part = ask(connection, sql, window, most=MOST, **wanted.within(window))
         parts.append(part)
+        enough -= part.num_rows
         if part.num_rows == MOST:
-            counted_from, is_all = part["ts"][-1].as_py(), False
-            break
+            return parts, part["ts"][-1].as_py(), False
         counted_from = window.start
-        if sum(part.num_rows for part in parts) >= ENOUGH:
-            is_all = window.start <= scope.start
+        now = time.monotonic()
+        if enough <= 0 or now + (now - at) - begun > seconds:
             break
-    matches = pa.concat_tables(parts) if parts else pa.table({})
-    rows = _page(matches)
-    is_last = is_all and len(rows) == matches.num_rows
-    return Found(
-        rows,
-        {name: _most_frequent(matches, column) for name, column in FACETS.items()} if parts else {},
-        matches.num_rows,
-        counted_from,
-        is_all,
-        None if is_last or not rows else rows[-1]["ts"],
-    )
+    return parts, counted_from, counted_from <= scope.start
 
 
 def windows(scope: Scope) -> Iterator[Scope]:
-    """Spans that together are ``scope``, the latest first, each longer than the one before."""
+    """Spans that together are ``scope``, the latest first, each longer than the one before; older days are whole."""
     length, end = max((scope.end - scope.start) / _FIRST_PART, _LEAST), scope.end
     while end >= scope.start:
-        start = scope.start if end - scope.start <= length * 2 else end - length
+        midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
+        earliest = max(midnight, scope.start)
+        start = earliest if end.date() < scope.end.date() or end - earliest <= length * 2 else end - length
         yield Scope(start, end, scope.protocol)
         end, length = start - timedelta(microseconds=1), length * _GROWTH
-
-
-def _page(matches: pa.Table) -> list[dict[str, Any]]:
-    some: list[dict[str, Any]] = matches.slice(0, PAGE).to_pylist()
-    if matches.num_rows > PAGE:
-        for row in matches.slice(PAGE, PAGE).to_pylist():
-            if row["ts"] != some[-1]["ts"]:
-                break
-            some.append(row)
-    return some
 
 
 def _most_frequent(matches: pa.Table, column: str) -> list[tuple[str, int]]:
@@ -244,7 +261,7 @@ def _most_frequent(matches: pa.Table, column: str) -> list[tuple[str, int]]:
 
 
 def _ids(table: str, conditions: Sequence[str]) -> str:
-    return f"SELECT exchange_id FROM {table} WHERE {' AND '.join([_IN_WINDOW, *conditions])}"  # noqa: S608 - our own text
+    return f"SELECT exchange_id FROM {table} WHERE {' AND '.join([_STATED, *conditions])}"  # noqa: S608 - our own text
 
 
 def _named(column: str, parameter: str, text: str | None) -> str:
