@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
@@ -39,7 +39,8 @@ GROUP BY name ORDER BY n DESC, name LIMIT $most
 """
 
 _SPOKEN = f"""
-SELECT {LIST_COLUMNS}, api_key, request_status, response_status, request_header, response_header,
+SELECT {LIST_COLUMNS}, date, api_key, request_ts, response_ts, request_flags, response_flags, request_status,
+  response_status, request_header, response_header,
   CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
   CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
 FROM silver.exchanges
@@ -47,9 +48,12 @@ FROM silver.exchanges
 _BODIES = ("request_header", "response_header", "request_body", "response_body")
 _TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
-# An id does not contain its day: looking for it in all of them must not read their bodies.
-_DAY = "SELECT date FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
-_ONE = "SELECT * FROM silver.exchanges WHERE date = $day AND exchange_id = $exchange_id LIMIT 1"
+# An id does not contain its time: looking for it in all of them must not read their bodies.
+_PLACE = "SELECT date, ts, api_key, client_id FROM silver.exchanges WHERE exchange_id = $exchange_id"
+_IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
+_REACHES = (timedelta(minutes=1), timedelta(days=1))
+_EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + _REACHES[-1]
+_LATEST = datetime.max.replace(tzinfo=timezone.utc) - _REACHES[-1]
 
 _FRAMES = """
 SELECT direction, ts, api_key, api_version, flags, protocol, size, decode_status, error_code, error_offset, frame
@@ -112,14 +116,25 @@ def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | 
     Args:
         connection: to the lake.
         exchange_id: its id.
-        ts: its time, if that is known.
+        ts: its time, or one near it; the nearer, the sooner it is found.
     """
-    if ts is None:
-        days = ask_rows(connection, _DAY, exchange_id=exchange_id)
-        day = days[0]["date"] if days else None
-    else:
-        day = ts.date()
-    found = [] if day is None else ask_rows(connection, _ONE, exchange_id=exchange_id, day=day)
+    where = _place(connection, exchange_id, ts)
+    if where is None:
+        return None
+    same = " AND ".join(f"{name} IS NULL" if where[name] is None else f"{name} = ${name}" for name in where)
+    sql = f"SELECT * FROM silver.exchanges WHERE {same} AND exchange_id = $exchange_id LIMIT 1"  # noqa: S608 - our own text
+    found = ask_rows(connection, sql, exchange_id=exchange_id, **where)
+    return found[0] if found else None
+
+
+def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None) -> dict[str, Any] | None:
+    """By what files are ordered: with it only the bodies of a few rows are read."""
+    if ts is not None and _EARLIEST < ts < _LATEST:
+        for reach in _REACHES:
+            near = Scope(ts - reach, ts + reach)
+            if found := ask_rows(connection, f"{_PLACE} AND {_IN_SPAN}", near, exchange_id=exchange_id):
+                return found[0]
+    found = ask_rows(connection, _PLACE, exchange_id=exchange_id)
     return found[0] if found else None
 
 

@@ -24,7 +24,7 @@ _NAMES = "A name; `*` stands for anything, `?` for one character."
 def controls(here: Here) -> Search:
     """Draw the boxes, and what they state."""
     rows = [*st.columns(5), *st.columns(5), *st.columns(2)]
-    given = {
+    given: dict[str, Any] = {
         "topic": _text(rows[0], "Topic", "topic", f"{_NAMES} Or a topic's id."),
         "partition": _number(_text(rows[1], "Partition", "partition", "Its number.")),
         "group_id": _text(rows[2], "Group", "group", _NAMES),

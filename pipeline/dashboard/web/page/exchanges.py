@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import streamlit as st
@@ -10,7 +10,7 @@ import streamlit as st
 from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.findings import finding
 from pipeline.dashboard.queries.searching import search
-from pipeline.dashboard.web.addresses import sequence_address
+from pipeline.dashboard.web.exchange_addresses import moment_of, sequence_address
 from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.grid import grid
 from pipeline.dashboard.web.here import Here, link, run
@@ -71,7 +71,7 @@ def _leave(*names: str) -> None:
 
 def _found(here: Here) -> list[dict[str, Any]]:
     wanted = controls(here)
-    before = _moment(st.query_params.get("before"))
+    before = moment_of(st.query_params.get("before"))
     seconds = {} if before is None else {"seconds": _FURTHER_SECONDS}
     found = search(here.connection, here.scope, wanted, before, **seconds)
     until = f" before {_exact(before)}" if before else ""
@@ -84,7 +84,9 @@ def _found(here: Here) -> list[dict[str, Any]]:
     elif found.is_all:
         st.info(f"No exchange matches in this time range{until}.")
     else:
-        st.info(f"No exchange matches from {clock(found.counted_from)} UTC on{until}; before that nothing was read yet.")
+        st.info(
+            f"No exchange matches from {clock(found.counted_from)} UTC on{until}; before that nothing was read yet."
+        )
     _pages(found.older, before, "Older" if found.rows else "Search further back")
     return found.rows
 
@@ -104,13 +106,6 @@ def _turn(older: datetime) -> None:
 
 def _exact(ts: datetime) -> str:
     return f"{ts:%Y-%m-%d %H:%M:%S.%f}"
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=timezone.utc) if text else None
-    except ValueError:
-        return None
 
 
 run(draw)
