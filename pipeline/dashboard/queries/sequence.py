@@ -12,8 +12,8 @@ import duckdb
 from pipeline.dashboard.queries.exchanges import spoken
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
-MOST = 60
-"""Exchanges that are shown at once."""
+MOST = 40
+"""Exchanges that are shown at once, the fourth part of them before the moment."""
 _REACHES = (timedelta(seconds=5), timedelta(minutes=2), timedelta(hours=1), timedelta(days=1))
 """How far around the moment is looked, until there are enough."""
 _MOST_TIMES = 20_000
@@ -75,7 +75,7 @@ def around(connection: duckdb.DuckDBPyConnection, connection_id: str, at: dateti
     if not times:
         return Around([], [], None, None)
     middle = bisect_left(times, at)
-    first = max(0, min(middle - most // 2, len(times) - most))
+    first = max(0, min(middle - most // 4, len(times) - most))
     begin, end = times[first], times[min(first + most, len(times)) - 1]
     is_last = end == times[-1]
     scope = Scope(begin, end)

@@ -97,7 +97,7 @@ def sequence(exchanges: Sequence[Mapping[str, Any]], losses: Sequence[Mapping[st
     pause = max(_LEAST_PAUSE, median(spaces) * _PAUSES) if spaces else _LEAST_PAUSE
     steps = [
         Step(at=at, after=after, is_pause=after is not None and after >= pause, **step)
-        for at, (step, after) in enumerate(zip(found, [None, *spaces], strict=True))
+        for at, (step, after) in enumerate(zip(found, [None, *spaces], strict=False))
     ]
     return Connection(steps, _waits(exchanges, steps))
 

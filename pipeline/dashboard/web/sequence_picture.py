@@ -20,9 +20,9 @@ from pipeline.terminal import printable
 OPEN = "open"
 """Name of the selection: the exchange that is clicked (``exchange_id``)."""
 
-_STEP = 30
+_STEP = 27
 """Pixels of a step."""
-_LEFT, _RIGHT = -0.36, 1.22
+_LEFT, _RIGHT = -0.3, 1.22
 """Where the picture begins and ends; the lanes stand at 0 and 1."""
 _BAR, _BARS = 0.022, 8
 """Width of a waiting bar, and how many lie beside each other; more lie upon the last."""
@@ -47,7 +47,7 @@ def sequence_picture(shown: Connection, ends: tuple[str, str], marked: str | Non
         dark: whether it stands on a dark page.
     """
     colours = palette(dark=dark)
-    steps = [_step(step) for step in shown.steps]
+    steps = [_step(step, before) for before, step in zip([None, *shown.steps], shown.steps, strict=False)]
     layers = [
         *_marked(shown, marked, colours),
         *_pauses(shown, colours),
@@ -83,9 +83,10 @@ def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     return printable("; ".join(said)) + "."
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step, before: Step | None) -> dict[str, Any]:
     to_server = step.kind == "request"
-    told = f"{step.label} {step.words}".strip()
+    is_next = before is not None and step.kind == "response" and before.exchange_id == step.exchange_id
+    told = step.words if is_next and step.words else f"{step.label} {step.words}".strip()
     return {
         "at": step.at, "kind": step.kind, "exchange_id": step.exchange_id or "",
         "text": f"{'✕ ' if step.is_wrong else ''}{told if len(told) <= _LONG else told[:_LONG] + '…'}",
@@ -197,7 +198,7 @@ def _texts(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart]
     time = base.mark_text(align="right", dx=-8, fontSize=_FONT, color=colours.ink).encode(
         x=alt.XDatum(0, scale=alt.Scale(domain=[_LEFT, _RIGHT], nice=False), axis=None), text="time:N"
     )
-    after = base.mark_text(align="right", dx=-8, dy=-13, fontSize=_FONT - 1, color=colours.faint).encode(
+    after = base.mark_text(align="right", dx=-8, dy=-12, fontSize=_FONT - 1, color=colours.faint).encode(
         x=alt.XDatum(0, scale=alt.Scale(domain=[_LEFT, _RIGHT], nice=False), axis=None), text="after:N"
     )
     words = base.mark_text(align="left", dx=10, dy=-9, fontSize=_FONT, limit=_ROOM, color=colours.ink).encode(

@@ -32,7 +32,7 @@ def draw(here: Here) -> None:
         return
     at = moment_of(st.query_params.get("at")) or exchange["ts"]
     part = around(here.connection, exchange["connection_id"], at)
-    if not part.exchanges:
+    if not sequence(part.exchanges, []).steps:
         st.info("Nothing of this connection was seen around this time.")
         return
     _draw_part(part, exchange)
