@@ -7,7 +7,7 @@ before. Shaded bars at the server's lane are requests that wait. An error has a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -28,7 +28,8 @@ _BAR, _BARS = 0.022, 8
 """Width of a waiting bar, and how many lie beside each other; more lie upon the last."""
 _LONG = 110
 """Characters of a text beside an arrow; all of it is told when one points at it."""
-_ROOM = 640
+_ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
+"""Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
 _TOLD = {"told": "says", "time": "at, UTC", "after": "after the step before"}
 _ENDINGS = {
@@ -52,7 +53,7 @@ def sequence_picture(shown: Connection, ends: tuple[str, str], marked: str | Non
         *_marked(shown, marked, colours),
         *_pauses(shown, colours),
         _lanes(colours, len(steps)),
-        _heads(ends, colours),
+        *_heads(ends, colours),
         *_waits(shown.waits, colours),
         *_losses(steps, colours),
         *_arrows([step for step in steps if step["kind"] in ("request", "response")], colours),
@@ -110,10 +111,15 @@ def _lanes(colours: Palette, steps: int) -> alt.Chart:
     return alt.Chart(data(lanes)).mark_rule(strokeWidth=2, color=colours.ink).encode(x=_x(), y=_y(), y2="end:Q")
 
 
-def _heads(ends: tuple[str, str], colours: Palette) -> alt.Chart:
-    rows = [{"x": float(lane), "at": -1.0, "text": text} for lane, text in enumerate(ends)]
-    mark = alt.Chart(data(rows)).mark_text(fontWeight="bold", dy=-10, fontSize=_FONT, limit=260, color=colours.ink)
-    return mark.encode(x=_x(), y=_y(), text="text:N")
+def _heads(ends: tuple[str, str], colours: Palette) -> list[alt.Chart]:
+    sides: list[tuple[Literal["left", "right"], float]] = [("left", _LEFT), ("right", _RIGHT)]
+    heads = []
+    for (align, x), text in zip(sides, ends, strict=True):
+        head = alt.Chart(data([{"x": x, "at": -1.0, "text": text}])).mark_text(
+            align=align, fontWeight="bold", dy=-10, fontSize=_FONT, limit=alt.expr("width * 0.55"), color=colours.ink
+        )
+        heads.append(head.encode(x=_x(), y=_y(), text="text:N"))
+    return heads
 
 
 def _marked(shown: Connection, marked: str | None, colours: Palette) -> list[alt.Chart]:
@@ -201,7 +207,7 @@ def _texts(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart]
     after = base.mark_text(align="right", dx=-8, dy=-12, fontSize=_FONT - 1, color=colours.faint).encode(
         x=alt.XDatum(0, scale=alt.Scale(domain=[_LEFT, _RIGHT], nice=False), axis=None), text="after:N"
     )
-    words = base.mark_text(align="left", dx=10, dy=-9, fontSize=_FONT, limit=_ROOM, color=colours.ink).encode(
+    words = base.mark_text(align="left", dx=10, dy=-9, fontSize=_FONT, limit=alt.expr(_ROOM), color=colours.ink).encode(
         x=alt.XDatum(0, scale=alt.Scale(domain=[_LEFT, _RIGHT], nice=False), axis=None), text="text:N"
     )
     return [after, time, words]

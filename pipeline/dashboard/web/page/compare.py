@@ -19,7 +19,7 @@ from pipeline.terminal import printable
 
 _FIELDS = (
     Column("mark", "", width="small", help="≠ differs, - only on the left, + only on the right"),
-    Column("path", "field", width="medium"),
+    Column("path", "field", width="large"),
     Column("left", "left", width="medium"),
     Column("right", "right", width="medium"),
     Column("change", "change", "number"),

@@ -10,7 +10,7 @@ import streamlit as st
 from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.findings import finding
 from pipeline.dashboard.queries.searching import search
-from pipeline.dashboard.web.exchange_addresses import moment_of, sequence_address
+from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
 from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.grid import grid
 from pipeline.dashboard.web.here import Here, link, run
@@ -61,6 +61,9 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
         "sequence", "Its connection as a sequence", "swap_vert",
         **sequence_address(rows[0]["exchange_id"], rows[0]["ts"]),
     )  # fmt: skip
+    if len(rows) > 1:
+        first, second = (row["exchange_id"] for row in rows[:2])
+        link("compare", "Its first two side by side", "compare", **compare_address(second, first, rows[1]["ts"]))
     return rows
 
 
