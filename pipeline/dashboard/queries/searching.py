@@ -28,7 +28,9 @@ ENOUGH = 5_000
 MOST = 50_000
 """Matches of one window that are counted; of more the newest."""
 SECONDS = 0.7
-"""No window is begun that would not be read by then if it took as long as the one before."""
+"""No window is begun that would not be read by then if it took as long as the one before …"""
+PATIENCE = 4
+"""… or in so many times as long as that, where nothing was found yet."""
 _STATED_LATER = timedelta(minutes=10)
 """What an exchange states is dated by its response: one that came later than this is not found by what it states."""
 MOST_VALUES = 8
@@ -94,6 +96,11 @@ class Search:
     def asks(self) -> bool:
         """Whether not every exchange matches."""
         return any(getattr(self, each.name) is not None for each in fields(self))
+
+    @property
+    def asks_what_is_stated(self) -> bool:
+        """Whether it asks for names that stand inside messages."""
+        return any(True for _ in self._stated())
 
     def parameters(self) -> dict[str, Any]:
         """Values of the ``$names`` of :meth:`conditions`."""
@@ -224,7 +231,7 @@ def _walk(
     """The matches of the windows that were read, since when they are all there, and whether that is all."""
     parts: list[pa.Table] = []
     counted_from, begun, enough = scope.start, time.monotonic(), ENOUGH
-    for window in windows(scope):
+    for window in windows(scope, _STATED_LATER if wanted.asks_what_is_stated else _LEAST):
         at = time.monotonic()
         part = ask(connection, sql, window, most=MOST, **wanted.within(window))
         parts.append(part)
@@ -233,14 +240,15 @@ def _walk(
             return parts, part["ts"][-1].as_py(), False
         counted_from = window.start
         now = time.monotonic()
-        if enough <= 0 or now + (now - at) - begun > seconds:
+        is_late = now + (now - at) - begun > seconds * (1 if enough < ENOUGH else PATIENCE)
+        if enough <= 0 or is_late:
             break
     return parts, counted_from, counted_from <= scope.start
 
 
-def windows(scope: Scope) -> Iterator[Scope]:
+def windows(scope: Scope, least: timedelta = _LEAST) -> Iterator[Scope]:
     """Spans that together are ``scope``, the latest first, each longer than the one before; older days are whole."""
-    length, end = max((scope.end - scope.start) / _FIRST_PART, _LEAST), scope.end
+    length, end = max((scope.end - scope.start) / _FIRST_PART, least), scope.end
     while end >= scope.start:
         midnight = end.replace(hour=0, minute=0, second=0, microsecond=0)
         earliest = max(midnight, scope.start)

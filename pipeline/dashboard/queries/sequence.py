@@ -14,8 +14,8 @@ from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 40
 """Exchanges that are shown at once, the fourth part of them before the moment."""
-_REACHES = (timedelta(seconds=5), timedelta(minutes=2), timedelta(hours=1), timedelta(days=1))
-"""How far around the moment is looked, until there are enough."""
+_REACHES = (timedelta(minutes=2), timedelta(hours=2))
+"""How far around the moment is looked, the second where the first gives too few: each reads a column of a day."""
 _MOST_TIMES = 20_000
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + timedelta(days=2)
 _LATEST = datetime.max.replace(tzinfo=timezone.utc) - timedelta(days=2)
@@ -50,7 +50,7 @@ class Around:
         exchanges: in order of time, as :func:`pipeline.dashboard.queries.exchanges.spoken` gives them; also those that
             still wait, of status ``pending``.
         losses: rows of ``bronze.gaps`` meanwhile.
-        earlier, later: a moment around which to look for what comes before and after; None: nothing within a day.
+        earlier, later: a moment around which to look for what comes before and after; None: nothing within two hours.
     """
 
     exchanges: list[dict[str, Any]]
@@ -83,7 +83,7 @@ def around(connection: duckdb.DuckDBPyConnection, connection_id: str, at: dateti
     rows = spoken(connection, _OF_CONNECTION, scope, most * 2, **values)[::-1]
     before, after = bisect_left(times, begin), len(times) - bisect_right(times, end)
     wide = Scope(
-        begin - _REACHES[1] if not before else begin, end + _REACHES[-1] if is_last else end
+        begin - _REACHES[0] if not before else begin, end + _REACHES[-1] if is_last else end
     )  # what was lost before the first, and what waits since the last
     return Around(
         rows + _waiting(connection, connection_id, wide),
@@ -94,7 +94,7 @@ def around(connection: duckdb.DuckDBPyConnection, connection_id: str, at: dateti
 
 
 def exchange_before(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> str | None:
-    """The exchange of the same api before this one on its connection, within a day; None: there is none."""
+    """The exchange of the same api before this one on its connection, within two hours; None: there is none."""
     for reach in _REACHES:
         scope = Scope(max(exchange["ts"] - reach, _EARLIEST), exchange["ts"])
         found = ask_rows(

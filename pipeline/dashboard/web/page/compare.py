@@ -52,7 +52,7 @@ def draw(here: Here) -> None:
         help="Its id; as long as there is none: the one of the same api before it on its connection.",
     )  # fmt: skip
     if left is None:
-        said = "Its connection has no earlier exchange of this api within a day." if other is None else "Not found."
+        said = "Its connection has no earlier exchange of this api within two hours." if other is None else "Not found."
         st.info(f"{said} Give the id of another one above.")
         return
     _heads(left, right)
