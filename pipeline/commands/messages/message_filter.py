@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 
+from pipeline.commands.messages.durations import microseconds
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.telling import Tellers
 from pipeline.errors import UserError
 
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|)")
-_MICROSECONDS = {"us": 1, "µs": 1, "ms": 1000, "": 1000, "s": 1_000_000}
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
 _FRACTION = re.compile(r"\.(\d{1,6})")
 _MOST_CONNECTIONS = 100_000
@@ -125,12 +124,12 @@ class MessageFilter:
         )
 
 
-def _duration(text: str) -> float:
+def _duration(text: str) -> int:
     """A duration in µs."""
-    found = _DURATION.fullmatch(text.strip())
+    found = microseconds(text)
     if found is None:
         raise UserError(f"--slower-than {text!r}: give a duration, e.g. 250us, 20ms or 1.5s")
-    return float(found["number"]) * _MICROSECONDS[found["unit"]]
+    return found
 
 
 class _TimeOfDay:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from decoder import Message
-from decoder.protocols import protocol_of
 from decoder.teller import About, Teller
+from pipeline.analysis.telling import ProtocolTellers
 from pipeline.commands.messages.messages import Decoded
 
 _WELL = ("ok", "redacted")
@@ -16,7 +16,7 @@ class Tellers:
     """See decoder.teller.Teller, of whatever protocol a message is."""
 
     def __init__(self) -> None:
-        self._tellers: dict[str, Teller] = {}
+        self._tellers = ProtocolTellers()
 
     def hear(self, item: Decoded) -> None:
         """Take note of a message, in the order of time."""
@@ -44,11 +44,7 @@ class Tellers:
         return self._of(item).of_offset(*_halves(item), topic, partition, at)
 
     def _of(self, item: Decoded) -> Teller:
-        name = item.frame.protocol
-        found = self._tellers.get(name)
-        if found is None:
-            found = self._tellers[name] = protocol_of(name).teller()
-        return found
+        return self._tellers.of(item.frame.protocol)
 
 
 def _halves(item: Decoded) -> tuple[Message | None, Message | None]:

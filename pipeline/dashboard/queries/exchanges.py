@@ -1,67 +1,59 @@
-"""Which exchanges match, and what stands in one of them? ``silver.exchanges`` and its raw frames."""
+"""What stands in an exchange, and what does it say? ``silver.exchanges`` and its raw frames."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
 
+from pipeline.analysis.telling import ProtocolTellers, told
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 500
+"""Exchanges of a finding that are shown."""
 MOST_NAMES = 300
-"""Apis, and errors, to choose from."""
-ANY_ERROR = "any error"
+"""Apis to choose from."""
+_MOST_BODY = 200_000
+"""Characters of a body that is read to tell an exchange in words."""
 
-_WHERE = """
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND ($protocol IS NULL OR protocol = $protocol)
-  AND ($api_name IS NULL OR api_name = $api_name)
-  AND ($client_id IS NULL OR contains(lower(client_id), lower($client_id)))
-  AND ($connection_id IS NULL OR connection_id = $connection_id)
-  AND ($status IS NULL OR status = $status)
-  AND ($error IS NULL OR list_contains(error_names, $error)
-    OR ($error = $any_error AND len(coalesce(error_codes, [])) > 0))
-"""
-
-_COUNT = f"SELECT count(*) AS n FROM silver.exchanges {_WHERE}"  # noqa: S608 - our own text
-
-_LIST_COLUMNS = """
+LIST_COLUMNS = """
   ts, api_name, api_version, client_id, latency_us, error_names, status, request_size, response_size, protocol,
   client_ip || ':' || client_port AS client, server_ip || ':' || server_port AS server, connection_id, exchange_id
 """
 
-_LIST = f"""
-SELECT {_LIST_COLUMNS} FROM silver.exchanges {_WHERE} ORDER BY ts DESC, exchange_id LIMIT $most
-"""  # noqa: S608 - our own text
-
-_EVIDENCE = f"""
-SELECT {_LIST_COLUMNS} FROM silver.exchanges
-WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY
-  AND list_contains($ids::VARCHAR[], exchange_id)
-ORDER BY ts, exchange_id LIMIT $most
-"""  # noqa: S608 - our own text
-
-_IN_SPAN = """
-FROM silver.exchanges
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND ($protocol IS NULL OR protocol = $protocol)
+_OF_IDS = """
+date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY AND list_contains($ids::VARCHAR[], exchange_id)
 """
 
 # The name of a MongoDB command is what a client sends: any number of them, of any length.
-_NAMES = """
-SELECT name FROM (SELECT {name} AS name {span})
-WHERE name IS NOT NULL AND length(name) <= 100
-GROUP BY name ORDER BY count(*) DESC, name LIMIT $most
+_APIS = """
+SELECT name, sum(n) AS n FROM (
+  SELECT api_name AS name, exchanges AS n, minute, date, 'kafka' AS protocol FROM gold.api_latency
+  UNION ALL SELECT command, commands, minute, date, 'mongodb' FROM gold.mongo_commands
+)
+WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN $start - INTERVAL 1 MINUTE AND $end
+  AND ($protocol IS NULL OR protocol = $protocol) AND name IS NOT NULL AND length(name) <= 100
+GROUP BY name ORDER BY n DESC, name LIMIT $most
 """
-_APIS = _NAMES.format(name="api_name", span=_IN_SPAN)
-_ERRORS = _NAMES.format(name="unnest(error_names)", span=_IN_SPAN)
 
-# An id does not contain its day: looking for it in all of them must not read their bodies.
-_DAY = "SELECT date FROM silver.exchanges WHERE exchange_id = $exchange_id LIMIT 1"
-_ONE = "SELECT * FROM silver.exchanges WHERE date = $day AND exchange_id = $exchange_id LIMIT 1"
+_SPOKEN = f"""
+SELECT {LIST_COLUMNS}, date, api_key, request_ts, response_ts, request_flags, response_flags, request_status,
+  response_status, request_header, response_header,
+  CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
+  CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
+FROM silver.exchanges
+"""  # noqa: S608 - our own text
+_BODIES = ("request_header", "response_header", "request_body", "response_body")
+_TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
+
+# An id does not contain its time: looking for it in all of them must not read their bodies.
+_PLACE = "SELECT date, ts, api_key, client_id FROM silver.exchanges WHERE exchange_id = $exchange_id"
+_IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
+_REACHES = (timedelta(minutes=1), timedelta(days=1))
+_EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + _REACHES[-1]
+_LATEST = datetime.max.replace(tzinfo=timezone.utc) - _REACHES[-1]
 
 _FRAMES = """
 SELECT direction, ts, api_key, api_version, flags, protocol, size, decode_status, error_code, error_offset, frame
@@ -73,58 +65,49 @@ LIMIT 8
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What an exchange has to have; None: anything.
-
-    Attributes:
-        client_id: a part of the client id, in any case.
-        error: name of an error, or ``ANY_ERROR``.
-    """
-
-    api_name: str | None = None
-    client_id: str | None = None
-    connection_id: str | None = None
-    error: str | None = None
-    status: str | None = None
-
-    def parameters(self) -> dict[str, Any]:
-        """Values of the ``$names`` of a search."""
-        return {
-            "api_name": self.api_name, "client_id": self.client_id, "connection_id": self.connection_id,
-            "error": self.error, "any_error": ANY_ERROR, "status": self.status,
-        }  # fmt: skip
-
-
-def search(connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search) -> tuple[list[dict[str, Any]], int]:
-    """The newest exchanges that match, without their bodies, and how many match in all.
-
-    Raises:
-        NotThereYetError: there are no exchanges.
-    """
-    total = ask_rows(connection, _COUNT, scope, **wanted.parameters())[0]["n"]
-    return ask_rows(connection, _LIST, scope, most=MOST, **wanted.parameters()), int(total)
-
-
 def by_ids(
     connection: duckdb.DuckDBPyConnection, ids: list[str], first: datetime, last: datetime
 ) -> list[dict[str, Any]]:
-    """The exchanges of these ids in the order of time; the columns of :func:`search`.
+    """The exchanges of these ids in the order of time, as :func:`spoken` gives them.
 
     Args:
         connection: to the lake.
         ids: of exchanges.
         first, last: when they were, to a day.
     """
-    return ask_rows(connection, _EVIDENCE, ids=ids[:MOST], most=MOST, first_day=first.date(), last_day=last.date())
+    return spoken(connection, _OF_IDS, Scope(first, last), MOST, ids=ids[:MOST])[::-1]
 
 
-def names(connection: duckdb.DuckDBPyConnection, scope: Scope) -> tuple[list[str], list[str]]:
-    """The apis (or commands) and the errors that came in the span; of very many the most frequent."""
-    apis, errors = (
-        sorted(row["name"] for row in ask_rows(connection, sql, scope, most=MOST_NAMES)) for sql in (_APIS, _ERRORS)
-    )
-    return apis, errors
+def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
+    """The apis and commands that were counted in the span, in order of name; of very many the most frequent."""
+    try:
+        return sorted(row["name"] for row in ask_rows(connection, _APIS, scope, most=MOST_NAMES))
+    except NotThereYetError:
+        return []
+
+
+def spoken(
+    connection: duckdb.DuckDBPyConnection, where: str, scope: Scope, most: int, **values: Any
+) -> list[dict[str, Any]]:
+    """Some exchanges, the newest first, with the columns of ``LIST_COLUMNS`` and what they say as ``words``.
+
+    Args:
+        connection: to the lake.
+        where: a condition of ours.
+        scope: when they were, and other values of the condition.
+        most: how many there are at most.
+        values: of the condition.
+    """
+    tellers = ProtocolTellers()
+    with suppress(NotThereYetError):
+        tellers.hear_topics(ask_rows(connection, _TOPICS))
+    sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
+    rows = ask_rows(connection, sql, scope, most=most, longest=_MOST_BODY, **values)
+    for row in rows:
+        row["words"] = told(row, tellers)
+        for name in _BODIES:
+            del row[name]
+    return rows
 
 
 def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None = None) -> dict[str, Any] | None:
@@ -133,14 +116,25 @@ def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | 
     Args:
         connection: to the lake.
         exchange_id: its id.
-        ts: its time, if that is known.
+        ts: its time, or one near it; the nearer, the sooner it is found.
     """
-    if ts is None:
-        days = ask_rows(connection, _DAY, exchange_id=exchange_id)
-        day = days[0]["date"] if days else None
-    else:
-        day = ts.date()
-    found = [] if day is None else ask_rows(connection, _ONE, exchange_id=exchange_id, day=day)
+    where = _place(connection, exchange_id, ts)
+    if where is None:
+        return None
+    same = " AND ".join(f"{name} IS NULL" if where[name] is None else f"{name} = ${name}" for name in where)
+    sql = f"SELECT * FROM silver.exchanges WHERE {same} AND exchange_id = $exchange_id LIMIT 1"  # noqa: S608 - our own text
+    found = ask_rows(connection, sql, exchange_id=exchange_id, **where)
+    return found[0] if found else None
+
+
+def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None) -> dict[str, Any] | None:
+    """By what files are ordered: with it only the bodies of a few rows are read."""
+    if ts is not None and _EARLIEST < ts < _LATEST:
+        for reach in _REACHES:
+            near = Scope(ts - reach, ts + reach)
+            if found := ask_rows(connection, f"{_PLACE} AND {_IN_SPAN}", near, exchange_id=exchange_id):
+                return found[0]
+    found = ask_rows(connection, _PLACE, exchange_id=exchange_id)
     return found[0] if found else None
 
 

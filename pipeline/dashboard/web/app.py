@@ -20,6 +20,8 @@ page = st.navigation(
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
         st.Page("page/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
+        st.Page("page/sequence.py", title="Sequence", icon=":material/swap_vert:", visibility="hidden"),
+        st.Page("page/compare.py", title="Compare", icon=":material/compare:", visibility="hidden"),
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]
 )

@@ -14,6 +14,8 @@ from decoder.explain import explain
 from decoder.protocols import protocol_of
 from pipeline.commands.messages.tree import show_message
 from pipeline.dashboard.queries.exchanges import frames
+from pipeline.dashboard.web.exchange_addresses import compare_address, sequence_address
+from pipeline.dashboard.web.here import link
 from pipeline.dashboard.web.words import clock, code, duration, size
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import Console, printable
@@ -50,6 +52,13 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
     for index, (label, value) in enumerate(facts.items()):
         columns[index % 4].caption(label)
         columns[index % 4].text(printable(value))
+    around, before = st.columns(2)
+    with around:
+        address = sequence_address(exchange["exchange_id"], exchange["ts"])
+        link("sequence", "Its connection as a sequence", "swap_vert", **address)
+    with before:
+        address = compare_address(exchange["exchange_id"], None, exchange["ts"])
+        link("compare", "Compare with the one of its api before it", "compare", **address)
     left, right = st.columns(2)
     with left:
         _body("Request", exchange["request_body"], exchange["request_size"], exchange["request_status"])

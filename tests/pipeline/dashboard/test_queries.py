@@ -10,10 +10,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.dashboard.queries import clients, exchanges, findings, latency, partitions, transactions
-from pipeline.dashboard.queries.exchanges import ANY_ERROR, Search
+from pipeline.dashboard.queries import clients, exchanges, findings, latency, partitions, searching, transactions
 from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.queries.scope import BUCKETS, Extent, NotThereYetError, Scope, ask_rows, extent
+from pipeline.dashboard.queries.searching import Search
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import API_LATENCY, COPIES, EXCHANGES, FINDINGS, MONGO_MINUTES, OFFSET_TIMELINE, TRANSACTIONS
@@ -64,7 +64,7 @@ def test_a_bucket_is_a_part_of_the_span() -> None:
 def test_values_are_bound_and_never_read_as_sql(lake: duckdb.DuckDBPyConnection) -> None:
     name = "x' OR 1 = 1 --"
     assert ask_rows(lake, "SELECT $name AS name", name=name) == [{"name": name}]
-    assert exchanges.search(lake, DAY, Search(client_id=name)) == ([], 0)
+    assert searching.search(lake, DAY, Search(client_id=name)).rows == []
 
 
 def test_findings_that_are_open_come_first_by_severity(lake: duckdb.DuckDBPyConnection) -> None:
@@ -244,24 +244,6 @@ def test_too_many_exchanges_are_refused(tmp_path: Path) -> None:
             latency.demand_few(connection, DAY)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "total"),
-    [
-        (Search(), 104),
-        (Search(api_name="OffsetCommit"), 3),
-        (Search(client_id="CMD"), 3),
-        (Search(error="UNKNOWN_MEMBER_ID"), 1),
-        (Search(error=ANY_ERROR), 3),
-        (Search(status="unanswered"), 1),
-        (Search(connection_id="nobody"), 0),
-    ],
-)
-def test_exchanges_are_searched(lake: duckdb.DuckDBPyConnection, wanted: Search, total: int) -> None:
-    rows, count = exchanges.search(lake, DAY, wanted)
-    assert (len(rows), count) == (total, total)
-    assert [r["ts"] for r in rows] == sorted((r["ts"] for r in rows), reverse=True)
-
-
 def test_exchanges_are_found_by_id_and_one_by_one(lake: duckdb.DuckDBPyConnection) -> None:
     assert [r["exchange_id"] for r in exchanges.by_ids(lake, ["f2", "c1", "gone"], at(0), at(2))] == ["c1", "f2"]
     assert exchanges.by_ids(lake, ["f2"], at(5 * 86_400), at(5 * 86_400)) == []
@@ -271,21 +253,6 @@ def test_exchanges_are_found_by_id_and_one_by_one(lake: duckdb.DuckDBPyConnectio
     assert found["error_codes"] == [22, 25]
     assert exchanges.frames(lake, found) == []
     assert exchanges.one(lake, "gone") is None
-
-
-def test_of_very_many_names_the_most_frequent_are_there_to_choose_from(tmp_path: Path) -> None:
-    many = [row(EXCHANGES, exchange_id=f"e{n}", api_name=f"made up {n}") for n in range(exchanges.MOST_NAMES + 5)]
-    often = [row(EXCHANGES, exchange_id=f"o{n}", api_name="find") for n in range(2)]
-    long = [row(EXCHANGES, exchange_id=f"l{n}", api_name="x" * 5000) for n in range(3)]
-    write(tmp_path, EXCHANGES, [*many, *often, *long])
-    with connect(tmp_path) as connection:
-        apis, errors = exchanges.names(connection, DAY)
-    assert (len(apis), apis[0], errors) == (exchanges.MOST_NAMES, "find", [])
-
-
-def test_names_to_choose_from_are_those_of_the_span(lake: duckdb.DuckDBPyConnection) -> None:
-    assert exchanges.names(lake, DAY) == (["Fetch", "OffsetCommit"], ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"])
-    assert exchanges.names(lake, Scope(at(50), at(60))) == (["Fetch"], [])
 
 
 def test_no_finding_is_no_row(tmp_path: Path) -> None:

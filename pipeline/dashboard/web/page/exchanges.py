@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import streamlit as st
 
 from pipeline.dashboard.queries import exchanges
-from pipeline.dashboard.queries.exchanges import ANY_ERROR, MOST, Search
 from pipeline.dashboard.queries.findings import finding
-from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.queries.searching import search
+from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
+from pipeline.dashboard.web.grid import grid
+from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.narrowing import controls, facets
 from pipeline.dashboard.web.one_exchange import show_exchange
-from pipeline.dashboard.web.words import code, many, number
+from pipeline.dashboard.web.words import clock, code, many, number
 
-_EXCHANGES = (
-    Column("ts", "time", "time"),
-    Column("api_name", "api or command"),
-    Column("api_version", "version", "number"),
-    Column("client_id", "client"),
-    Column("latency_us", "latency, ms", "ms"),
-    Column("error_names", "errors", width="medium"),
-    Column("status", "status"),
-    Column("request_size", "request", "size"),
-    Column("response_size", "response", "size"),
-    Column("client", "from"),
-    Column("server", "to"),
-    Column("connection_id", "connection"),
-    Column("exchange_id", "exchange"),
-)
-_STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
+_FURTHER_SECONDS = 10.0
+"""How long a search that was asked to go on looks further back."""
 
 
 def draw(here: Here) -> None:
     """Draw the page."""
     finding_id = st.query_params.get("finding")
     rows = _evidence(here, finding_id) if finding_id else _found(here)
-    chosen = grid(rows, _EXCHANGES, key="exchanges", selectable=True) if rows else None
+    chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", selectable=True) if rows else None
     exchange_id = rows[chosen]["exchange_id"] if chosen is not None else st.query_params.get("exchange")
     if exchange_id is None and finding_id and rows:
         exchange_id = rows[0]["exchange_id"]
@@ -57,7 +47,7 @@ def draw(here: Here) -> None:
 def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     """The exchanges that show a finding."""
     shown = finding(here.connection, finding_id)
-    st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave_finding)
+    st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave, args=("finding", "exchange"))
     if shown is None:
         st.info("There is no such finding in this lake, or not any more.")
         return []
@@ -66,34 +56,59 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     rows = exchanges.by_ids(here.connection, shown["evidence"], shown["first_ts"], shown["last_ts"])
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
+        return []
+    link(
+        "sequence", "Its connection as a sequence", "swap_vert",
+        **sequence_address(rows[0]["exchange_id"], rows[0]["ts"]),
+    )  # fmt: skip
+    if len(rows) > 1:
+        first, second = (row["exchange_id"] for row in rows[:2])
+        link("compare", "Its first two side by side", "compare", **compare_address(second, first, rows[1]["ts"]))
     return rows
 
 
-def _leave_finding() -> None:
-    for name in ("finding", "exchange"):
+def _leave(*names: str) -> None:
+    for name in names:
         st.query_params.pop(name, None)
 
 
 def _found(here: Here) -> list[dict[str, Any]]:
-    apis, errors = exchanges.names(here.connection, here.scope)
-    first, second, third, fourth, fifth = st.columns([2, 2, 2, 2, 2])
-    wanted = Search(
-        api_name=first.selectbox("Api or command", apis, index=None, key="api", bind="query-params", placeholder="any"),
-        client_id=second.text_input("Client id contains", key="client", bind="query-params") or None,
-        error=third.selectbox(
-            "Error", [ANY_ERROR, *errors], index=None, key="error", bind="query-params", placeholder="with or without"
-        ),
-        status=fourth.selectbox("Status", _STATUSES, index=None, key="status", bind="query-params", placeholder="any"),
-        connection_id=(fifth.text_input("Connection", key="connection", bind="query-params") or "").strip() or None,
-    )
-    rows, total = exchanges.search(here.connection, here.scope, wanted)
-    if not rows:
-        st.info("No exchange matches in this time range.")
-    elif total > MOST:
-        st.caption(f"The newest {MOST} of {many(total, 'exchange')}: choose a shorter time range to see others.")
+    wanted = controls(here)
+    before = moment_of(st.query_params.get("before"))
+    seconds = {} if before is None else {"seconds": _FURTHER_SECONDS}
+    found = search(here.connection, here.scope, wanted, before, **seconds)
+    until = f" before {_exact(before)}" if before else ""
+    if found.rows:
+        facets(found.facets)
+        all_of = found.is_all and len(found.rows) == found.counted
+        first = "" if all_of else f"The newest {number(len(found.rows))} of "
+        since = "" if found.is_all else f" since {clock(found.counted_from)} UTC, and older ones that were not counted"
+        st.caption(f"{first}{many(found.counted, 'exchange')}{since}{until}, the newest first.")
+    elif found.is_all:
+        st.info(f"No exchange matches in this time range{until}.")
     else:
-        st.caption(f"{number(total)} {'exchange' if total == 1 else 'exchanges'}, the newest first.")
-    return rows
+        st.info(
+            f"No exchange matches from {clock(found.counted_from)} UTC on{until}; before that nothing was read yet."
+        )
+    _pages(found.older, before, "Older" if found.rows else "Search further back")
+    return found.rows
+
+
+def _pages(older: datetime | None, before: datetime | None, label: str) -> None:
+    left, right = st.columns(2)
+    if before is not None:
+        left.button("Newest", icon=":material/first_page:", on_click=_leave, args=("before", "exchange"))
+    if older is not None:
+        right.button(label, icon=":material/navigate_next:", on_click=_turn, args=(older,))
+
+
+def _turn(older: datetime) -> None:
+    _leave("exchange")
+    st.query_params["before"] = _exact(older)
+
+
+def _exact(ts: datetime) -> str:
+    return f"{ts:%Y-%m-%d %H:%M:%S.%f}"
 
 
 run(draw)

@@ -1,0 +1,156 @@
+"""A connection as steps in order of time: what was sent, what came back, what waited, what the capture lost.
+
+Pure: rows in, steps out. A step is a place in a picture whose distances are not those of time: a burst and a pause of
+minutes have room beside each other, and each step says how long after the one before it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Any, Literal
+
+Kind = Literal["request", "response", "lost", "joined"]
+
+_PAUSES = 8
+"""A pause is so many times as long as what usually lies between two steps of the same connection …"""
+_LEAST_PAUSE = timedelta(milliseconds=20)
+"""… and no shorter than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened on a connection.
+
+    Attributes:
+        at: its place, from 0.
+        ts: first byte of a request or response; when a loss was noticed.
+        kind: ``lost``: the capture lost bytes; ``joined``: it met the connection in the middle of an exchange.
+        exchange_id: the exchange it belongs to; None: none.
+        label: the api or command with its version, or what was lost.
+        words: what it says.
+        after: time since the step before; None for the first.
+        is_pause: whether that is much longer than usual on this connection.
+        is_wrong: whether a response has an error, or what was sent could not be read.
+        direction: of a loss; that of a request or response is its kind.
+    """
+
+    at: int
+    ts: datetime
+    kind: Kind
+    exchange_id: str | None
+    label: str
+    words: str
+    after: timedelta | None = None
+    is_pause: bool = False
+    is_wrong: bool = False
+    direction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From a request to its response.
+
+    Attributes:
+        exchange_id: of both.
+        first, last: their places; of one that has no answer the last place of all.
+        lane: from 0, so that waits that overlap (pipelined requests) lie beside each other.
+        ending: ``answered``; ``open``: not answered yet; ``closed``: the connection ended before; ``unknown``.
+        latency: last byte of the request to first byte of the response; None without one.
+        is_wrong: whether the answer is an error.
+    """
+
+    exchange_id: str
+    first: int
+    last: int
+    lane: int
+    ending: str
+    latency: timedelta | None
+    is_wrong: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A part of a connection."""
+
+    steps: Sequence[Step]
+    waits: Sequence[Wait]
+
+
+_ENDINGS = {"unanswered": "closed", "pending": "open"}
+
+
+def sequence(exchanges: Sequence[Mapping[str, Any]], losses: Sequence[Mapping[str, Any]]) -> Connection:
+    """The steps of some exchanges of one connection.
+
+    Args:
+        exchanges: rows of ``silver.exchanges`` with ``words``, in any order; status ``pending``: of
+            ``silver.open_exchanges``.
+        losses: rows of ``bronze.gaps``.
+    """
+    found = [step for row in exchanges for step in _steps(row)] + [_loss(row) for row in losses]
+    found.sort(key=lambda step: (step["ts"], step["kind"] != "lost", step["kind"] != "joined", step["kind"]))
+    spaces = [later["ts"] - earlier["ts"] for earlier, later in pairwise(found)]
+    pause = max(_LEAST_PAUSE, median(spaces) * _PAUSES) if spaces else _LEAST_PAUSE
+    steps = [
+        Step(at=at, after=after, is_pause=after is not None and after >= pause, **step)
+        for at, (step, after) in enumerate(zip(found, [None, *spaces], strict=False))
+    ]
+    return Connection(steps, _waits(exchanges, steps))
+
+
+def _steps(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    version = "" if row["api_version"] is None else f" v{row['api_version']}"
+    asked, arrow, answer = row["words"].partition("→")
+    label = f"{row['api_name'] or 'not known'}{version}"
+    of_all = {"exchange_id": row["exchange_id"]}
+    steps: list[dict[str, Any]] = []
+    if row["request_ts"] is not None:
+        wrong = row["request_status"] not in ("ok", "redacted")
+        words = f"{asked.strip()}{'' if not wrong else ' (' + str(row['request_status']) + ')'}".strip()
+        steps.append({**of_all, "ts": row["request_ts"], "kind": "request", "label": label, "words": words,
+                      "is_wrong": wrong})  # fmt: skip
+    if row["response_ts"] is not None:
+        errors = ", ".join(row["error_names"] or ())
+        unreadable = row["response_status"] not in ("ok", "redacted")
+        words = (answer if arrow else row["words"] if not steps else "").strip() or errors
+        words = f"{words} ({row['response_status']})".strip() if unreadable else words
+        if not steps and row["status"] == "orphan_response":
+            told = "request not seen: it was sent before the capture met this connection, or was lost"
+            steps.append({**of_all, "ts": row["response_ts"], "kind": "joined", "label": label, "words": told})
+        steps.append({**of_all, "ts": row["response_ts"], "kind": "response", "label": label, "words": words,
+                      "is_wrong": bool(errors) or unreadable})  # fmt: skip
+    return steps
+
+
+def _loss(row: Mapping[str, Any]) -> dict[str, Any]:
+    count, of = row["bytes_lost"], "from the client" if row["direction"] == "request" else "from the server"
+    amount = "bytes" if not count else f"{count:,} byte{'s' if count != 1 else ''}"
+    return {
+        "ts": row["ts"], "kind": "lost", "exchange_id": None, "label": "not captured", "words": f"{amount} {of} lost",
+        "direction": row["direction"],
+    }  # fmt: skip
+
+
+def _waits(exchanges: Sequence[Mapping[str, Any]], steps: Sequence[Step]) -> list[Wait]:
+    places = {(step.exchange_id, step.kind): step for step in steps}
+    end = len(steps) - 1
+    waits: list[Wait] = []
+    busy: list[int] = []
+    asked = [row for row in exchanges if (row["exchange_id"], "request") in places]
+    for row in sorted(asked, key=lambda row: places[row["exchange_id"], "request"].at):
+        if row["status"] == "no_response_expected":
+            continue
+        request, response = (places.get((row["exchange_id"], kind)) for kind in ("request", "response"))
+        first, last = request.at if request else 0, response.at if response else end
+        lane = next((number for number, until in enumerate(busy) if until <= first), len(busy))
+        busy[lane : lane + 1] = [last]
+        ending = "answered" if response else _ENDINGS.get(row["status"], "unknown")
+        latency = None if row["latency_us"] is None else timedelta(microseconds=row["latency_us"])
+        waits.append(
+            Wait(row["exchange_id"], first, last, lane, ending, latency, response is not None and response.is_wrong)
+        )
+    return waits

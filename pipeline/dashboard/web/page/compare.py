@@ -1,0 +1,119 @@
+"""In which fields do two exchanges differ? Side by side, as they were sent and answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import streamlit as st
+
+from pipeline.analysis.telling import ProtocolTellers, told
+from pipeline.dashboard.queries import exchanges
+from pipeline.dashboard.queries.differences import Difference, differences
+from pipeline.dashboard.queries.sequence import exchange_before
+from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.words import clock, code, duration, many
+from pipeline.terminal import printable
+
+_FIELDS = (
+    Column("mark", "", width="small", help="≠ differs, - only on the left, + only on the right"),
+    Column("path", "field", width="large"),
+    Column("left", "left", width="medium"),
+    Column("right", "right", width="medium"),
+    Column("change", "change", "number"),
+)
+_MARKS = {"same": "", "changed": "≠", "left only": "-", "right only": "+"}
+_MOST = 2000
+"""Fields that are shown."""
+_MOST_BODY = 500_000
+"""Characters of a body that is compared."""
+_OF_EXCHANGE = (
+    "api_name", "api_version", "status", "client_id", "latency_us", "request_size", "response_size", "correlation_id",
+    "client_ip", "client_port", "server_ip", "server_port", "connection_id",
+)  # fmt: skip
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    asked, near = st.query_params.get("exchange"), moment_of(st.query_params.get("near"))
+    if asked is None:
+        st.info("Open this page from an exchange: it is compared with another one.")
+        return
+    right = exchanges.one(here.connection, asked, near)
+    if right is None:
+        st.info(f"There is no exchange {code(asked)} in this lake; it may be older than the lake keeps.")
+        return
+    other = (st.query_params.get("other") or "").strip() or exchange_before(here.connection, right)
+    left = None if other is None else exchanges.one(here.connection, other, near)
+    st.text_input(
+        "Compare with the exchange", key="other", bind="query-params", placeholder=other or "its id",
+        help="Its id; as long as there is none: the one of the same api before it on its connection.",
+    )  # fmt: skip
+    if left is None:
+        said = "Its connection has no earlier exchange of this api within two hours." if other is None else "Not found."
+        st.info(f"{said} Give the id of another one above.")
+        return
+    _heads(left, right)
+    wants_all = st.toggle("Fields that are the same, too", key="same", bind="query-params")
+    for title, one, two in _parts(left, right):
+        _draw_part(title, differences(one, two), wants_all=wants_all)
+    link("compare", "Turn round", "swap_horiz", **compare_address(left["exchange_id"], right["exchange_id"], near))
+
+
+def _heads(left: dict[str, Any], right: dict[str, Any]) -> None:
+    tellers = ProtocolTellers()
+    for place, exchange, side in zip(st.columns(2), (left, right), ("Left", "Right"), strict=True):
+        with place:
+            st.markdown(f"**{side}**: {code(exchange['api_name'] or 'not known')} {code(exchange['exchange_id'])}")
+            took = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
+            st.caption(f"{clock(exchange['ts'])}.{exchange['ts']:%f}, {took}")
+            st.text(printable(told(exchange, tellers)))
+            link(
+                "sequence", f"{side}: its connection as a sequence", "swap_vert",
+                **sequence_address(exchange["exchange_id"], exchange["ts"]),
+            )  # fmt: skip
+
+
+def _parts(left: dict[str, Any], right: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    both = (left, right)
+    rows = [{name: one[name] for name in _OF_EXCHANGE} for one in both]
+    for row, one in zip(rows, both, strict=True):
+        row["errors"] = list(one["error_names"] or ())
+    bodies = [(side, *(_body(one[f"{side}_body"]) for one in both)) for side in ("request", "response")]
+    return [("The exchange", rows[0], rows[1]), *((side.capitalize(), *values) for side, *values in bodies)]
+
+
+def _body(text: str | None) -> Any:
+    if text is None:
+        return {}
+    if len(text) > _MOST_BODY:
+        return {"length of the body, characters": len(text)}
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {"text": text}
+
+
+def _draw_part(title: str, found: list[Difference], *, wants_all: bool) -> None:
+    differ = [one for one in found if one.kind != "same"]
+    shown = (found if wants_all else differ)[:_MOST]
+    st.subheader(title, anchor=False)
+    st.caption(f"{many(len(differ), 'field differs', 'fields differ')} of {len(found):,}." if found else "No fields.")
+    if shown:
+        grid([_row(one) for one in shown], _FIELDS, key=f"fields of {title}")
+
+
+def _row(one: Difference) -> dict[str, Any]:
+    return {
+        "mark": _MARKS[one.kind], "path": one.path, "left": _value(one.left, one.kind == "right only"),
+        "right": _value(one.right, one.kind == "left only"), "change": one.change,
+    }  # fmt: skip
+
+
+def _value(value: Any, is_absent: bool) -> str:
+    return "" if is_absent else value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+run(draw)

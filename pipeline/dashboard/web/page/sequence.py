@@ -1,0 +1,96 @@
+"""What was said on one connection, and what waited? The exchange of the address, and those around it."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries import exchanges
+from pipeline.dashboard.queries.sequence import Around, around
+from pipeline.dashboard.queries.steps import sequence
+from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
+from pipeline.dashboard.web.grid import grid
+from pipeline.dashboard.web.here import Here, go, link, run
+from pipeline.dashboard.web.sequence_picture import OPEN, in_words, sequence_picture
+from pipeline.dashboard.web.words import code, plain, seen
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    asked = st.query_params.get("exchange")
+    if asked is None:
+        st.info("Open this page from an exchange, or from a finding's evidence.")
+        return
+    near = moment_of(st.query_params.get("near"))
+    exchange = exchanges.one(here.connection, asked, near)
+    if exchange is None:
+        st.info(f"There is no exchange {code(asked)} in this lake; it may be older than the lake keeps.")
+        return
+    at = moment_of(st.query_params.get("at")) or exchange["ts"]
+    part = around(here.connection, exchange["connection_id"], at)
+    if not sequence(part.exchanges, []).steps:
+        st.info("Nothing of this connection was seen around this time.")
+        return
+    _draw_part(part, exchange)
+    link(
+        "exchanges", "Open the marked exchange, field by field", "data_object", exchange=asked,
+        connection=exchange["connection_id"],
+    )  # fmt: skip
+    link("compare", "Compare it with the one of its api before it", "compare", **compare_address(asked, None, near))
+
+
+def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
+    asked, shown = exchange["exchange_id"], sequence(part.exchanges, part.losses)
+    ends = _ends(part)
+    told = in_words(shown, ends)
+    span = seen(shown.steps[0].ts, shown.steps[-1].ts)
+    st.caption(
+        f"Connection {code(exchange['connection_id'])}. {plain(told)} Shown: {span}. Time runs down, not to scale."
+    )
+    _turns(part, asked, exchange["ts"])
+    chart = sequence_picture(shown, ends, asked, dark=st.context.theme.type == "dark")
+    key = f"sequence {hashlib.sha256(repr((asked, shown.steps[0].ts)).encode(errors='backslashreplace')).hexdigest()}"
+    event = st.altair_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=told)
+    if (clicked := event["selection"].get(OPEN)) and clicked[0]["exchange_id"]:
+        _open(part, clicked[0]["exchange_id"])
+    with st.expander("The same as a list"):
+        rows = part.exchanges
+        chosen = grid(rows, EXCHANGE_COLUMNS, key="of connection", selectable=True)
+        if chosen is not None:
+            _open(part, rows[chosen]["exchange_id"])
+
+
+def _open(part: Around, exchange_id: str) -> None:
+    row = next(row for row in part.exchanges if row["exchange_id"] == exchange_id)
+    if row["status"] == "pending":
+        st.info("This exchange is not complete yet: its other half is awaited.")
+        return
+    go("exchanges", exchange=exchange_id, connection=row["connection_id"])
+
+
+def _ends(part: Around) -> tuple[str, str]:
+    row = part.exchanges[-1]
+    names = [each["client_id"] for each in part.exchanges if each["client_id"]]
+    client = f"{names[-1]} at {row['client']}" if names else row["client"]
+    return client, row["server"]
+
+
+def _turns(part: Around, asked: str, ts: datetime) -> None:
+    """Ways to what comes before and after."""
+    left, middle, right = st.columns(3)
+    for place, at, label, icon in (
+        (left, part.earlier, "Earlier", "arrow_upward"), (right, part.later, "Later", "arrow_downward"),
+    ):  # fmt: skip
+        if at is not None:
+            with place:
+                link("sequence", label, icon, **sequence_address(asked, ts), at=f"{at:%Y-%m-%dT%H:%M:%S.%f}")
+    if st.query_params.get("at"):
+        with middle:
+            link("sequence", "Back to the marked exchange", "my_location", **sequence_address(asked, ts))
+
+
+run(draw)

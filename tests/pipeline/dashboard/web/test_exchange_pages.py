@@ -1,0 +1,118 @@
+"""Search, sequence and comparison of exchanges as Streamlit runs them, on the lake of a real capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
+from tests.paths import CAPTURES
+from tests.pipeline.dashboard.web.test_pages import _SCRIPT, frames, text_of
+from tests.requirements import require_streamlit
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_streamlit()
+    folder = tmp_path_factory.mktemp("diagnosed") / "lake"
+    write_lake(folder, diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables)
+    return folder
+
+
+@pytest.fixture
+def use(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Open a page of the lake; whatever it raises fails the test."""
+
+    def opened(page: str, **parameters: str) -> AppTest:
+        from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
+
+        monkeypatch.setenv("WIRELAKE_LAKE", str(lake))
+        app = AppTest.from_file(str(_SCRIPT), default_timeout=120)
+        app.query_params.update({name: [value] for name, value in parameters.items()})
+        app.switch_page(f"page/{page}.py")
+        app.run()
+        assert [error.message for error in app.exception] == []
+        return app
+
+    return opened
+
+
+def _values(app: AppTest, name: str) -> list[str]:
+    """What the address has of a parameter."""
+    found = app.query_params[name]
+    return [found] if isinstance(found, str) else list(found)
+
+
+def pills(app: AppTest, key: str) -> Any:
+    return next(group for group in app.get("button_group") if group.key == key)
+
+
+def test_a_search_by_topic_says_what_each_exchange_did_and_narrows_by_a_click(use: Any) -> None:
+    app = use("exchanges", topic="payments", partition="2", group="billing", client="billing-1")
+    words = [row["what it says"] for row in frames(app)[0]]
+    assert "billing payments-2 @24 gen 2 → ok" in words
+    api = pills(app, "narrow api_name")
+    assert api.options[0].startswith("OffsetCommit ")
+    api.select(api.options[0]).run()
+    assert [error.message for error in app.exception] == []
+    assert _values(app, "api") == ["OffsetCommit"]
+    assert {row["api or command"] for row in frames(app)[0]} == {"OffsetCommit"}
+    assert not [group for group in app.get("button_group") if group.key == "narrow api_name"]
+
+
+def test_older_exchanges_have_an_address(use: Any) -> None:
+    app = use("exchanges")
+    first = {row["exchange"] for row in frames(app)[0]}
+    next(button for button in app.button if button.label == "Older").click().run()
+    assert not first & {row["exchange"] for row in frames(app)[0]}
+    (before,) = _values(app, "before")
+    again = use("exchanges", before=before)
+    assert frames(again)[0] == frames(app)[0]
+    next(button for button in app.button if button.label == "Newest").click().run()
+    assert {row["exchange"] for row in frames(app)[0]} == first
+
+
+def test_what_makes_no_sense_is_said(use: Any) -> None:
+    app = use("exchanges", partition="two", slower="soon", before="then", topic="<b>x</b>")
+    assert len(app.warning) == 2
+    assert "No exchange matches in this time range." in text_of(app)
+
+
+def test_a_connection_is_shown_as_a_sequence_around_an_exchange(use: Any) -> None:
+    commits = frames(use("exchanges", api="OffsetCommit", client="billing-1"))[0]
+    middle = commits[len(commits) // 2]["exchange"]
+    app = use("sequence", exchange=middle)
+    assert len(app.get("vega_lite_chart")) == 1
+    assert "requests of billing\\-1 at" in text_of(app)
+    assert middle in {row["exchange"] for row in frames(app)[0]}
+    links = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
+    turned = use("sequence", **{name: values[0] for name, values in next(one for one in links if "at" in one).items()})
+    assert frames(turned)[0] != frames(app)[0]
+    assert "There is no exchange `gone`" in text_of(use("sequence", exchange="gone"))
+    assert "Open this page from an exchange" in text_of(use("sequence"))
+
+
+def test_two_exchanges_stand_side_by_side(use: Any) -> None:
+    stuck = [
+        row["exchange"]
+        for row in frames(use("exchanges", api="OffsetCommit", topic="payments", partition="2"))[0]
+        if row["what it says"].startswith("billing payments-2 @24 ")
+    ]
+    app = use("compare", exchange=stuck[0], other=stuck[1])
+    assert "0 fields differ of" in text_of(app)  # the same offset again, of which nothing has changed
+    alone = use("compare", exchange=stuck[0])
+    changed = {row["field"] for rows in frames(alone) for row in rows}
+    assert "topics[payments].partitions[2].committedOffset" in changed
+    assert "Not found." in text_of(use("compare", exchange=stuck[0], other="gone"))
