@@ -68,18 +68,23 @@ class Gathering:
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
-        settings, kept = self._settings, self._kept
+        settings = self._settings
         self._count(frames, gaps)
         halves = pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
-        new = gathered(paired, gaps, kept.facts)
+        new = gathered(paired, gaps, self._kept.facts)
         self._halves = halves_of(new.pending, halves)
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
+        self.take(new)
+
+    def take(self, new: Gathered) -> None:
+        """Take what further exchanges hold; ``new.facts`` are what was known before and what they state."""
+        kept = self._kept
         self.exchanges += new.exchanges.num_rows
         if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
             kept = _placed(kept, new.facts)
-        self._kept = _together(kept, replace(new, exchanges=without_bodies(new.exchanges, settings.findings)))
+        self._kept = _together(kept, replace(new, exchanges=without_bodies(new.exchanges, self._settings.findings)))
 
     @property
     def is_full(self) -> bool:

@@ -163,17 +163,17 @@ def _variant(one: Judged) -> str:
     return f", {one.variant}" if one.variant else ""
 
 
-def write(text: str, page: Path = PAGE) -> None:
-    """Put the tables between the marks of the page.
+def write(text: str, page: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
+    """Put the tables between two marks of the page.
 
     Raises:
         ValueError: the page has no marks.
     """
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, mark, after = rest.partition(END)
+    before, _, rest = page.read_text().partition(begin)
+    _, mark, after = rest.partition(end)
     if not mark:
-        raise ValueError(f"{page} has no place for the matrix: {BEGIN} … {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        raise ValueError(f"{page} has no place for the matrix: {begin} … {end}")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def main(arguments: list[str], tell: Callable[[str], None] = print) -> int:
