@@ -40,16 +40,16 @@ BEGIN, END = "<!-- day: made by python -m tests.captures.day -->", "<!-- end of 
 MIDNIGHT_US = 1_798_761_600_000_000
 """2027-01-01T00:00:00Z."""
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
-_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 1800 * _SECOND
+_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 3600 * _SECOND
 
 SLOWER = {
-    "healthy_rhythms": 5, "healthy_java": 7, "healthy_bursts": 7, "healthy_jobs": 5, "healthy_eager": 3,
-    "healthy_cooperative": 3, "healthy_kip848": 3, "healthy_scaling": 2, "healthy_idle": 4, "healthy_aiokafka": 5,
+    "healthy_rhythms": 2, "healthy_java": 8, "healthy_bursts": 6, "healthy_jobs": 15, "healthy_eager": 1,
+    "healthy_cooperative": 1, "healthy_kip848": 1, "healthy_scaling": 1, "healthy_idle": 5, "healthy_aiokafka": 2,
 }  # fmt: skip
 """Recordings that can be played slower, and how many copies there are in a day of 200 groups."""
 PAUSING = {
-    "healthy_transactions": 2, "healthy_retention": 1, "healthy_streams": 2, "healthy_connect": 3,
-    "healthy_operations": 1, "healthy_restarts": 1, "healthy_mongodb": 2,
+    "healthy_transactions": 2, "healthy_retention": 1, "healthy_streams": 1, "healthy_connect": 1,
+    "healthy_operations": 1, "healthy_restarts": 1, "healthy_mongodb": 1,
 }  # fmt: skip
 """Recordings whose requests name times (of transactions, of quotas), which are played as they are, with long pauses."""
 SICK = (
@@ -84,7 +84,8 @@ class Told:
         findings: all that was told, by copy, rule and subject (as recorded), as severe as it ever was.
         incidents: ids of all incidents above info that were ever told.
         judged: how often.
-        judging_s, gathering_s: CPU seconds of rules and incidents (with the derivations that they read), and of taking in.
+        judging_s, gathering_s: CPU seconds of rules and incidents (with the derivations that they read), and of
+            taking in.
     """
 
     groups: int
@@ -156,10 +157,10 @@ def _lives(conversation: Conversation, hours: float, end_us: int, random: Random
         return
     at_us = MIDNIGHT_US + int(random.uniform(0, 600 * _SECOND))
     while at_us < end_us:
-        stretch = max(random.uniform(12, 36) * day, 1.0) if name in SLOWER else 1.0
+        stretch = max(random.uniform(16, 40) * day, 1.0) if name in SLOWER else 1.0
         pace = Pace(first_us, last_us, at_us, stretch, random)
         yield pace
-        pause_us = random.uniform(20, 90) * _SECOND if name in SLOWER else random.uniform(2, 6) * _HOUR * day
+        pause_us = random.uniform(20, 90) * _SECOND if name in SLOWER else random.uniform(4, 8) * _HOUR * day
         at_us = pace.end_us + int(pause_us)
 
 
@@ -219,7 +220,7 @@ def _judge(following: Following, told: Told, now_us: int, tell: Callable[[str], 
     told.judged += 1
     tell(
         f"{_clock(now_us)} {len(following.incidents)} incidents, {following.gathering.exchanges:,} exchanges, "
-        f"{told.judging_s:.0f} s of judging, {told.gathering_s:.0f} s of gathering, {told.simulating_s:.0f} s of playing"
+        f"{told.judging_s:.0f} s of judging, {told.gathering_s:.0f} s of taking in, {told.simulating_s:.0f} s of play"
     )
     told.weighed += following.gathering.kept.exchanges.num_rows
     told.incidents |= {row["incident_id"] for row in following.incidents if row["severity"] != "info"}
