@@ -226,7 +226,7 @@ def _judge(following: Following, told: Told, now_us: int, tell: Callable[[str], 
     told.incidents |= {row["incident_id"] for row in following.incidents if row["severity"] != "info"}
     for change in changes:
         row = dict(change.row)
-        key = (_copy_of(row), row["rule"], _PREFIX.sub("", row["subject"]))
+        key = (copy_of(row), row["rule"], _PREFIX.sub("", row["subject"]))
         known = told.findings.get(key)
         if known is None or _SEVERITIES.index(row["severity"]) < _SEVERITIES.index(known["severity"]):
             told.findings[key] = row
@@ -237,7 +237,7 @@ def _judge(following: Following, told: Told, now_us: int, tell: Callable[[str], 
 _SEVERITIES = ("critical", "warning", "info")
 
 
-def _copy_of(row: Row) -> int:
+def copy_of(row: Row) -> int:
     """The copy that a finding is of; by a name, or by a server's address."""
     named = _PREFIX.search(f"{row['subject']} {row['group_id']} {row['topic']} {row['details']}")
     at = re.search(r"10\.[23]\.(\d+)\.\d+", f"{row['subject']} {row['cluster']} {row['details']}")

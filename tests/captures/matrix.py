@@ -171,8 +171,8 @@ def _sick(some: list[Judged]) -> Iterable[str]:
     yield (
         "**Incidents**: what is declared, and how soon it is told after its begin on the wire; a period is the time "
         "between the group's commits. Beside it what Burrow says of the same groups, how long after the begin its poll "
-        "of the logs' ends (each 10 s) and its notifier (each 60 s) give that, and who tells first; nothing where it is "
-        "not about a group that commits."
+        "of the logs' ends (each 10 s) and its notifier (each 60 s) give that, and who tells first; nothing where no "
+        "group that commits is hurt."
     )
     lines = [
         "| rule | recording | subjects | after | in periods | state at the end | Burrow | at a poll | at a look "
