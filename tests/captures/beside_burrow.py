@@ -104,7 +104,7 @@ def _watched(partitions: Sequence[Partition], gaps: Sequence[int], first_us: int
 def told_of_health(watched: Mapping[str, Watched], since_us: int) -> str:
     """Groups that Burrow finds ill: what it says first, and from when to when, in seconds after ``since_us``."""
     return "; ".join(
-        f"{group} {alarm.state} {(alarm.first_us - since_us) // _SECOND}–{(alarm.last_us - since_us) // _SECOND} s"
+        f"{group} {alarm.state} {(alarm.first_us - since_us) // _SECOND} to {(alarm.last_us - since_us) // _SECOND} s"
         for group, one in sorted(watched.items())
         for alarm in one.alarms
     )

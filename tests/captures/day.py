@@ -40,7 +40,7 @@ BEGIN, END = "<!-- day: made by python -m tests.captures.day -->", "<!-- end of 
 MIDNIGHT_US = 1_798_761_600_000_000
 """2027-01-01T00:00:00Z."""
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
-_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 3600 * _SECOND
+_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 7200 * _SECOND
 
 SLOWER = {
     "healthy_rhythms": 2, "healthy_java": 8, "healthy_bursts": 6, "healthy_jobs": 15, "healthy_eager": 1,
@@ -157,10 +157,10 @@ def _lives(conversation: Conversation, hours: float, end_us: int, random: Random
         return
     at_us = MIDNIGHT_US + int(random.uniform(0, 600 * _SECOND))
     while at_us < end_us:
-        stretch = max(random.uniform(16, 40) * day, 1.0) if name in SLOWER else 1.0
+        stretch = max(random.uniform(28, 72) * day, 1.0) if name in SLOWER else 1.0
         pace = Pace(first_us, last_us, at_us, stretch, random)
         yield pace
-        pause_us = random.uniform(20, 90) * _SECOND if name in SLOWER else random.uniform(4, 8) * _HOUR * day
+        pause_us = random.uniform(20, 90) * _SECOND if name in SLOWER else random.uniform(6, 12) * _HOUR * day
         at_us = pace.end_us + int(pause_us)
 
 
