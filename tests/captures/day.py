@@ -139,6 +139,8 @@ def cast(groups: int, hours: float, settings: StreamSettings, seed: int = 0) -> 
     parts: list[Part] = []
     known = 0
     for recording in sorted(recordings(wanted), key=lambda one: one.is_healthy):
+        if recording.is_healthy and known >= groups:
+            continue
         conversation = Conversation.of(recording, settings)
         for _ in range(wanted[recording.name]):
             if recording.is_healthy and known + len(conversation.groups) > groups:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.derive import Gathered, gathered
+from pipeline.analysis.derive import gathered
+from pipeline.analysis.facts import Facts
 from pipeline.analysis.pairing import exchanges
 from pipeline.analysis.rules.episodes import without_bodies
 from pipeline.embedded.diagnosis import decoded
@@ -21,7 +22,7 @@ from tests.captures.simulation.pace import Micros
 from tests.pipeline.analysis.rules.incidents import Recording
 
 PARTS = ("exchanges", "events", "batches", "states", "commands", "handshakes", "gaps")
-"""Tables of :class:`Gathered`."""
+"""Tables of :class:`pipeline.analysis.derive.Gathered`."""
 NAMES = ("group_id", "member_id", "client_id", "topic", "topic_id", "transactional_id")
 """Columns of names that another copy of the conversation has of its own."""
 
@@ -36,6 +37,7 @@ class Conversation:
         times: of their rows, µs since the epoch: of exchanges when they were complete.
         grown: of each row of events and batches, how many offsets its partition's log has in the end.
         generations: of each row of events and states, how many generations its group had.
+        facts: clusters and topic names.
     """
 
     recording: Recording
@@ -43,7 +45,7 @@ class Conversation:
     times: dict[str, Micros]
     grown: dict[str, Micros]
     generations: dict[str, Micros]
-    held: Gathered
+    facts: Facts
 
     @classmethod
     def of(cls, recording: Recording, settings: StreamSettings) -> Conversation:
@@ -63,7 +65,7 @@ class Conversation:
             ("group_id",), ("generation",),
         )  # fmt: skip
         last = {name: _looked_up(parts[name], ("group_id",), generations) for name in ("events", "states")}
-        return cls(recording, parts, times, grown, last, held)
+        return cls(recording, parts, times, grown, last, held.facts)
 
     @property
     def span_us(self) -> tuple[int, int]:

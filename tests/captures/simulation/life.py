@@ -61,7 +61,7 @@ class Life:
 
     def facts(self) -> Iterable[Fact]:
         """Where the cluster is, and which topics it has."""
-        held = self.conversation.held.facts
+        held = self.conversation.facts
         first_us, last_us = self.pace.start_us, self.pace.end_us
         servers = [self._address(server) for server, _ in held.brokers]
         for server in servers:
