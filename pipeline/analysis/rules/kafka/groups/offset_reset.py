@@ -249,17 +249,18 @@ def _how(worst: Reset, places: str) -> str:
 def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
     """What can be had back, and how."""
     back = [one for one in alike if one.skipped]
+    where = f"{topic}:{alike[0].partition}" if len(alike) == 1 else topic
     from_source = "what retention deleted comes from its source only"
     if not back and any(one.lost for one in alike):
         return f"{from_source}; all that is left the group reads by itself."
     if not back:
         return (
             "nothing is lost, and the group comes by all of it again by itself; if it does harm to process it twice, "
-            f"stop the group and set it to where it should go on (`{_tool(group, topic)} --to-offset N --execute`)."
+            f"stop the group and set it to where it should go on (`{_tool(group, where)} --to-offset N --execute`)."
         )
     offsets = {one.partition: max(one.before or 0, one.log_start or 0) for one in back}
     if all(one.before is None or one.before <= (one.log_start or 0) for one in back):
-        command = f"`{_tool(group, topic)} --to-earliest --execute`"
+        command = f"`{_tool(group, where)} --to-earliest --execute`"
     elif len(back) == 1:
         command = f"`{_tool(group, f'{topic}:{back[0].partition}')} --to-offset {offsets[back[0].partition]} --execute`"
     else:
