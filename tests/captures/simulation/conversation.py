@@ -58,6 +58,7 @@ class Conversation:
             rows = getattr(held, name)
             rows = without_bodies(rows, settings.findings) if name == "exchanges" else rows
             parts[name], times[name] = _in_order(rows)
+        _in_an_old_cluster(parts, times)
         ends = _most(parts["events"], _PLACE, ("next_offset", "high_watermark", "offset"))
         grown = {name: _looked_up(parts[name], _PLACE, ends) for name in ("events", "batches")}
         generations = _most(
@@ -92,6 +93,22 @@ class Conversation:
 
 
 _PLACE = ("topic", "partition")
+
+
+_MADE_IN_US = 30_000_000
+_WHILE_TOPICS_ARE_MADE = frozenset({5, 14, 15, 16})
+"""LEADER_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+
+
+def _in_an_old_cluster(parts: dict[str, pa.Table], times: dict[str, Micros]) -> None:
+    """Leave out what a new cluster refuses while it makes its own topics, in the first half minute."""
+    rows = parts["exchanges"]
+    early = times["exchanges"] < times["exchanges"].min() + _MADE_IN_US
+    refused = [not _WHILE_TOPICS_ARE_MADE.isdisjoint(codes or ()) for codes in rows.column("error_codes").to_pylist()]
+    young = rows.column("exchange_id").filter(pa.array(early & np.array(refused)))
+    for name in ("exchanges", "events", "batches", "states"):
+        kept = pc.invert(pc.is_in(parts[name].column("exchange_id"), young.combine_chunks()))
+        parts[name], times[name] = parts[name].filter(kept).combine_chunks(), times[name][kept.to_numpy()]
 
 
 def _in_order(rows: pa.Table) -> tuple[pa.Table, Micros]:

@@ -11,8 +11,6 @@ Micros = npt.NDArray[np.int64]
 
 _PIECE_US = 15_000_000
 _EVENLY, _UNEVENLY = 1 / 1.25, 1.25
-_BRISK = 2
-"""Pieces at the beginning that take no longer than they took."""
 
 
 class Pace:
@@ -23,18 +21,14 @@ class Pace:
     Args:
         first_us, last_us: of the recording, µs since the epoch.
         start_us: when its first moment is played, µs since the epoch.
-        stretch: how many times as long it takes; each quarter of a minute takes up to a quarter more or less. The first
-            half minute, in which clients find their cluster and try again in their own time, is as long as it was.
+        stretch: how many times as long it takes; each quarter of a minute takes up to a quarter more or less.
         random: of which that comes.
     """
 
     def __init__(self, first_us: int, last_us: int, start_us: int, stretch: float, random: Random) -> None:
         pieces = max(-(-(last_us - first_us) // _PIECE_US), 1)
         least = max(_EVENLY, 1 / stretch)
-        spans = [
-            _PIECE_US * (stretch * random.uniform(least, _UNEVENLY) if piece >= _BRISK else 1.0)
-            for piece in range(pieces)
-        ]
+        spans = [_PIECE_US * stretch * random.uniform(least, _UNEVENLY) for _ in range(pieces)]
         self._recorded = first_us + _PIECE_US * np.arange(pieces + 1, dtype=np.float64)
         self._played = start_us + np.concatenate([[0.0], np.cumsum(spans)])
         self.start_us = start_us

@@ -52,11 +52,10 @@ def test_a_slower_clock_keeps_the_order_and_is_uneven() -> None:
     times = pace.played(recorded)
     assert (np.diff(times) > 0).all()
     assert times[0] == START_US - 5_000_000
-    assert times[5 + 30] == START_US + 30_000_000
-    spans = np.diff(times[5 + 30 :])
+    spans = np.diff(times[5:])
     assert 0.79 * STRETCH * 1e6 < spans.min() < spans.max() < 1.26 * STRETCH * 1e6
     assert spans.max() > 1.2 * spans.min()
-    assert pace.end_us == pytest.approx(START_US + 30e6 + STRETCH * 570e6, rel=0.1)
+    assert pace.end_us == pytest.approx(START_US + STRETCH * 600e6, rel=0.1)
 
 
 def test_nothing_runs_faster_than_it_was_recorded() -> None:

@@ -67,8 +67,9 @@ def at(committed: int, high: int, **values: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def finding(rule: str, state: str, **details: Any) -> dict[str, Any]:
+def finding(rule: str, state: str, last_ts: int = 0, **details: Any) -> dict[str, Any]:
     return {
+        "first_ts": 0, "last_ts": last_ts,
         "rule": rule, "subject": "g/t-0", "state": state, "cluster": "k", "topic": "t", "partition": 0, "group_id": "g",
         "details": json.dumps(details),
     }  # fmt: skip
@@ -81,6 +82,8 @@ def finding(rule: str, state: str, **details: Any) -> dict[str, Any]:
         (finding("stuck_commit", "closed", old_offset=24), at(24, 124), True),
         (finding("stuck_commit", "unknown", old_offset=24), at(24, 124), False),
         (finding("stuck_commit", "closed", old_offset=24), at(124, 124), False),
+        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=120), at(124, 124), False),
+        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=60), at(124, 124), True),
         (finding("lag_growing", "open"), at(124, 124), True),
         (finding("lso_stalled", "open", last_stable_offset=5), at(5, 9, last_stable_offset=5), False),
         (finding("lso_stalled", "closed", last_stable_offset=5), at(5, 9, last_stable_offset=5), True),
