@@ -77,12 +77,12 @@ class Gathering:
         self._halves = halves_of(new.pending, halves)
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
-        self.exchanges += new.exchanges.num_rows
         self.take(new)
 
     def take(self, new: Gathered) -> None:
         """Take exchanges that others have paired, with what they state; its facts are all that is known."""
         kept = self._kept
+        self.exchanges += new.exchanges.num_rows
         if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
             kept = _placed(kept, new.facts)
         few = without_bodies(new.exchanges, self._settings.findings)

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.incidents.telling import STAYS
 from pipeline.terminal import Console, printable
 
 Row = Mapping[str, Any]
@@ -83,7 +84,7 @@ def print_incident(
     if row["state"] in _STATES:
         head.append(f"  {_STATES[row['state']]}", "dim")
     lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
-    if not is_short or row["state"] != "closed":
+    if not is_short or row["state"] != "closed" or row["do_now"].startswith(STAYS):
         lines.append(("now", _text(row["do_now"])))
     lines.append(("fix", _text(row["fix"])))
     lines += [("was told", _text(one)) for one in was]

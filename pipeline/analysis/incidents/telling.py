@@ -13,10 +13,12 @@ import orjson
 from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
-from pipeline.analysis.incidents.words import OF_BROKERS, URGENCIES, WORDS
+from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
+OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
+"""What instructions of an incident begin with that is closed."""
 CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
 _LOOSE = {("server",), ("client",), ("topic",)}
 """What an effect may share with its cause by chance."""
@@ -26,6 +28,7 @@ _URGENCIES = 100
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
 """What a shell leaves as it is between double quotes."""
+_NAME = re.compile(r"[a-z0-9]+[._][a-z]")
 _ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
 
 
@@ -94,7 +97,15 @@ def _rank(case: Case) -> int:
 
 def _now(case: Case, words: Words, state: str) -> str:
     now = words.now(case)
-    return f"It is over. If it comes again: {now[:1].lower()}{now[1:]}" if state == "closed" else now
+    if state != "closed":
+        return now
+    return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"
+
+
+def _is_undone(case: Case) -> bool:
+    """Whether nothing of what it did stays when it is over."""
+    rule = case.tree.root.rule
+    return rule not in LASTING and not (rule == "produce_refused" and case.records)
 
 
 def _impact(case: Case, words: Words) -> str:
@@ -168,7 +179,7 @@ def _own_words(case: Case) -> Words:
         headline += f" (and {others} more)"
     parted = _ADVICE.match(advice)
     if parted is not None:
-        now, fix = (f"{text[:1].upper()}{text[1:]}" for text in (parted["now"], parted["fix"]))
+        now, fix = (_begun(text) for text in (parted["now"], parted["fix"]))
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
@@ -176,6 +187,11 @@ def _own_words(case: Case) -> Words:
     if case.tree.root.rule in OF_BROKERS:
         return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, culprit=brokers, hurt=sufferers)
     return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
+
+
+def _begun(text: str) -> str:
+    """As a sentence begins, but for the names of properties and commands, which are copied as they stand."""
+    return text if _NAME.match(text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def _sql(case: Case) -> str:

@@ -18,5 +18,7 @@ URGENCIES: dict[str, int] = {
     "connection_churn": WASTES,
 }
 """Of rules whose findings have ``Now:`` and ``Fix:`` in their own advice."""
+LASTING = frozenset({"offset_reset", "duplicate_write", "change_stream_lost"})
+"""Those of which something is left to be done when they are over: records are skipped, or twice in the log."""
 OF_BROKERS = frozenset({"partition_unavailable", "coordinator_unavailable"})
 """Those of which the clients that they name are not the cause."""

@@ -97,6 +97,13 @@ def _end_transaction(case: Case) -> str:
     else:
         where = f"`{tool} find-hanging --topic {arg(case.topic)}`" if case.lead.row.get("topic") else "`find-hanging`"
         end = f"{where} says where it began, `{tool} abort` ends it"
+    again = details.get("came_back_as")
+    if again:
+        return (
+            f"A restart of {_holder(case)} does not end it: it runs as {again} now. Start it once with "
+            f"transactional.id={case.lead.row['subject']}, which aborts what is open as it starts, or end that so: "
+            f"{end}."
+        )
     return (
         f"Restart {_holder(case)}: with the same transactional.id it aborts its open transaction as it starts. If it "
         f"is gone: {end}."
@@ -106,7 +113,11 @@ def _end_transaction(case: Case) -> str:
 def _hanging(case: Case) -> str:
     where = "" if case.places == "?" else f" on {case.places}"
     waits = f": {named_groups(case.groups)} {'gets' if len(case.groups) == 1 else 'get'} nothing beyond it"
-    return f"{_holder(case)} keeps {_transaction(case)} open{where} beyond its time{waits if case.groups else ''}"
+    waits = waits if case.groups else ""
+    again = case.details.get("came_back_as")
+    if again:
+        return f"{_holder(case)} came back as {again} and left {_transaction(case)} open{where}{waits}"
+    return f"{_holder(case)} keeps {_transaction(case)} open{where} beyond its time{waits}"
 
 
 _END = (

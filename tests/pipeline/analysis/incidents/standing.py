@@ -21,13 +21,14 @@ def contradictions(findings: Iterable[Row], timeline: Iterable[Row]) -> list[str
         findings: rows of ``gold.findings``.
         timeline: rows of ``gold.offset_timeline``.
     """
-    last = _last(timeline)
+    rows = list(timeline)
+    last, end = _last(rows), max((row["ts"] for row in rows), default=None)
     return [
         f"{row['rule']} {row['subject']} is {row['state']}: {fault}"
         for row in findings
         for place, at in last.items()
         if place[:2] == (row["cluster"], row["topic"]) and row["partition"] in (None, place[2])
-        if (fault := _fault(row, place, at)) is not None
+        if (fault := _fault(row, place, at)) is not None and not _goes_to_and_fro(row, end)
     ]
 
 
@@ -42,6 +43,15 @@ def _last(timeline: Iterable[Row]) -> dict[tuple[str, str, int, str], dict[str, 
         logs.setdefault(place, {}).update(values)
         found.setdefault((*place, row["group_id"]), {}).update(mine)
     return {place: {**logs[place[:3]], "committed_offset": None, **at} for place, at in found.items()}
+
+
+def _goes_to_and_fro(row: Row, end: Any) -> bool:
+    """Whether of two who commit by turns it was just the right one: an old offset comes again within three turns."""
+    repeats = json.loads(row["details"]).get("repeats", 1)
+    if row["rule"] != "stuck_commit" or row["state"] != "open" or repeats < 2:
+        return False
+    turn = (row["last_ts"] - row["first_ts"]) / (repeats - 1)
+    return bool(end - row["last_ts"] <= 3 * turn)
 
 
 def _fault(row: Row, place: tuple[str, str, int, str], at: Mapping[str, Any]) -> str | None:

@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_TIMELINE
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.incidents.standing import contradictions
+from tests.pipeline.analysis.rules.incidents import RHYTHMS, Recording, recordings
 
-RECORDED = ("stuck_commit", "stalled_lso", "incidents/lagging", "incidents/evicted", "changing_hands")
+RECORDED = (
+    "stuck_commit", "stalled_lso", "changing_hands", "incidents/lagging", "incidents/evicted", "incidents/hung",
+    "incidents/refused", "incidents/unsure_writers",
+)  # fmt: skip
+SICK = [recording for recording in recordings(RHYTHMS) if not recording.is_healthy]
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_no_state_contradicts_the_timeline(name: str) -> None:
-    found = diagnose(read_inputs([str(CAPTURES / f"{name}.pcap")]), StreamSettings())
-    timeline = found.tables[OFFSET_TIMELINE.full_name].to_pylist()
-    assert contradictions(found.findings.to_pylist(), timeline) == []
+    _in_agreement(read_inputs([str(CAPTURES / f"{name}.pcap")]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recording", SICK, ids=lambda one: one.name)
+def test_nor_while_the_ill_heal_and_fall_ill_again(recording: Recording) -> None:
+    """Judged a moment before each is healed, a while after, and at the end."""
+    landed = read_inputs([str(recording.pcap)])
+    healed = sorted({event["ts_ms"] for event in recording.log["events"] if event["kind"] == "healed"})
+    states = {state for ms in healed for state in _in_agreement(_until(landed, ms - 500))}
+    assert "open" in states
+    for ms in healed:
+        _in_agreement(_until(landed, ms + 20_000))
+    assert "open" not in _in_agreement(landed)
+
+
+def _until(landed: Landed, ms: int) -> Landed:
+    early = pc.less(landed.frames.column("ts").cast(pa.int64()), ms * 1000)
+    return replace(landed, frames=landed.frames.filter(early))
+
+
+def _in_agreement(landed: Landed) -> list[str]:
+    """Judge, compare, and return the states of what was found."""
+    found = diagnose(landed, StreamSettings())
+    findings, timeline = found.findings.to_pylist(), found.tables[OFFSET_TIMELINE.full_name].to_pylist()
+    assert contradictions(findings, timeline) == []
     states = {row["incident_id"]: row["state"] for row in found.incidents.to_pylist()}
-    for finding in found.findings.to_pylist():
+    for finding in findings:
         assert states[finding["incident_id"]] != "closed" or finding["state"] == "closed"
+    return [finding["state"] for finding in findings]
 
 
 def at(committed: int, high: int, **values: Any) -> dict[str, Any]:
@@ -35,8 +67,9 @@ def at(committed: int, high: int, **values: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def finding(rule: str, state: str, **details: Any) -> dict[str, Any]:
+def finding(rule: str, state: str, last_ts: int = 0, **details: Any) -> dict[str, Any]:
     return {
+        "first_ts": 0, "last_ts": last_ts,
         "rule": rule, "subject": "g/t-0", "state": state, "cluster": "k", "topic": "t", "partition": 0, "group_id": "g",
         "details": json.dumps(details),
     }  # fmt: skip
@@ -49,6 +82,8 @@ def finding(rule: str, state: str, **details: Any) -> dict[str, Any]:
         (finding("stuck_commit", "closed", old_offset=24), at(24, 124), True),
         (finding("stuck_commit", "unknown", old_offset=24), at(24, 124), False),
         (finding("stuck_commit", "closed", old_offset=24), at(124, 124), False),
+        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=120), at(124, 124), False),
+        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=60), at(124, 124), True),
         (finding("lag_growing", "open"), at(124, 124), True),
         (finding("lso_stalled", "open", last_stable_offset=5), at(5, 9, last_stable_offset=5), False),
         (finding("lso_stalled", "closed", last_stable_offset=5), at(5, 9, last_stable_offset=5), True),

@@ -77,6 +77,7 @@ def test_how_sure_it_is() -> None:
     [
         ("Now: stop it. Fix: mend it.", "Stop it.", "Mend it."),
         ("*Now:* stop it.\n*Fix:* mend it.", "Stop it.", "Mend it."),
+        ("Now: retention.ms longer. Fix: max.poll.records.", "retention.ms longer.", "max.poll.records."),
         ("Look at the log. Then mend it.", "Look at the log.", "Then mend it."),
     ],
 )
@@ -84,6 +85,21 @@ def test_a_rule_without_words_here_speaks_for_itself(advice: str, now: str, fix:
     row = told(found("some_rule", summary="It is so for app. There is more.", advice=advice, client_id="app", host="h"))
     assert (row["headline"], row["do_now"], row["fix"]) == ("It is so for app", now, fix)
     assert (row["why"], row["culprit"]) == ("There is more.", "app (h)")
+
+
+def test_what_stays_when_it_is_over_is_still_to_be_done() -> None:
+    reset = found("offset_reset", "g/t", group="g", topic="t", state="closed", skipped=40)
+    assert told(reset)["do_now"] == "It is over, but what it did stays: stop it."
+    refused = found("produce_refused", "t/app", topic="t", state="closed", client_id="app", host="h")
+    assert told(refused)["do_now"].startswith("It is over. If it comes again:")
+
+
+def test_a_producer_that_came_back_under_another_id_does_not_end_what_it_left() -> None:
+    left: dict[str, Any] = {"topic": "t", "client_id": "app", "address": "h:1", "transactional_id": "tx-1"}
+    row = told(found("hanging_transaction", "tx-1", **left, came_back_as="tx-2"))
+    assert row["headline"] == "app (h) came back as tx-2 and left transaction tx-1 open on t"
+    assert "Start it once with transactional.id=tx-1" in row["do_now"]
+    assert told(found("hanging_transaction", "tx-1", **left))["do_now"].startswith("Restart app (h)")
 
 
 def test_what_came_before_is_counted() -> None:

@@ -11,6 +11,7 @@ from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.finding_settings import FindingSettings
 from tests.paths import ROOT
+from tests.pipeline.analysis.incidents.golden import FOLDER
 from tests.pipeline.analysis.sources import NAMED
 
 RULES = {rule.name: rule for rule in all_rules()}
@@ -37,6 +38,20 @@ def test_a_page_states_what_it_means_rests_on_advises_and_leaves_alone(rule: str
         assert f"**{part}** " in page
     links = [link.partition(")")[0] for link in page.split("](")[1:]]
     assert {link.removesuffix(".md") for link in links} <= set(PAGES)
+
+
+def test_headlines_on_pages_are_told_of_recordings() -> None:
+    told = [_words(text) for text in (path.read_text() for path in sorted(FOLDER.glob("*.txt")))]
+    quoted = {rule: _words(page.partition("*After:*")[2].partition("**What")[0]) for rule, page in PAGES.items()}
+    shown = {rule: text.replace("> ", "") for rule, text in quoted.items() if text}
+    assert len(shown) == 12
+    for rule, headline in shown.items():
+        assert headline.split()[0] in ("CRITICAL", "WARNING"), rule
+        assert any(headline in text for text in told), rule
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_every_threshold_is_on_a_page_and_in_the_sample_settings() -> None:

@@ -134,6 +134,7 @@ PLAYS = {
         [_fetched_in_session(0, 15), *STALLED, _fetched_in_session(3, None)],
         states=[_in_session(n) for n in range(10)],
     ),
+    "starves late": Play([*STALLED, *(_fetched_in_session(n, 15) for n in range(6, 10))]),
     "healed": Play([*INCIDENT, *(commit(n, "b", 30 + n) for n in range(5, 30))]),
     "comes back": Play([*INCIDENT[:-1], *(commit(n, "b", 30 + n) for n in range(4, 30)), commit(30, "a", 10)]),
     "introduced": Play(STALLED, batches=[batch(0, 15, 17, producer_id=8)], states=[_INIT]),
@@ -263,6 +264,12 @@ def test_a_transaction_that_was_committed_was_only_long(found: Found) -> None:
 def test_who_starves_in_a_fetch_session_is_found_by_the_position_that_it_carries(found: Found) -> None:
     starved = found["in a session", STARVED]
     assert (starved.subject, starved.details["fetches"]) == ("java/t-2", 10)
+
+
+def test_who_starves_is_told_once_it_has_asked_often_enough_and_the_offset_stood_for_long_enough(found: Found) -> None:
+    enough = {name: found[name, STARVED].details["enough_us"] for name in ("in a session", "starves late")}
+    assert enough == {"in a session": _us(T0) + 5_000_000, "starves late": _us(T0) + 8_000_000}
+    assert enough["in a session"] == found["in a session", LSO].details["enough_us"]
 
 
 def test_a_stuck_commit_is_over_when_the_group_is_where_it_was_and_not_before(found: Found) -> None:

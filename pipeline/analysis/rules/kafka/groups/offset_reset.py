@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
@@ -28,18 +29,13 @@ RULE = Rule(
     ("timeline",),
 )
 OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
-_ADVICE = {
-    OUT_OF_RANGE: "Now: if the skipped records are needed, stop the group and set it to the earliest record that is "
-    "left (`kafka-consumer-groups.sh --reset-offsets --to-earliest --group … --topic … --execute`); what retention "
-    "deleted comes from its source only. Fix: retention.ms and retention.bytes of the topic longer than the longest "
-    "halt of the group, an alarm on lag in seconds, and auto.offset.reset=none where neither skipping nor reading "
-    "again is right.",
-    COMMIT_GONE: "Now: stop the group and set it to where it stood (`kafka-consumer-groups.sh --reset-offsets "
-    "--to-offset … --group … --topic … --execute`). Fix: offsets.retention.minutes of the brokers longer than the "
-    "longest halt of the group, and auto.offset.reset=none where neither skipping nor reading again is right.",
-    NO_COMMIT: "Now: if the group needs what was there before, stop it and `kafka-consumer-groups.sh --reset-offsets "
-    "--to-earliest --group … --topic … --execute`. Fix: auto.offset.reset=earliest; and see that group.id is not a new "
-    "one with each start.",
+_SHOWN = 3
+_FIX = {
+    OUT_OF_RANGE: "retention.ms and retention.bytes of the topic longer than the longest halt of the group, an alarm "
+    "on lag in seconds, and auto.offset.reset=none where neither skipping nor reading again is right.",
+    COMMIT_GONE: "offsets.retention.minutes of the brokers longer than the longest halt of the group, and "
+    "auto.offset.reset=none where neither skipping nor reading again is right.",
+    NO_COMMIT: "auto.offset.reset=earliest; and see that group.id is not a new one with each start.",
 }
 
 
@@ -228,7 +224,7 @@ def _finding(
         state=_state(alike, sources, cluster, last_us), cluster=cluster, topic=topic,
         partition=alike[0].partition if len(alike) == 1 else None, group_id=group or None, first_us=first_us,
         last_us=last_us, summary=f"{reader} {_how(worst, places)}, at {clock(last_us)} UTC: {_records(alike)}.",
-        advice=_ADVICE[worst.cause],
+        advice=f"Now: {_now(alike, group, topic)} Fix: {_FIX[worst.cause]}",
         evidence=[exchange_id for one in alike for exchange_id in one.evidence][: settings.max_evidence],
         details={
             "cause": worst.cause, "clients": clients, "lost": sum(one.lost for one in alike),
@@ -261,6 +257,35 @@ def _how(worst: Reset, places: str) -> str:
         f"stood at offset {worst.before} of {places}, which is not there any more"
         f"{f' ({why})' if known else ''}, and went on at {worst.after}"
     )
+
+
+def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
+    """What can be had back, and how."""
+    back = [one for one in alike if one.skipped]
+    where = f"{topic}:{alike[0].partition}" if len(alike) == 1 else topic
+    from_source = "what retention deleted comes from its source only"
+    if not back and any(one.lost for one in alike):
+        return f"{from_source}; all that is left the group reads by itself."
+    if not back:
+        return (
+            "nothing is lost, and the group comes by all of it again by itself; if it does harm to process it twice, "
+            f"stop the group and set it to where it should go on (`{_tool(group, where)} --to-offset N --execute`)."
+        )
+    offsets = {one.partition: max(one.before or 0, one.log_start or 0) for one in back}
+    if all(one.before is None or one.before <= (one.log_start or 0) for one in back):
+        command = f"`{_tool(group, where)} --to-earliest --execute`"
+    elif len(back) == 1:
+        command = f"`{_tool(group, f'{topic}:{back[0].partition}')} --to-offset {offsets[back[0].partition]} --execute`"
+    else:
+        shown = ", ".join(f"{partition}: {offset}" for partition, offset in list(offsets.items())[:_SHOWN])
+        more = ", … (details)" if len(offsets) > _SHOWN else ""
+        command = f"`{_tool(group, f'{topic}:P')} --to-offset N --execute` for each partition P at N: {shown}{more}"
+    lost = f"; {from_source}" if any(one.lost for one in alike) else ""
+    return f"if the skipped records are needed, stop the group and set it back ({command}){lost}."
+
+
+def _tool(group: str, topic: str) -> str:
+    return f"kafka-consumer-groups.sh --reset-offsets --group {quote(group or 'GROUP')} --topic {quote(topic)}"
 
 
 def _records(alike: Iterable[Reset]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -144,7 +144,7 @@ def _finding(some: Sequence[Twice], sources: Sources, settings: FindingSettings)
     shown = "; ".join(f"{one.first.partition}: {' and '.join(map(str, one.offsets))}" for one in some[:3])
     times = "once" if len(some) == 1 else f"{len(some)} times"
     summary = (
-        f"{who(first.client_id, first.client_ip)} wrote {records} records to "
+        f"{who(first.client_id, first.client_ip)} wrote {count(records, 'record')} to "
         f"{first.topic} twice: it got no answer, sent the batch again after up to {seconds(waited)} ({times}, last at "
         f"{clock(last.us)} UTC), and the broker appended both. Offsets by partition: {shown}"
         f"{' and more' if len(some) > 3 else ''}. It writes without idempotence."

@@ -79,12 +79,14 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found: list[Finding] = []
     lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
     for stall in _last_of_each(lasting):
-        producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall)
+        producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall, settings)
         end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
         before = [s for s in lasting if _place(s) == _place(stall) and s.span != stall.span]
         found.append(_finding(stall, producer, starved, end, before, settings))
         found += [
-            _starving(stall, reader, producer, end) for reader in starved if reader.fetches >= settings.starved_fetches
+            _starving(stall, reader, producer, end, settings)
+            for reader in starved
+            if reader.fetches >= settings.starved_fetches
         ]
     return found
 
@@ -247,7 +249,7 @@ def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
     return found[0] if found else None
 
 
-def _starved(tables: Tables, stall: Row) -> list[Row]:
+def _starved(tables: Tables, stall: Row, settings: FindingSettings) -> list[Row]:
     """The read_committed consumers that stand at the LSO during the stall.
 
     Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
@@ -273,7 +275,8 @@ def _starved(tables: Tables, stall: Row) -> list[Row]:
             UNION
             SELECT states.exchange_id, states.ts, client, sessions.client_id
             FROM states JOIN sessions USING (server, client, session_id)
-            WHERE states.kind = 'fetch_session' AND states.session_epoch >= 0 AND states.ts >= since
+            WHERE states.kind = 'fetch_session' AND states.cluster = $cluster AND states.session_epoch >= 0
+                AND states.ts >= since
                 AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
         ), groups AS (
             SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
@@ -282,12 +285,14 @@ def _starved(tables: Tables, stall: Row) -> list[Row]:
             GROUP BY ALL
         )
         SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
-            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
+            list(epoch_us(ts) ORDER BY ts)[$enough] AS enough_us
         FROM fetches LEFT JOIN groups USING (client)
         GROUP BY ALL ORDER BY client_id, host, reader_group
         """,
         first_us=stall.first_us,
         last_us=stall.last_us,
+        enough=settings.starved_fetches,
         **_at(stall),
     )
 
@@ -331,14 +336,14 @@ def _finding(
                 for r in starved
             ],
             "resolved": end.state == "closed",
-            "enough_us": stall.first_us + int(settings.lso_stalled_seconds * 1_000_000),
+            "enough_us": _enough_us(stall, settings),
             "recurrences": len(before), "first_of_all_us": min(s.first_us for s in (*before, stall)),
             "last_of_all_us": stall.last_us,
         },
     )  # fmt: skip
 
 
-def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End) -> Finding:
+def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End, settings: FindingSettings) -> Finding:
     place = f"{stall.topic}-{stall.partition}"
     who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
     group = f" (group {reader.reader_group})" if reader.reader_group else ""
@@ -355,8 +360,16 @@ def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End) -> 
         cluster=stall.cluster, topic=stall.topic, partition=stall.partition, group_id=reader.reader_group,
         first_us=reader.first_us, last_us=reader.last_us, summary=summary, advice=STARVED_ADVICE,
         evidence=[reader.exchange_id],
-        details={"last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "fetches": reader.fetches},
+        details={
+            "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "fetches": reader.fetches,
+            "enough_us": max(_enough_us(stall, settings), reader.enough_us),
+        },
     )  # fmt: skip
+
+
+def _enough_us(stall: Row, settings: FindingSettings) -> int:
+    """When the offset had stood still for long enough, µs since the epoch."""
+    return int(stall.first_us) + int(settings.lso_stalled_seconds * 1_000_000)
 
 
 def _blame(producer: Producer | None, age_us: int) -> str:

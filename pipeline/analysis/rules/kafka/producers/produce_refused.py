@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from shlex import quote
 
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.model import Finding, Sources, seconds
@@ -56,6 +57,7 @@ _REPLICAS = (
     "--under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
     "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
 )
+_TOPIC = "TOPIC"
 _ADVICE = {
     KafkaError.MESSAGE_TOO_LARGE: _TOO_LARGE,
     KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
@@ -67,9 +69,9 @@ _ADVICE = {
     KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
     "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
     "cleanup.policy=delete.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --producer --topic … --allow-principal User:…`, "
-    "if this client may write there. Fix: keep the ACLs with the service's deployment; check sasl.jaas.config "
-    "(librdkafka: sasl.username) for the right principal.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --producer --topic TOPIC --allow-principal "
+    "User:NAME`, if this client may write there. Fix: keep the ACLs with the service's deployment; check "
+    "sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
     KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
     "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
     "message.timeout.ms) long enough for leadership to move.",
@@ -80,7 +82,8 @@ _ADVICE = {
 }
 _OTHERWISE = (
     "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
-    "(`kafka-configs.sh --describe --entity-type topics --entity-name …`) and the brokers' policies, which refuse it."
+    "(`kafka-configs.sh --describe --entity-type topics --entity-name TOPIC`) and the brokers' policies, which "
+    "refuse it."
 )
 _REFUSED = f"""
     SELECT DISTINCT cluster, topic, client_id FROM events
@@ -229,7 +232,7 @@ def _finding(
         cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
         summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
         f"{_fate(missing, held, last_us - first_us)}",
-        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE),
+        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE).replace(_TOPIC, quote(topic)),
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),

@@ -84,3 +84,30 @@ def test_partitions_of_one_topic_are_one_finding() -> None:
     (finding,) = found(rows)
     assert (finding.subject, finding.partition, finding.details["lost"]) == ("g/t", None, 200)
     assert "t-0, t-1, t-2 and 1 more partition" in finding.summary
+
+
+_SET = "kafka-consumer-groups.sh --reset-offsets --group g --topic"
+
+
+@pytest.mark.parametrize(
+    ("rows", "now"),
+    [
+        ([gone(0, 10), goes_on(1, 60, 60, 100)], "Now: what retention deleted comes from its source only"),
+        ([gone(0, 10), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-earliest --execute`); what retention deleted"),
+        ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
+        ([gone(0, 500), goes_on(1, 0, 0, 100)], f"Now: nothing is lost.*`{_SET} t:0 --to-offset N --execute`"),
+        (
+            [known("fetched_commit", 0), goes_on(1, 100, 20, 100)],
+            f"set it back (`{_SET} t:0 --to-earliest --execute`).",
+        ),
+        (
+            [row for n in (0, 1) for row in (gone(0, 70 + n, partition=n), goes_on(1, 100, 60, 100, partition=n))],
+            f"`{_SET} t:P --to-offset N --execute` for each partition P at N: 0: 70, 1: 71).",
+        ),
+    ],
+)
+def test_what_to_do_follows_from_what_became_of_the_records(rows: list[Row], now: str) -> None:
+    (finding,) = found(rows)
+    for part in now.split(".*"):
+        assert part in finding.advice
+    assert ("if the skipped records are needed" in finding.advice) == bool(finding.details["skipped"])

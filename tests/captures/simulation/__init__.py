@@ -1,0 +1,1 @@
+"""Traffic made of recorded conversations: other names, other times, again and again."""
