@@ -8,10 +8,12 @@ from pathlib import Path
 import altair as alt
 import duckdb
 
+from pipeline.dashboard.queries.groups import group_seen, groups
 from pipeline.dashboard.queries.offsets import offsets
 from pipeline.dashboard.queries.partitions import Place, places
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
+from pipeline.dashboard.web.group_picture import one_group_chart
 from pipeline.dashboard.web.offsets_picture import one_chart
 from pipeline.errors import UserError
 
@@ -51,6 +53,39 @@ def offsets_chart(
     if shown is None:
         raise UserError(f"nothing was seen of {topic}-{partition} in this time")
     return one_chart(shown, dark=dark, width=width)
+
+
+def group_chart(
+    lake: Path | str,
+    group: str,
+    *,
+    cluster: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart:
+    """The picture of a group over time: who owned what, who waited for whom, lag, and the rhythm of commits.
+
+    Args:
+        lake: the lake's folder or URL.
+        group: its ``group.id``.
+        cluster: None: the one of which most was seen of a group of this name.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing was seen of this group.
+    """
+    with connect(lake) as connection:
+        scope = _scope(connection, start, end)
+        there = [one for one in groups(connection, scope) if one.group_id == group and cluster in (None, one.cluster)]
+        shown = group_seen(connection, scope, there[0]) if there else None
+    if shown is None:
+        raise UserError(f"nothing was seen of group {group} in this time")
+    return one_group_chart(shown, dark=dark, width=width)
 
 
 def _scope(connection: duckdb.DuckDBPyConnection, start: datetime | None, end: datetime | None) -> Scope:

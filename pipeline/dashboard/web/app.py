@@ -14,6 +14,7 @@ page = st.navigation(
         st.Page("page/findings.py", title="Findings", icon=":material/warning:", default=True),
         st.Page("page/incident.py", title="Incident", icon=":material/troubleshoot:", visibility="hidden"),
         st.Page("page/partitions.py", title="Groups & partitions", icon=":material/stacked_line_chart:"),
+        st.Page("page/group.py", title="Group", icon=":material/groups:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
