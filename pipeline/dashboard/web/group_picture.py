@@ -11,6 +11,7 @@ import altair as alt
 
 from pipeline.dashboard.queries.groups import MOST_PARTITIONS, GroupSeen
 from pipeline.dashboard.web.colours import Palette, looks, palette, readable_on
+from pipeline.dashboard.web.latency_picture import SHADES
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.terminal import printable
@@ -110,8 +111,8 @@ def _owners(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
         until = "still" if owned["is_owned_still"] else f"{owned['owned_until']:%Y-%m-%d %H:%M:%S.%f}"[:-3]
         rows.append(
             {
-                **owned, "place": _place(owned["topic"], owned["partition"]), "member": member, "name": name, "owner": own,
-                "text_colour": readable_on(look[member][0]), "until": until,
+                **owned, "place": _place(owned["topic"], owned["partition"]), "member": member, "name": name,
+                "owner": own, "text_colour": readable_on(look[member][0]), "until": until,
             }
         )  # fmt: skip
     if not rows:
@@ -234,7 +235,7 @@ def _lag(shown: GroupSeen, *, dark: bool) -> alt.Chart | None:
             x=time_axis(shown.scope, "began"), x2="ended:T", y=_places(shown),
             color=alt.Color(
                 "shade:Q", title="records + 1",
-                scale=alt.Scale(type="log", domain=[1, max(top, 10)], scheme="cividis", reverse=not dark),
+                scale=alt.Scale(type="log", domain=[1, max(top, 10)], scheme=SHADES, reverse=not dark),
                 legend=alt.Legend(orient="bottom", gradientLength=240, format="~s", tickCount=4),
             ),
             tooltip=[
