@@ -17,8 +17,10 @@ page = st.navigation(
         st.Page("page/group.py", title="Group", icon=":material/groups:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
+        st.Page("page/mongodb.py", title="MongoDB", icon=":material/database:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
         st.Page("page/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
+        st.Page("page/quality.py", title="Quality", icon=":material/fact_check:"),
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]
 )
