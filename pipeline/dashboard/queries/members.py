@@ -82,7 +82,9 @@ def _distinct(keys: Iterable[Key]) -> list[Key]:
 
 def one_of_many(client: str, member: str) -> str:
     """The name of a member beside others of its client id."""
-    return f"{client or 'no name'} …{member[-_TAIL:]}" if member else f"{client or 'no name'}, no member id"
+    if not client:
+        return member or "no name, no member id"
+    return f"{client} …{member[-_TAIL:]}" if member else f"{client}, no member id"
 
 
 def _label(key: Key, *, alone: bool) -> str:

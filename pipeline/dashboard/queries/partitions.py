@@ -141,6 +141,12 @@ def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
     ]
 
 
+def is_there(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> bool:
+    """Whether something was seen in the span of this partition in the name of this group."""
+    sql = f"SELECT 1 FROM {ROWS} WHERE {HERE} AND group_id = $group_id LIMIT 1"  # noqa: S608 - our own text
+    return bool(ask_rows_of(connection, sql, scope, place))
+
+
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> Scope | None:
     """The part of the span in which something was seen of the partition, so that a plot is not mostly empty."""
     bounds = ask_rows_of(connection, _SPAN, scope, place)[0]

@@ -69,7 +69,8 @@ def test_no_page_shows_an_exception(browser: WebDriver, served: Served) -> None:
 
     titles = {
         "": "Findings", "partitions": "Groups & partitions", "transactions": "Transactions",
-        "clients": "Clients", "latency": "Latency & errors", "exchanges": "Exchanges", "query": "SQL",
+        "clients": "Clients", "group": "Group", "mongodb": "MongoDB", "quality": "Quality",
+        "latency": "Latency & errors", "exchanges": "Exchanges", "query": "SQL",
     }  # fmt: skip
     for page, title in titles.items():
         browser.get(f"{served.url}/{page}")
