@@ -219,7 +219,7 @@ def _lag(shown: GroupSeen, *, dark: bool) -> alt.Chart | None:
     places = set(shown.partitions)
     rows = [
         {
-            **row, "place": _place(row["topic"], row["partition"]), "shade": row["lag"] + 1,
+            **row, "place": _place(row["topic"], row["partition"]), "shade": row["lag"] + 1.0,
             "behind": duration(row["lag_seconds"]) or "not known",
         }
         for row in shown.lag.to_pylist()
