@@ -2,11 +2,13 @@
 
 The lake is made by rule: a group of three members commits one partition over three days, each commit with its exchange;
 fetches, and other partitions, are beside it. What is measured: the query and the specification in this process, by CPU
-and by the clock, and the page in Chromium, from asking for the address until the points of the commits are there.
+and by the clock, and the page in Chromium, from asking for the address until the points of the commits are there (CPU:
+of the server alone).
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import sys
@@ -29,7 +31,6 @@ from pipeline.dashboard.queries.offsets import Offsets, offsets
 from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
-from pipeline.dashboard.web.offsets_picture import offsets_picture
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES, Table
 from tests.pipeline.dashboard.web.browsing import open_browser
 from tests.pipeline.dashboard.web.served import serve
@@ -116,20 +117,22 @@ def measure(lake: Path) -> None:
         if shown is None:
             raise RuntimeError("nothing was seen of the partition")
         _row(grid, "specification", [_timed(lambda: specification(shown)) for _ in range(TIMES)])
-    times = list(_in_browser(lake))
-    grid.add_row("page, the first", "-", f"{times[0]:.2f}")
-    _row(grid, "page", [(0.0, one) for one in times[1:]])
+    first, *others = _in_browser(lake)
+    _row(grid, "page, the first time", [first])
+    _row(grid, "page", others)
     CONSOLE.print(grid)
 
 
 def specification(shown: Offsets) -> None:
     """Make it, as the page does."""
+    from pipeline.dashboard.web.offsets_picture import offsets_picture  # noqa: PLC0415 - not without Altair
+
     offsets_picture(shown, dark=False)[0].to_dict()
 
 
 def _row(grid: Grid, name: str, times: list[tuple[float, float]]) -> None:
     cpu, clock = (statistics.median(each) for each in zip(*times, strict=True))
-    grid.add_row(name, f"{cpu:.2f}" if cpu else "-", f"{clock:.2f}")
+    grid.add_row(name, f"{cpu:.2f}", f"{clock:.2f}")
 
 
 def _timed(call: Callable[[], object]) -> tuple[float, float]:
@@ -139,7 +142,8 @@ def _timed(call: Callable[[], object]) -> tuple[float, float]:
     return after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime, time.perf_counter() - began
 
 
-def _in_browser(lake: Path) -> Iterator[float]:
+def _in_browser(lake: Path) -> Iterator[tuple[float, float]]:
+    """CPU seconds of the server, and seconds until the points are drawn."""
     from selenium.webdriver.common.by import By  # noqa: PLC0415 - not without a browser
 
     address = {
@@ -151,13 +155,19 @@ def _in_browser(lake: Path) -> Iterator[float]:
         time.sleep(5)
         for _ in range(TIMES + 1):
             browser.get("about:blank")
-            began = time.perf_counter()
+            time.sleep(1)  # until the session before has ended
+            began, used = time.perf_counter(), _cpu(served.process.pid)
             browser.get(f"{served.url}/partitions?{urlencode(address)}")
             while not browser.find_elements(By.CSS_SELECTOR, "[data-testid=stVegaLiteChart] svg .mark-symbol path"):
                 if time.perf_counter() - began > 120:
                     raise RuntimeError("the picture does not come")
                 time.sleep(0.02)
-            yield time.perf_counter() - began
+            yield _cpu(served.process.pid) - used, time.perf_counter() - began
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -155,6 +155,8 @@ def _picture(here: Here, place: Place) -> None:
             "partitions", "Link to this picture, with these times", "link", group=_group(place.group_id),
             topic=place.topic, partition=place.partition, cluster=place.cluster, **fixed(span),
         )  # fmt: skip
+        if place.group_id:
+            link("group", "The whole group", "groups", group=place.group_id, cluster=place.cluster, **fixed(span))
         st.button("Wider", icon=":material/zoom_out:", type="tertiary", on_click=look_at, args=(widened(span),))
     if place.group_id:
         _committers(here, place)
