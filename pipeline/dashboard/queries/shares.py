@@ -29,7 +29,7 @@ from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Tables
 from pipeline.dashboard.queries.members import Key, Member, members
 from pipeline.dashboard.queries.partitions import Place, lines
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask
+from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask, ask_rows
 
 MOST_EXCHANGES = 200_000
 """Of share groups, whose bodies are read."""
@@ -40,12 +40,22 @@ ENDINGS: Final[tuple[Ending, ...]] = ("accepted", "released", "rejected", "lock 
 _ENDED_BY: Final[dict[int, Ending]] = {ACCEPT: "accepted", RELEASE: "released", REJECT: "rejected"}
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
+_APIS = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
+
+# Most lakes have no share groups: gold tells that without a look at all exchanges.
+_MINUTES = f"""
+SELECT count(*) AS minutes,
+       count(*) FILTER (api_key IN {_APIS}) AS shared
+FROM gold.api_latency
+WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN date_trunc('minute', $start) AND $end
+"""  # noqa: S608 - our own text
+
 _EXCHANGES = f"""
 SELECT protocol, api_key, ts, response_ts, exchange_id, client_id, client_ip, server_ip, server_port, error_codes,
        request_body, CASE WHEN api_key <> {SHARE_HEARTBEAT} THEN response_body END AS response_body
 FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND protocol = 'kafka'
-  AND api_key IN ({SHARE_HEARTBEAT}, {SHARE_FETCH}, {SHARE_ACKNOWLEDGE}, {WRITE_SHARE_STATE})
+  AND api_key IN {_APIS}
 ORDER BY ts DESC LIMIT $most
 """  # noqa: S608 - our own text
 
@@ -106,9 +116,9 @@ def shares(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Shares:
     Raises:
         NotThereYetError: there are no exchanges.
     """
-    rows = ask(connection, _EXCHANGES, scope, most=MOST_EXCHANGES)
-    if not rows.num_rows:
+    if not _may_have(connection, scope):
         return Shares({}, {}, [])
+    rows = ask(connection, _EXCHANGES, scope, most=MOST_EXCHANGES)
     try:
         facts = known_facts(*(ask(connection, f"FROM silver.{name}") for name in ("brokers", "topics")))
     except NotThereYetError:
@@ -126,6 +136,14 @@ def shares(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Shares:
     finally:
         tables.close()
     return Shares(delivered, starts, sorted(groups | {(place.cluster, place.group) for place in delivered}))
+
+
+def _may_have(connection: duckdb.DuckDBPyConnection, scope: Scope) -> bool:
+    try:
+        found = ask_rows(connection, _MINUTES, scope)[0]
+    except NotThereYetError:
+        return True
+    return bool(found["shared"] or not found["minutes"])
 
 
 def shares_seen(
