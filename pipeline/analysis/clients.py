@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decoder.kafka.schema.releases import is_removed
+from decoder.kafka.schema.releases import is_removed, refused_by, releases
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of, table_of
@@ -54,6 +54,26 @@ class Client:
 
 Inventory = dict[tuple[str, str, str], Client]
 """By cluster, client_id and address."""
+
+
+def refused(api_versions: Iterable[str]) -> dict[str, list[str]]:
+    """By Kafka release, oldest first, which of these request versions its brokers no longer answer; all releases.
+
+    Args:
+        api_versions: e.g. ``Fetch v4``, as in ``gold.clients``. Those that only brokers send are left out: they become
+            new with the upgrade.
+    """
+    keys = {name: key for key, name in api_names().items()}
+    found: dict[str, list[str]] = {release: [] for release in releases()}
+    newest = next(reversed(found))
+    for api, version in sorted(map(_parse_version, api_versions)):
+        key = keys.get(api, -1)
+        by = refused_by(key, version)
+        if newest in by and not is_removed(key, version):
+            continue  # brokers among themselves
+        for release in by:
+            found[release].append(f"{api} v{version}")
+    return found
 
 
 _HELD_TIMES = "epoch_us(first_ts) AS first_us, epoch_us(last_ts) AS last_us"

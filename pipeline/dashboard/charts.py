@@ -8,10 +8,16 @@ from pathlib import Path
 import altair as alt
 import duckdb
 
+from pipeline.dashboard.queries import latency
+from pipeline.dashboard.queries.groups import group_seen, groups
+from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.queries.offsets import offsets
 from pipeline.dashboard.queries.partitions import Place, places
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
+from pipeline.dashboard.web import latency_picture
+from pipeline.dashboard.web.colours import palette
+from pipeline.dashboard.web.group_picture import one_group_chart
 from pipeline.dashboard.web.offsets_picture import one_chart
 from pipeline.errors import UserError
 
@@ -53,11 +59,87 @@ def offsets_chart(
     return one_chart(shown, dark=dark, width=width)
 
 
-def _scope(connection: duckdb.DuckDBPyConnection, start: datetime | None, end: datetime | None) -> Scope:
+def group_chart(
+    lake: Path | str,
+    group: str,
+    *,
+    cluster: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart:
+    """The picture of a group over time: who owned what, who waited for whom, lag, and the rhythm of commits.
+
+    Args:
+        lake: the lake's folder or URL.
+        group: its ``group.id``.
+        cluster: None: the one of which most was seen of a group of this name.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing was seen of this group.
+    """
+    with connect(lake) as connection:
+        scope = _scope(connection, start, end)
+        there = [one for one in groups(connection, scope) if one.group_id == group and cluster in (None, one.cluster)]
+        shown = group_seen(connection, scope, there[0]) if there else None
+    if shown is None:
+        raise UserError(f"nothing was seen of group {group} in this time")
+    return one_group_chart(shown, dark=dark, width=width)
+
+
+def latency_chart(
+    lake: Path | str,
+    api: str | None = None,
+    *,
+    broker: str | None = None,
+    client: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart:
+    """Latency over time: how many exchanges took how long, and percentiles beside those of the day before.
+
+    Args:
+        lake: the lake's folder or URL.
+        api: name of an api of Kafka or a command of MongoDB; None: all.
+        broker: ip:port of the broker or server; None: all.
+        client: client id, or address where there is none; None: all.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing of this was answered.
+    """
+    asked = Asked(api_name=api, server=broker, client=client)
+    with connect(lake) as connection:
+        scope = latency.span(connection, _scope(connection, start, end, None), asked)
+        cells = latency.heat(connection, scope, asked)
+        points = latency.over_time(connection, scope, asked)
+        before = latency.day_before(connection, scope, asked)
+    if not cells.num_rows:
+        raise UserError(f"nothing of {api or 'any api'} was answered in this time")
+    lines = latency_picture.latency(scope, points, before, dark=dark)
+    lines.config = alt.Undefined
+    parts = [part.properties(width=width) for part in (latency_picture.heat(scope, cells, dark=dark), lines)]
+    whole = alt.vconcat(*parts, spacing=12).resolve_scale(color="independent", strokeDash="independent")
+    return whole.properties(background=palette(dark=dark).background)
+
+
+def _scope(
+    connection: duckdb.DuckDBPyConnection, start: datetime | None, end: datetime | None, protocol: str | None = "kafka"
+) -> Scope:
     there = extent(connection)
     if there is None:
         raise UserError("this lake has no exchanges yet")
-    scope = Scope(_utc(start) if start else there.first, _utc(end) if end else there.last, "kafka")
+    scope = Scope(_utc(start) if start else there.first, _utc(end) if end else there.last, protocol)
     if scope.start > scope.end:
         raise UserError("the time range ends before it begins")
     return scope

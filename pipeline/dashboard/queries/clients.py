@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
+from pipeline.analysis.clients import refused
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 
 MOST = 1000
@@ -38,6 +41,34 @@ def clients(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[st
         NotThereYetError: there is no inventory.
     """
     return ask_rows(connection, _CLIENTS, scope, most=MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an upgrade means for a client.
+
+    Attributes:
+        client: its id and address.
+        refused: by Kafka release, oldest first, the request versions it was seen to use that the release refuses.
+    """
+
+    client: str
+    refused: dict[str, list[str]]
+
+    @property
+    def breaks(self) -> int:
+        """Releases on which it breaks."""
+        return sum(bool(versions) for versions in self.refused.values())
+
+
+def verdicts(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
+    """Of each Kafka client of :func:`clients` what each release makes of it; those that break on most first."""
+    found = [
+        Verdict(f"{row['client_id'] or 'no client id'} at {row['client_ip']}", refused(row["api_versions"]))
+        for row in rows
+        if row["protocol"] == "kafka"
+    ]
+    return sorted(found, key=lambda one: (-one.breaks, one.client))
 
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +15,13 @@ from pipeline.errors import UserError
 MOST_EXCHANGES = 30_000_000
 """Exchanges whose percentiles are computed while somebody waits; of more a shorter span has to be chosen."""
 MOST_ROWS = 500
+BANDS = 5
+"""Bands of latency in a power of ten."""
+HEAT_BUCKETS = 120
+MOST_NAMES = 30
+"""Apis, brokers or clients in one picture: those with most exchanges."""
+DAY = timedelta(days=1)
+Row = Literal["api", "broker", "client"]
 
 # Percentiles do not add up, so they come from the exchanges and not from gold's minutes.
 _COUNTED = """
@@ -49,22 +57,50 @@ ORDER BY exchanges DESC, api_name
 LIMIT $most
 """  # noqa: S608 - our own text
 
-_SPAN = f"""
-SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED})
-WHERE protocol = $api_protocol AND coalesce(api_name, 'not known') = $api_name
-"""  # noqa: S608 - our own text
+_SERVER = "CASE WHEN server_ip LIKE '%:%' THEN '[' || server_ip || ']' ELSE server_ip END || ':' || server_port"
+_CLIENT = "coalesce(nullif(client_id, ''), client_ip)"
+_ASKED = f"""
+WHERE ($api_protocol IS NULL OR protocol = $api_protocol)
+  AND ($api_name IS NULL OR coalesce(api_name, 'not known') = $api_name)
+  AND ($server IS NULL OR {_SERVER} = $server) AND ($client IS NULL OR {_CLIENT} = $client)
+"""
+
+_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED}) {_ASKED}"  # noqa: S608 - our own text
 
 _OVER_TIME = f"""
 WITH answered AS (
   SELECT time_bucket(to_seconds($step), ts) AS ts, latency_us, len(coalesce(error_codes, [])) > 0 AS is_error
-  FROM ({_COUNTED})
-  WHERE protocol = $api_protocol AND coalesce(api_name, 'not known') = $api_name
+  FROM ({_COUNTED}) {_ASKED}
 )
 SELECT ts, count(*) AS exchanges, count(*) FILTER (is_error) AS errors,
   quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.95) AS p95, quantile_disc(latency_us, 0.99) AS p99
 FROM answered
 GROUP BY ts
 ORDER BY ts
+"""  # noqa: S608 - our own text
+
+_HEAT = f"""
+SELECT time_bucket(to_seconds($step), ts) AS ts, floor({BANDS} * log10(greatest(latency_us, 1)))::INT AS band,
+       count(*) AS exchanges
+FROM ({_COUNTED}) {_ASKED} AND latency_us IS NOT NULL
+GROUP BY ALL ORDER BY ts, band
+"""  # noqa: S608 - our own text
+
+_ROWS: dict[Row, str] = {"api": "coalesce(api_name, 'not known')", "broker": _SERVER, "client": _CLIENT}
+_HEAT_BY = f"""
+WITH answered AS (
+  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts, latency_us FROM ({_COUNTED}) {_ASKED}
+    AND latency_us IS NOT NULL
+)
+SELECT name, ts, count(*) AS exchanges, quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.99) AS p99,
+       max(latency_us) AS longest
+FROM answered
+WHERE name IN (SELECT name FROM answered GROUP BY name ORDER BY count(*) DESC, name LIMIT $most)
+GROUP BY ALL ORDER BY name, ts
+"""  # noqa: S608 - our own text
+
+_NAMES = f"""
+SELECT {{row}} AS name, count(*) AS n FROM ({_COUNTED}) {_ASKED} GROUP BY ALL ORDER BY n DESC, name LIMIT $most
 """  # noqa: S608 - our own text
 
 _ERRORS = f"""
@@ -87,10 +123,33 @@ _STEPS = {
 }  # fmt: skip
 
 
-def step(scope: Scope) -> tuple[int, str]:
-    """Width of a point in :func:`over_time`, in seconds and in words: the least that gives no more than 300 of them."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which exchanges; None: any.
+
+    Attributes:
+        protocol: kafka or mongodb.
+        api_name: of Kafka, or command of MongoDB.
+        server: ip:port of the broker or server.
+        client: client id, or address where there is none.
+    """
+
+    protocol: str | None = None
+    api_name: str | None = None
+    server: str | None = None
+    client: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Values of ``$api_protocol``, ``$api_name``, ``$server`` and ``$client``."""
+        return {
+            "api_protocol": self.protocol, "api_name": self.api_name, "server": self.server, "client": self.client,
+        }  # fmt: skip
+
+
+def step(scope: Scope, most: int = BUCKETS) -> tuple[int, str]:
+    """Width of a point in :func:`over_time`, in seconds and in words: the least that gives no more than ``most``."""
     seconds = (scope.end - scope.start).total_seconds()
-    return next(((width, text) for width, text in _STEPS.items() if seconds / width <= BUCKETS), (86_400, "day"))
+    return next(((width, text) for width, text in _STEPS.items() if seconds / width <= most), (86_400, "day"))
 
 
 def demand_few(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
@@ -110,9 +169,9 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, 
     return ask_rows(connection, _APIS, scope, most=MOST_ROWS)
 
 
-def span(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api_name: str) -> Scope:
-    """The part of the span in which this api was used, in whole points of :func:`over_time`."""
-    bounds = ask_rows(connection, _SPAN, scope, api_protocol=protocol, api_name=api_name)[0]
+def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> Scope:
+    """The part of the span in which this was asked, in whole points of :func:`over_time`."""
+    bounds = ask_rows(connection, _SPAN, scope, **asked.parameters())[0]
     if bounds["first_ts"] is None:
         return scope
     width = step(Scope(bounds["first_ts"], bounds["last_ts"]))[0]
@@ -122,9 +181,37 @@ def span(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api
     )
 
 
-def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, protocol: str, api_name: str) -> pa.Table:
-    """One api over time: ``ts``, ``exchanges``, ``errors``, and ``p50``, ``p95``, ``p99`` in microseconds."""
-    return ask(connection, _OVER_TIME, scope, step=step(scope)[0], api_protocol=protocol, api_name=api_name)
+def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
+    """Answers over time: ``ts``, ``exchanges``, ``errors``, and ``p50``, ``p95``, ``p99`` in microseconds."""
+    return ask(connection, _OVER_TIME, scope, step=step(scope)[0], **asked.parameters())
+
+
+def day_before(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
+    """The same of the same hours one day earlier, with the times of today; no rows where there was nothing."""
+    before = Scope(scope.start - DAY, scope.end - DAY, scope.protocol)
+    found = ask(connection, _OVER_TIME, before, step=step(scope)[0], **asked.parameters())
+    times = pa.array([ts + DAY for ts in found.column("ts").to_pylist()], found.schema.field("ts").type)
+    return found.set_column(found.schema.get_field_index("ts"), "ts", times)
+
+
+def heat(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
+    """How many exchanges took how long when: ``ts``, ``band``, ``exchanges``.
+
+    Band ``n`` are latencies from 10^(n/BANDS) microseconds, inclusive, to those of band ``n`` + 1.
+    """
+    return ask(connection, _HEAT, scope, step=step(scope, HEAT_BUCKETS)[0], **asked.parameters())
+
+
+def heat_by(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> pa.Table:
+    """Latency by api, broker or client: ``name``, ``ts``, ``exchanges``, ``p50``, ``p99``, ``longest`` (µs)."""
+    sql = _HEAT_BY.format(row=_ROWS[row])
+    return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=MOST_NAMES, **asked.parameters())
+
+
+def names(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> list[str]:
+    """Brokers, or clients, of these exchanges to choose from; of very many those with most."""
+    found = ask_rows(connection, _NAMES.format(row=_ROWS[row]), scope, most=MOST_ROWS, **asked.parameters())
+    return [one["name"] for one in found]
 
 
 def errors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:

@@ -80,8 +80,15 @@ def _distinct(keys: Iterable[Key]) -> list[Key]:
     return list(dict.fromkeys((client or clients.get(member, ""), member) for client, member in there))
 
 
+def one_of_many(client: str, member: str) -> str:
+    """The name of a member beside others of its client id."""
+    if not client:
+        return member or "no name, no member id"
+    return f"{client} …{member[-_TAIL:]}" if member else f"{client}, no member id"
+
+
 def _label(key: Key, *, alone: bool) -> str:
     client, member = key
     if alone:
         return client or member or "no name"
-    return f"{client or 'no name'} …{member[-_TAIL:]}" if member else f"{client or 'no name'}, no member id"
+    return one_of_many(client, member)

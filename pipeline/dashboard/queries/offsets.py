@@ -9,10 +9,11 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.dashboard.queries import partitions
+from pipeline.dashboard.queries.gathered import ROWS, ask_of, ask_rows_of
 from pipeline.dashboard.queries.held import Hold, Stated, holds
 from pipeline.dashboard.queries.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
 from pipeline.dashboard.queries.partitions import COMMIT_KINDS, HERE, OUTCOMES, Place
-from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask, ask_rows
+from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask_rows
 
 POINTS = 1500
 """Commits in one plot."""
@@ -25,49 +26,58 @@ MOST = 300
 _COMMITTING = f"""
 SELECT coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id,
        count(DISTINCT {OUTCOMES}) AS outcomes
-FROM gold.offset_timeline
-WHERE date BETWEEN $first_day AND $last_day AND cluster = $cluster AND topic = $topic AND partition = $partition
-  AND group_id = $group_id AND kind IN {COMMIT_KINDS} AND event_offset IS NOT NULL
+FROM {ROWS}
+WHERE date BETWEEN $first_day AND $last_day AND group_id = $group_id AND kind IN {COMMIT_KINDS}
+  AND event_offset IS NOT NULL
 GROUP BY ALL
 ORDER BY count(*) DESC, client_id, member_id
 LIMIT $most
 """  # noqa: S608 - our own text
 
+_SHOWN = """
+  CASE WHEN list_contains($shown, [client_id, member_id]) THEN [client_id, member_id] END AS member
+"""
 _COMMITS = f"""
 WITH commits AS (
   SELECT ts, ordinal, generation, event_offset, error_name, exchange_id, {OUTCOMES} AS outcome,
-    CASE WHEN list_contains($shown, [coalesce(client_id, ''), coalesce(member_id, '')])
-      THEN [coalesce(client_id, ''), coalesce(member_id, '')] END AS member,
+    coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id,
     -- Least is the first of the least offsets, greatest the last of the greatest: a number is faster than a pair.
     event_offset::HUGEINT * 9007199254740992 + epoch_us(ts) AS place
-  FROM gold.offset_timeline
+  FROM {ROWS}
   WHERE {HERE} AND group_id = $group_id AND kind IN {COMMIT_KINDS} AND event_offset IS NOT NULL
 ),
 -- Of each moment, member and outcome the least and the greatest offset: what falls back is seen at any width.
-ends AS (
-  SELECT member, outcome, time_bucket($bucket, ts, $start) AS bucket, count(*) AS n,
+ends_of_each AS (
+  SELECT client_id, member_id, outcome, time_bucket($bucket, ts, $start) AS bucket, count(*) AS n,
          min(place) AS least, max(place) AS greatest
   FROM commits GROUP BY ALL
+),
+ends AS (
+  SELECT {_SHOWN}, outcome, bucket, sum(n)::BIGINT AS n, min(least) AS least, max(greatest) AS greatest
+  FROM ends_of_each GROUP BY ALL
 ),
 kept AS (
   SELECT member, outcome, n, least AS place FROM ends
   UNION
   SELECT member, outcome, n, greatest FROM ends
+),
+found AS (
+  SELECT c.* EXCLUDE (client_id, member_id), k.n, k.member AS wanted, {_SHOWN}
+  FROM commits AS c JOIN kept AS k ON k.place = c.place AND k.outcome = c.outcome
 )
-SELECT c.ts, c.member[1] AS client_id, c.member[2] AS member_id, c.outcome, c.event_offset AS value,
-       max(k.n) AS n, min(c.ordinal) AS ordinal, arg_min(c.generation, c.ordinal) AS generation,
-       arg_min(c.error_name, c.ordinal) AS error_name, arg_min(c.exchange_id, c.ordinal) AS exchange_id
-FROM commits AS c
-JOIN kept AS k ON k.place = c.place AND k.outcome = c.outcome AND k.member IS NOT DISTINCT FROM c.member
-GROUP BY c.ts, c.member, c.outcome, c.event_offset
-ORDER BY c.ts, ordinal
+SELECT ts, member[1] AS client_id, member[2] AS member_id, outcome, event_offset AS value,
+       max(n) AS n, min(ordinal) AS ordinal, arg_min(generation, ordinal) AS generation,
+       arg_min(error_name, ordinal) AS error_name, arg_min(exchange_id, ordinal) AS exchange_id
+FROM found WHERE member IS NOT DISTINCT FROM wanted
+GROUP BY ts, member, outcome, event_offset
+ORDER BY ts, min(ordinal)
 """  # noqa: S608 - our own text
 
 _POSITIONS = f"""
 WITH fetched AS (
   SELECT coalesce(client_id, '') AS client_id, max(ts) AS ts, arg_max(fetch_position, (ts, ordinal)) AS value,
          count(*) AS n
-  FROM gold.offset_timeline
+  FROM {ROWS}
   WHERE {HERE} AND group_id = $group_id AND kind IN ('fetched', 'fetch_rejected') AND fetch_position IS NOT NULL
   GROUP BY coalesce(client_id, ''), time_bucket($bucket, ts, $start)
 )
@@ -79,7 +89,7 @@ ORDER BY client_id, ts
 _STATED = f"""
 WITH stated AS (
   SELECT ts, ordinal, last_stable_offset, high_watermark, time_bucket($bucket, ts, $start) AS bucket
-  FROM gold.offset_timeline
+  FROM {ROWS}
   WHERE {HERE} AND kind = 'fetched' AND last_stable_offset IS NOT NULL AND high_watermark IS NOT NULL
 ),
 -- A bucket that has several is shown open if one of them is: a transaction that lasts a moment is seen at any width.
@@ -139,7 +149,7 @@ WITH gaps AS (
 concerned AS (
   SELECT connection_id FROM silver.exchanges
   WHERE date BETWEEN $first_day AND $last_day AND connection_id IN (SELECT connection_id FROM gaps)
-    AND exchange_id IN (SELECT exchange_id FROM gold.offset_timeline WHERE {HERE})
+    AND exchange_id IN (SELECT exchange_id FROM {ROWS} WHERE {HERE})
   UNION
   SELECT connection_id FROM silver.state_events
   WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND cluster = $cluster
@@ -239,7 +249,7 @@ def committing_members(connection: duckdb.DuckDBPyConnection, scope: Scope, plac
 
     Each with how many outcomes it had. One more than are told apart, which stands for all others.
     """
-    found = ask_rows(connection, _COMMITTING, scope, most=MEMBERS + 1, **place.parameters())
+    found = ask_rows_of(connection, _COMMITTING, scope, place, most=MEMBERS + 1)
     return {(row["client_id"], row["member_id"]): row["outcomes"] for row in found}
 
 
@@ -257,17 +267,17 @@ def commits(
     """
     wider = max(1, -(-2 * BUCKETS * series // POINTS))  # else the picture would have to be cut somewhere
     keys = [[member.client_id, member.member_id] for member in shown] or [["", ""]]
-    return ask(connection, _COMMITS, scope, shown=keys, **place.parameters(), bucket=wider * scope.bucket)
+    return ask_of(connection, _COMMITS, scope, place, shown=keys, bucket=wider * scope.bucket)
 
 
 def positions(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
     """How far each client of the group has fetched: ``client_id``, ``ts``, ``value``; the last of a bucket."""
-    return ask(connection, _POSITIONS, scope, clients=CLIENTS, **place.parameters())
+    return ask_of(connection, _POSITIONS, scope, place, clients=CLIENTS)
 
 
 def held(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[Hold]:
     """When a transaction held the last stable offset back, and whose it was; the longest of very many are named."""
-    found = holds([Stated(**row) for row in ask_rows(connection, _STATED, scope, **place.parameters())])
+    found = holds([Stated(**row) for row in ask_rows_of(connection, _STATED, scope, place)])
     wanted = sorted(found, key=lambda hold: -hold.seconds)[:MOST]
     if not wanted:
         return found
@@ -298,6 +308,6 @@ def losses(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) ->
     try:
         if not ask_rows(connection, _HAS_GAPS, scope)[0]["n"]:
             return []
-        return ask_rows(connection, _LOSSES, scope, most=MOST, **place.parameters())
+        return ask_rows_of(connection, _LOSSES, scope, place, most=MOST)
     except NotThereYetError:
         return []

@@ -8,7 +8,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
+from pipeline.dashboard.queries.gathered import ROWS, ask_of, ask_rows_of
+from pipeline.dashboard.queries.scope import Scope, as_of, ask_rows
 
 MOST_ROWS = 500
 MOST_PLACES = 10_000
@@ -54,29 +55,33 @@ ORDER BY events DESC, cluster, topic, partition, group_id
 LIMIT $most
 """
 
-HERE = """
-  date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  AND cluster = $cluster AND topic = $topic AND partition = $partition
-"""
+_LINE_NAMES = ("log_start_offset", "last_stable_offset", "high_watermark", "committed_offset")
+_ENDS = ", ".join(
+    f"{{'line': '{name}', 'us': max(us) FILTER ({name} IS NOT NULL), 'value': arg_max({name}, place)}}"
+    for name in _LINE_NAMES
+)
+HERE = "ts BETWEEN $start AND $end"
+"""Of the rows of one place."""
 
-_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline WHERE {HERE}"  # noqa: S608
+_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM {ROWS} WHERE {HERE}"  # noqa: S608 - our own text
 
+# One pass: a row for each bucket with the last of each line, of which rows are made then.
 _LINES = f"""
 WITH known AS (
-  SELECT ts, ordinal, incarnation, log_start_offset, high_watermark,
+  SELECT time_bucket($bucket, ts, $start) AS bucket, coalesce(incarnation, 0) AS incarnation, epoch_us(ts) AS us,
+         epoch_us(ts)::HUGEINT * 2147483648 + ordinal AS place, log_start_offset, high_watermark,
          -- Only where it was stated: carried on, it would look as if a transaction held it.
          CASE WHEN kind = 'fetched' THEN last_stable_offset END AS last_stable_offset,
          CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
-  FROM gold.offset_timeline WHERE {HERE}
+  FROM {ROWS} WHERE {HERE}
 ),
-points AS (
-  UNPIVOT known ON log_start_offset, last_stable_offset, high_watermark, committed_offset
-  INTO NAME line VALUE value
+last AS (
+  SELECT bucket, incarnation, [{_ENDS}] AS ends FROM known GROUP BY bucket, incarnation
 )
-SELECT line, coalesce(incarnation, 0) AS incarnation, max(ts) AS ts, arg_max(value, (ts, ordinal)) AS value
-FROM points
-GROUP BY line, coalesce(incarnation, 0), time_bucket($bucket, ts, $start)
-ORDER BY line, ts
+SELECT e.line, incarnation, make_timestamptz(e.us) AS ts, e.value
+FROM (SELECT incarnation, unnest(ends) AS e FROM last)
+WHERE e.value IS NOT NULL
+ORDER BY e.line, ts
 """  # noqa: S608 - our own text
 
 OUTCOMES = """
@@ -102,7 +107,7 @@ _COMMITTERS = f"""
 WITH commits AS (
   SELECT coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id, generation, ts, ordinal,
          event_offset, error_name, {OUTCOMES} AS outcome
-  FROM gold.offset_timeline
+  FROM {ROWS}
   WHERE {HERE} AND group_id = $group_id AND kind IN {COMMIT_KINDS}
 )
 SELECT client_id, member_id, max(generation) AS generation,
@@ -136,9 +141,15 @@ def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
     ]
 
 
+def is_there(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> bool:
+    """Whether something was seen in the span of this partition in the name of this group."""
+    sql = f"SELECT 1 FROM {ROWS} WHERE {HERE} AND group_id = $group_id LIMIT 1"  # noqa: S608 - our own text
+    return bool(ask_rows_of(connection, sql, scope, place))
+
+
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> Scope | None:
     """The part of the span in which something was seen of the partition, so that a plot is not mostly empty."""
-    bounds = ask_rows(connection, _SPAN, scope, **place.parameters())[0]
+    bounds = ask_rows_of(connection, _SPAN, scope, place)[0]
     return None if bounds["first_ts"] is None else Scope(bounds["first_ts"], bounds["last_ts"], "kafka")
 
 
@@ -147,7 +158,7 @@ def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> 
 
     ``line`` is log_start_offset, last_stable_offset (as far as somebody fetched), high_watermark or committed_offset.
     """
-    return ask(connection, _LINES, scope, **place.parameters())
+    return ask_of(connection, _LINES, scope, place)
 
 
 def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
@@ -157,4 +168,4 @@ def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) ->
 
 def committers(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
     """Who committed how often, with which outcome: a row for each client and member."""
-    return ask_rows(connection, _COMMITTERS, scope, most=MOST_ROWS, **place.parameters())
+    return ask_rows_of(connection, _COMMITTERS, scope, place, most=MOST_ROWS)

@@ -1,24 +1,38 @@
 -- How far behind is each consumer group now, for readers of either isolation level?
-WITH log_state AS (
+WITH ends AS (
+  -- First the time of the last event, then what stands there: a sort of all events takes three times as long.
   SELECT
-    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation,
-    t.ts, t.high_watermark, t.last_stable_offset,
+    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, max(t.ts) AS ts
+  FROM gold.offset_timeline AS t
+  GROUP BY t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0), t.group_id
+),
+newest AS (
+  SELECT
+    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, t.ts, t.exchange_id,
+    t.ordinal, t.committed_offset, t.lag, t.lag_read_committed, t.lag_seconds, t.high_watermark, t.last_stable_offset
+  FROM gold.offset_timeline AS t
+  JOIN ends AS e
+    ON e.cluster = t.cluster AND e.topic = t.topic AND e.partition = t.partition
+    AND e.incarnation = coalesce(t.incarnation, 0) AND e.group_id = t.group_id AND e.ts = t.ts
+),
+log_state AS (
+  SELECT
+    t.cluster, t.topic, t.partition, t.incarnation, t.ts, t.high_watermark, t.last_stable_offset,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition
-      ORDER BY coalesce(t.incarnation, 0) DESC, t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+      ORDER BY t.incarnation DESC, t.ts DESC, t.exchange_id DESC, t.ordinal DESC
     ) AS age
-  FROM gold.offset_timeline AS t
+  FROM newest AS t
 ),
 group_state AS (
   SELECT
-    t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, t.ts, t.committed_offset,
-    t.lag, t.lag_read_committed, t.lag_seconds,
-    t.high_watermark AS high_watermark_then, t.last_stable_offset AS last_stable_then,
+    t.cluster, t.topic, t.partition, t.incarnation, t.group_id, t.ts, t.committed_offset, t.lag, t.lag_read_committed,
+    t.lag_seconds, t.high_watermark AS high_watermark_then, t.last_stable_offset AS last_stable_then,
     row_number() OVER (
-      PARTITION BY t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0), t.group_id
+      PARTITION BY t.cluster, t.topic, t.partition, t.incarnation, t.group_id
       ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
     ) AS age
-  FROM gold.offset_timeline AS t
+  FROM newest AS t
   WHERE t.group_id <> ''
 ),
 lagging AS (

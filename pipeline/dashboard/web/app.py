@@ -16,12 +16,15 @@ page = st.navigation(
         st.Page("page/search.py", title="Search", icon=":material/search:", visibility="hidden"),
         st.Page("page/findings.py", title="Findings", icon=":material/warning:"),
         st.Page("page/partitions.py", title="Groups & partitions", icon=":material/stacked_line_chart:"),
+        st.Page("page/group.py", title="Group", icon=":material/groups:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
+        st.Page("page/mongodb.py", title="MongoDB", icon=":material/database:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
         st.Page("page/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
         st.Page("page/sequence.py", title="Sequence", icon=":material/swap_vert:", visibility="hidden"),
         st.Page("page/compare.py", title="Compare", icon=":material/compare:", visibility="hidden"),
+        st.Page("page/quality.py", title="Quality", icon=":material/fact_check:"),
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]
 )

@@ -208,10 +208,13 @@ def test_percentiles_are_by_nearest_rank(lake: duckdb.DuckDBPyConnection) -> Non
     assert found["OffsetCommit"]["errors"] == 3
 
 
+COMMITS = latency.Asked("kafka", "OffsetCommit")
+
+
 def test_an_api_over_time(lake: duckdb.DuckDBPyConnection) -> None:
-    span = latency.span(lake, DAY, "kafka", "OffsetCommit")
+    span = latency.span(lake, DAY, COMMITS)
     assert (span, latency.step(span)) == (Scope(at(0), at(3)), (1, "second"))
-    found = latency.over_time(lake, span, "kafka", "OffsetCommit").to_pylist()
+    found = latency.over_time(lake, span, COMMITS).to_pylist()
     assert [(r["ts"], r["exchanges"], r["errors"], r["p50"]) for r in found] == [(at(n), 1, 1, 700) for n in range(3)]
 
 

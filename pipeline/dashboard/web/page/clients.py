@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from pipeline.dashboard.queries.clients import MOST, clients, counts
+from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
+from pipeline.dashboard.web.clients_picture import MOST as MOST_SHOWN
+from pipeline.dashboard.web.clients_picture import matrix
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, run
 from pipeline.dashboard.web.words import many
@@ -54,8 +58,23 @@ def draw(here: Here) -> None:
         grid(breaking, _BREAKING, key="breaking")
     elif numbers["kafka"]:
         st.success(f"None of {many(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
+    _matrix(rows)
     st.subheader("All", anchor=False)
     grid(rows, _ALL, key="clients")
+
+
+def _matrix(rows: list[dict[str, Any]]) -> None:
+    """On which releases they break; nothing if they break on none."""
+    found = [one for one in verdicts(rows) if one.breaks]
+    if not found:
+        return
+    st.subheader("What breaks on which release of Kafka", anchor=False)
+    st.altair_chart(
+        matrix(found, dark=st.context.theme.type == "dark"), key="matrix",
+        alt="Which client breaks on which release of Kafka",
+    )  # fmt: skip
+    more = f" The {MOST_SHOWN} that break on most." if len(found) > MOST_SHOWN else ""
+    st.caption(f"A number: so many of the request versions that it uses get no answer from that release.{more}")
 
 
 run(draw)

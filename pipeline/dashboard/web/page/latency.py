@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from pipeline.dashboard.queries import latency
+from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.web import latency_picture
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, choose, link, run
 from pipeline.dashboard.web.words import between, code
+
+_ANY = "any"
+_ROWS: tuple[Row, ...] = ("api", "broker", "client")
+_KEYS = ("api", "server", "client")
 
 _APIS = (
     Column("api_name", "api or command"),
@@ -43,7 +49,9 @@ def draw(here: Here) -> None:
     if not apis:
         st.info(f"Nothing was asked from {between(here.scope.start, here.scope.end)}.")
         return
-    _over_time(here, apis)
+    asked = _asked(here, apis)
+    _over_time(here, asked)
+    _heat_by(here, asked)
     st.subheader("All apis and commands", anchor=False)
     st.caption(
         "From the last byte of the request to the first byte of the response. A Fetch, and some of MongoDB's commands, "
@@ -53,20 +61,56 @@ def draw(here: Here) -> None:
     _errors(here)
 
 
-def _over_time(here: Here, apis: list[dict[str, Any]]) -> None:
+def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked:
+    """What is chosen: an api or command, and of those that ask for it a broker and a client."""
     names = {f"{row['api_name']} ({row['protocol']})": row for row in apis}
-    name = choose(st, "Api or command", "api", list(names), None, ("api",))
-    row = names[name]
-    span = latency.span(here.connection, here.scope, row["protocol"], row["api_name"])
-    points = latency.over_time(here.connection, span, row["protocol"], row["api_name"])
+    boxes = st.columns([2, 1, 1])
+    row = names[choose(boxes[0], "Api or command", "api", list(names), None, _KEYS)]
+    asked = Asked(row["protocol"], row["api_name"])
+    servers = [_ANY, *latency.names(here.connection, here.scope, asked, "broker")]
+    server = choose(boxes[1], "Broker or server", "server", servers, None, _KEYS)
+    asked = replace(asked, server=None if server == _ANY else server)
+    clients = [_ANY, *latency.names(here.connection, here.scope, asked, "client")]
+    client = choose(boxes[2], "Client", "client", clients, None, _KEYS)
+    return replace(asked, client=None if client == _ANY else client)
+
+
+def _over_time(here: Here, asked: Asked) -> None:
+    span = latency.span(here.connection, here.scope, asked)
+    dark = st.context.theme.type == "dark"
+    points = latency.over_time(here.connection, span, asked)
+    before = latency.day_before(here.connection, span, asked)
     width, words = latency.step(span)
+    name = code(asked.api_name or "")
+    st.markdown(f"**How many {name} took how long**, each {latency.step(span, latency.HEAT_BUCKETS)[1]}")
+    cells = latency.heat(here.connection, span, asked)
+    st.altair_chart(
+        latency_picture.heat(span, cells, dark=dark), key="heat", alt="How many exchanges took how long, over time"
+    )
     left, right = st.columns(2)
     with left:
-        st.markdown(f"**Latency of {code(row['api_name'])}**, each {words}")
-        st.altair_chart(latency_picture.latency(span, points), key="percentiles")
+        st.markdown(f"**Latency of {name}**, each {words}")
+        st.altair_chart(latency_picture.latency(span, points, before, dark=dark), key="percentiles")
+        if before.num_rows:
+            st.caption("Broad and faint: the same hours a day earlier.")
+        else:
+            st.caption("Of the same hours a day earlier there are no data.")
     with right:
-        st.markdown(f"**Answers to {code(row['api_name'])}**, each {words}")
-        st.altair_chart(latency_picture.answers(span, points, width), key="answers")
+        st.markdown(f"**Answers to {name}**, each {words}")
+        st.altair_chart(latency_picture.answers(span, points, width, dark=dark), key="answers")
+
+
+def _heat_by(here: Here, asked: Asked) -> None:
+    """Who is slow? All apis, brokers or clients beside each other, of what is chosen above."""
+    chosen = st.segmented_control("99th percentile by", _ROWS, default=_ROWS[0], key="by", bind="query-params")
+    row = chosen or _ROWS[0]
+    # By api, all of them; else those of the api that is chosen.
+    of = Asked(server=asked.server, client=asked.client) if row == "api" else asked
+    span = latency.span(here.connection, here.scope, of)
+    cells = latency.heat_by(here.connection, span, of, row)
+    if cells.num_rows:
+        chart = latency_picture.heat_by(span, cells, row, dark=st.context.theme.type == "dark")
+        st.altair_chart(chart, key="heat by", alt=f"99th percentile of latency by {row} over time")
 
 
 def _errors(here: Here) -> None:

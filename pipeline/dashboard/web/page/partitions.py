@@ -16,6 +16,8 @@ from pipeline.dashboard.web.offsets_drawn import draw_offsets
 from pipeline.dashboard.web.words import code, many, number
 
 NO_GROUP = "(no group)"
+_DIGITS = 10
+"""A partition has fewer."""
 _KEYS = ("group", "topic", "partition", "cluster")
 
 _LAG = (
@@ -51,17 +53,39 @@ def draw(here: Here) -> None:
     if not here.scope.has("kafka"):
         st.info("MongoDB has no groups and partitions: choose Kafka, or no protocol.")
         return
-    is_named = all(st.query_params.get(key) for key in _KEYS)  # then the picture need not wait for the whole lake
-    standing = [] if is_named else partitions.lag(here.connection, here.scope)
+    boxes, picture, rest = st.container(), st.container(), st.container()
+    named = _named(here)
+    if named is not None:  # the picture need not wait for what else there is to choose
+        with picture:
+            _picture(here, named)
+    standing = [] if named else partitions.lag(here.connection, here.scope)
     places = partitions.places(here.connection, here.scope)
     if not places:
         st.info("No partition was produced to, fetched from or committed in this time range.")
         return
-    place = _choose(standing, places)
-    if place is not None:
-        _picture(here, place)
-    if is_named:
-        standing = partitions.lag(here.connection, here.scope)
+    with boxes:
+        place = _choose(standing, places)
+    if named is None:
+        with picture:
+            if place is not None:
+                _picture(here, place)
+    with rest:
+        if named is None:
+            _standing(standing)
+        else:
+            link("partitions", "Where all groups stand", "format_list_numbered")
+
+
+def _named(here: Here) -> Place | None:
+    """The partition and group of the address, if all of it is stated and something was seen of both."""
+    group, topic, partition, cluster = (st.query_params.get(key) for key in _KEYS)
+    if not (group and topic and partition and cluster and partition.isdecimal() and len(partition) < _DIGITS):
+        return None
+    place = Place(cluster, topic, int(partition), "" if group == NO_GROUP else group)
+    return place if partitions.is_there(here.connection, here.scope, place) else None
+
+
+def _standing(standing: list[dict[str, Any]]) -> None:
     st.subheader("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
     if not standing:
         st.info("No consumer group committed in this time range.")
@@ -131,6 +155,8 @@ def _picture(here: Here, place: Place) -> None:
             "partitions", "Link to this picture, with these times", "link", group=_group(place.group_id),
             topic=place.topic, partition=place.partition, cluster=place.cluster, **fixed(span),
         )  # fmt: skip
+        if place.group_id:
+            link("group", "The whole group", "groups", group=place.group_id, cluster=place.cluster, **fixed(span))
         st.button("Wider", icon=":material/zoom_out:", type="tertiary", on_click=look_at, args=(widened(span),))
     if place.group_id:
         _committers(here, place)

@@ -151,21 +151,34 @@ def beats(sources: Sources) -> list[Beat]:
     return found
 
 
-def start_offsets(sources: Sources) -> dict[SharePlace, int]:
-    """The last start offset of each share-partition, where a broker told the share coordinator of it on the wire."""
+class StartMoved(NamedTuple):
+    """The start offset of a share-partition, as a broker told the share coordinator of it; µs since the epoch."""
+
+    place: SharePlace
+    us: int
+    offset: int
+
+
+def starts_moved(sources: Sources) -> list[StartMoved]:
+    """Start offsets of share-partitions in order of time, where brokers speak of them on the wire."""
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, request_body, epoch_us(ts) AS us FROM exchanges
         WHERE protocol = 'kafka' AND api_key = {WRITE_SHARE_STATE} AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
-    names, found = sources.facts.names(), dict[SharePlace, int]()
+    names = sources.facts.names()
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    found = []
     for cluster, row in zip(clusters, rows, strict=True):
         body = orjson.loads(row.request_body)
         for topic, part in _parts(body, "topics"):
             name = names.get(str(topic.get("topicId")), str(topic.get("topicId")))
             if part.get("startOffset", -1) >= 0:
-                found[SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))] = part[
-                    "startOffset"
-                ]
+                place = SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))
+                found.append(StartMoved(place, row.us, part["startOffset"]))
     return found
+
+
+def start_offsets(sources: Sources) -> dict[SharePlace, int]:
+    """The last start offset of each share-partition."""
+    return {moved.place: moved.offset for moved in starts_moved(sources)}

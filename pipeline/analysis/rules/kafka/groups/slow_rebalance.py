@@ -137,27 +137,32 @@ def slow_rounds(rows: Sequence[Row], settings: FindingSettings) -> Iterator[tupl
         rows: its joins, heartbeats and leaves in the order of time.
         settings: thresholds.
     """
-    rounds = _rounds(rows)
-    late = {one.generation: waited_for(one, before, rows) for before, one in zip([None, *rounds], rounds, strict=False)}
-    usual = [one.last_us - one.first_us for one in rounds if late[one.generation] is None]
+    seen = rounds(rows)
+    late = {one.generation: waited_for(one, before, rows) for before, one in zip([None, *seen], seen, strict=False)}
+    usual = [one.last_us - one.first_us for one in seen if late[one.generation] is None]
     least_us = settings.slow_rebalance_seconds * 1_000_000
     if len(usual) >= _KNOWN_PAST:
         least_us = max(least_us, settings.slow_rebalance_ratio * median(usual))
-    for one in rounds:
+    for one in seen:
         culprit = late[one.generation]
         if culprit is not None and one.last_us - one.first_us >= least_us:
             yield one, culprit
 
 
-def _rounds(rows: Iterable[Row]) -> list[Round]:
-    rounds: dict[int, Round] = {}
+def rounds(rows: Iterable[Row]) -> list[Round]:
+    """The rebalances of one group, by when the first member asked.
+
+    Args:
+        rows: its joins, and other things that are left out, in the order of time.
+    """
+    found: dict[int, Round] = {}
     for row in rows:
         if row.kind == "join" and row.error_code == 0 and row.generation is not None:
-            one = rounds.setdefault(row.generation, Round(row.generation))
+            one = found.setdefault(row.generation, Round(row.generation))
             one.joins.setdefault(row.member_id, (row.asked_us, row.us))
             one.named[row.member_id] = (row.client_id, host_of(row.client))
             one.evidence.append(row.exchange_id)
-    return sorted(rounds.values(), key=lambda one: one.first_us)
+    return sorted(found.values(), key=lambda one: one.first_us)
 
 
 def waited_for(one: Round, before: Round | None, rows: Iterable[Row]) -> Late | None:

@@ -1,0 +1,193 @@
+"""What did a group do? Who owned which partition when, who waited for whom, how far behind it is, how it commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries import groups, shares
+from pipeline.dashboard.queries.groups import Group, GroupSeen
+from pipeline.dashboard.web import group_picture, share_picture
+from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.here import Here, choose, fixed, go, link, run
+from pipeline.dashboard.web.words import code, many, plain, seen
+
+_KEYS = ("group", "cluster", "share")
+
+_MEMBERS = (
+    Column("member", "member"),
+    Column("client", "address"),
+    Column("protocols", "protocol", help="classic (JoinGroup) or consumer (KIP-848)."),
+    Column("instance", "group.instance.id", help="Of a static member (KIP-345)."),
+    Column("owned", "partitions", "number", "That it owned at some time."),
+    Column("generation", "last generation", "number"),
+    Column("first_ts", "first heard of", "time"),
+    Column("last_ts", "last heard of", "time"),
+    Column("left_ts", "left", "time"),
+    Column("member_id", "member id"),
+)
+_REBALANCES = (
+    Column("began", "began", "time"),
+    Column("generation", "generation", "number", "Of the group; in the consumer protocol the epoch of its members."),
+    Column("seconds", "took", "duration", "From the first word of it to the last assignment."),
+    Column("members", "members", "number"),
+    Column("waited", "they waited, together", "duration", "Each from its JoinGroup to the answer."),
+    Column("culprit", "waited for", width="large"),
+    Column("protocol", "protocol"),
+)
+_RHYTHM = (
+    Column("member", "member"),
+    Column("topic", "topic"),
+    Column("partition", "partition", "number"),
+    Column("commits", "commits", "number"),
+    Column("refused", "refused", "number"),
+    Column("usual", "usually every", "duration", "Median of the time from one commit to the next."),
+    Column("longest", "longest pause", "duration"),
+    Column("silent", "none since", "duration", "Up to the last word of the group."),
+    Column("last_ts", "last commit", "time"),
+)
+
+_AGAIN = (
+    Column("first", "offset", "number"),
+    Column("last", "to", "number"),
+    Column("deliveries", "delivered", "number", "As the broker counts."),
+    Column("members", "to"),
+    Column("ends", "and each time", width="large"),
+    Column("began", "first", "time"),
+    Column("ended", "last", "time"),
+)
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    if not here.scope.has("kafka"):
+        st.info("MongoDB has no groups: choose Kafka, or no protocol.")
+        return
+    there = groups.groups(here.connection, here.scope)
+    sharing = shares.shares(here.connection, here.scope)
+    there += [one for pair in sharing.groups if (one := Group(*pair)) not in there]
+    if not there:
+        st.info("No group was seen in this time range.")
+        return
+    left, right = st.columns(2)
+    name = choose(left, "Group", "group", list(dict.fromkeys(one.group_id for one in there)), None, _KEYS)
+    clusters = [one.cluster for one in there if one.group_id == name]
+    cluster = choose(right, "Cluster", "cluster", clusters, None, _KEYS)
+    if (cluster, name) in sharing.groups:
+        _share(here, sharing, Group(cluster, name))
+        return
+    shown = groups.group_seen(here.connection, here.scope, Group(cluster, name))
+    if shown is None:
+        st.info("Nothing was seen of this group in this time range.")
+        return
+    _pictures(shown)
+    _members(shown)
+    _rebalances(shown)
+    _rhythm(here, shown)
+
+
+def _pictures(shown: GroupSeen) -> None:
+    words, span = group_picture.in_words(shown), shown.scope
+    st.caption(f"{plain(words)} What was seen of it: {seen(span.start, span.end)}.")
+    parts = group_picture.group_picture(shown, dark=st.context.theme.type == "dark")
+    for name, part in parts.items():
+        st.altair_chart(part.properties(height=part.height + group_picture.ROOM[name]), key=f"group {name}", alt=words)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        link(
+            "group", "Link to this picture, with these times", "link", group=shown.group.group_id,
+            cluster=shown.group.cluster, **fixed(span),
+        )  # fmt: skip
+        link("partitions", "Offsets of its partitions", "stacked_line_chart", group=shown.group.group_id)
+
+
+def _members(shown: GroupSeen) -> None:
+    st.subheader("Members", anchor=False)
+    if not shown.heard:
+        st.info("No member was heard of: this group assigns itself, or joined before the capture and says nothing.")
+        return
+    owned: dict[str, set[tuple[str, int]]] = {}
+    for row in shown.owned:
+        owned.setdefault(row["member_id"], set()).add((row["topic"], row["partition"]))
+    rows = [
+        {**row, "member": shown.name(row["client_id"], row["member_id"]), "owned": len(owned.get(row["member_id"], ()))}
+        for row in shown.heard
+    ]
+    grid(rows, _MEMBERS, key="members")
+
+
+def _rebalances(shown: GroupSeen) -> None:
+    st.subheader("Rebalances", anchor=False)
+    if not shown.rebalances:
+        st.info("No rebalance was seen in this time range.")
+        return
+    total = sum(one.waited for one in shown.rebalances)
+    st.caption(f"{many(len(shown.rebalances), 'rebalance')}; members waited {total:,.1f} s together. Longest first.")
+    rows: list[dict[str, Any]] = [
+        {
+            "began": one.began, "generation": one.generation, "seconds": one.seconds, "members": one.members,
+            "waited": one.waited if one.waits else None, "protocol": one.protocol,
+            "culprit": f"{shown.name(*one.culprit)}: {one.why}" if one.culprit else "",
+        }
+        for one in sorted(shown.rebalances, key=lambda one: -one.seconds)
+    ]  # fmt: skip
+    grid(rows, _REBALANCES, key="rebalances")
+
+
+def _rhythm(here: Here, shown: GroupSeen) -> None:
+    st.subheader("Rhythm of commits", anchor=False)
+    rows = groups.rhythm(here.connection, shown.scope, shown.group)
+    if not rows:
+        st.info("It committed nothing in this time range.")
+        return
+    rows = [{**row, "member": shown.name(row["client_id"], row["member_id"])} for row in rows]
+    chosen = grid(rows, _RHYTHM, key="rhythm", selectable=True)
+    if chosen is None:
+        st.caption("Select a row to see the offsets of its partition.")
+        return
+    link(
+        "partitions", "Offsets of this partition", "stacked_line_chart", group=shown.group.group_id,
+        cluster=shown.group.cluster, topic=rows[chosen]["topic"], partition=rows[chosen]["partition"],
+    )  # fmt: skip
+
+
+def _share(here: Here, known: shares.Shares, group: Group) -> None:
+    """A share group: its partitions have states of records in place of owners and committed offsets."""
+    mine = sorted(
+        place
+        for place in {*known.delivered, *known.starts}
+        if (place.cluster, place.group) == (group.cluster, group.group_id)
+    )
+    st.caption(
+        "A share group (KIP-932): several members may read one partition; each record is accepted, released or "
+        "rejected by itself, and comes again when its lock runs out."
+    )
+    if not mine:
+        st.info(f"Nothing was delivered to {code(group.group_id)} in this time range.")
+        return
+    names = {f"{place.topic}-{place.partition}": place for place in mine}
+    place = names[choose(st, "Partition", "share", list(names), None, _KEYS)]
+    shown = shares.shares_seen(here.connection, here.scope, known, place)
+    if shown is None:
+        st.info("Nothing was seen of this partition in this time range.")
+        return
+    words = share_picture.in_words(shown)
+    st.caption(f"{plain(words)} {seen(shown.scope.start, shown.scope.end)}. Click a bar's end to open its exchange.")
+    chart = share_picture.share_picture(shown, dark=st.context.theme.type == "dark", can_open=True)
+    event = st.altair_chart(chart, key=f"share {place}", on_select="rerun", alt=words)
+    _again(shown)
+    if clicked := event["selection"].get(share_picture.OPEN):
+        go("exchanges", exchange=clicked[0]["exchange_id"])
+
+
+def _again(shown: shares.SharesSeen) -> None:
+    """Records that came more than once."""
+    st.subheader("Records that came again", anchor=False)
+    rows = shares.again(shown.held)
+    if rows:
+        grid([{**row, "ends": ", ".join(row["ends"])} for row in rows], _AGAIN, key="again")
+    else:
+        st.info("None: each record came once.")
+
+
+run(draw)

@@ -1,0 +1,48 @@
+"""Is what the tables hold sound? The last run of ``wirelake check``, of the whole lake."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pipeline.dashboard.queries import quality
+from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.words import many, number
+
+_FAILED = (
+    Column("severity", "severity"),
+    Column("table_name", "table"),
+    Column("column_name", "column"),
+    Column("message", "expected", width="large"),
+    Column("rows_failed", "rows that fail", "number"),
+    Column("rows_checked", "of", "number"),
+)
+_TABLES = (
+    Column("table_name", "table"),
+    Column("rows_checked", "rows", "number"),
+    Column("expectations", "expectations", "number"),
+    Column("critical", "critical ones that fail", "number"),
+    Column("warnings", "others that fail", "number"),
+)
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    tables = quality.checked(here.connection)
+    if not tables:
+        st.info("This lake was not checked yet: run `wirelake check --lake DIR`.")
+        return
+    total = sum(row["expectations"] for row in tables)
+    broken = quality.failed(here.connection)
+    when = moment(max(row["run_time"] for row in tables))
+    said = f"Checked at {when}: {many(total, 'expectation')} of {many(len(tables), 'table')}"
+    if broken:
+        st.warning(f"{said}; {number(len(broken))} fail.")
+        grid(broken, _FAILED, key="failed")
+    else:
+        st.success(f"{said}, and all hold.")
+    st.subheader("Tables", anchor=False)
+    grid(tables, _TABLES, key="tables")
+
+
+run(draw)

@@ -1,0 +1,99 @@
+"""Latency as heat maps, by who asked whom, and beside the day before; asked of hand-made rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.dashboard.queries import latency
+from pipeline.dashboard.queries.latency import BANDS, Asked
+from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.sql import connect
+from pipeline.errors import UserError
+from pipeline.tables import COPIES, EXCHANGES, TABLES
+from tests.pipeline.dashboard.conftest import HOSTILE, at
+from tests.pipeline.rows import row, write
+
+pytest.importorskip("altair")
+from pipeline.dashboard.charts import latency_chart
+
+FETCH = Asked("kafka", "Fetch")
+HOUR = Scope(at(0), at(3600))
+DAY_S = 86_400
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two brokers and two clients today, one of them yesterday at this time; a copy, which counts no second time."""
+    folder = tmp_path_factory.mktemp("latency")
+
+    def asked(seconds: float, us: int | None, client: str | None, server: str = "10.0.0.1", **values: Any) -> Any:
+        return row(
+            EXCHANGES, exchange_id=f"{seconds}{client}{server}{values}", ts=at(seconds), date=at(seconds).date(),
+            api_name=values.pop("api_name", "Fetch"), latency_us=us, client_id=client, client_ip="10.9.9.9",
+            server_ip=server, server_port=9092, **values,
+        )  # fmt: skip
+
+    exchanges = [
+        asked(1, 900, "app"),
+        asked(2, 1_000, "app"),
+        asked(3, 50_000, HOSTILE, "::1"),
+        asked(4, 0, None),
+        asked(5, None, "app"),
+        asked(6, 7, "app", api_name="Produce"),
+        asked(7, 1_000, "app", connection_id="copy"),
+        asked(2 - DAY_S, 400, "app"),
+        asked(3500, 1_000, "app"),
+    ]
+    copies = [row(COPIES, connection_id="copy", hour=at(0).replace(minute=0))]
+    filled = {EXCHANGES.full_name: exchanges, COPIES.full_name: copies}
+    for name, table in TABLES.items():
+        write(folder, table, filled.get(name, []))
+    return folder
+
+
+def test_a_band_has_the_latencies_from_its_power_of_ten_on(lake: Path) -> None:
+    with connect(lake) as connection:
+        cells = latency.heat(connection, HOUR, FETCH).to_pylist()
+        mine = latency.heat(connection, HOUR, Asked("kafka", "Fetch", server="[::1]:9092")).to_pylist()
+    assert [(one["ts"], one["band"], one["exchanges"]) for one in cells] == [
+        (at(0), 0, 1), (at(0), 3 * BANDS - 1, 1), (at(0), 3 * BANDS, 1), (at(0), 4 * BANDS + 3, 1),
+        (at(3480), 3 * BANDS, 1),
+    ]  # fmt: skip
+    assert [(one["band"], one["exchanges"]) for one in mine] == [(4 * BANDS + 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("api", {"Fetch", "Produce"}),
+        ("broker", {"10.0.0.1:9092", "[::1]:9092"}),
+        ("client", {"app", HOSTILE, "10.9.9.9"}),
+    ],
+)
+def test_latency_is_told_by_api_broker_and_client(lake: Path, by: latency.Row, names: set[str]) -> None:
+    with connect(lake) as connection:
+        cells = latency.heat_by(connection, HOUR, Asked(), by).to_pylist()
+        chosen = latency.names(connection, HOUR, Asked(), by)
+    assert {one["name"] for one in cells} == set(chosen) == names
+    assert sum(one["exchanges"] for one in cells) == 6  # those with an answer, each once
+
+
+def test_yesterday_has_the_times_of_today(lake: Path) -> None:
+    with connect(lake) as connection:
+        now = latency.over_time(connection, HOUR, FETCH).to_pylist()
+        before = latency.day_before(connection, HOUR, FETCH).to_pylist()
+    assert [(one["ts"], one["p50"]) for one in before] == [(at(0), 400)]
+    assert [(one["ts"], one["exchanges"], one["p99"]) for one in now] == [(at(0), 5, 50_000), (at(3480), 1, 1_000)]
+
+
+def test_a_chart_of_latency_has_yesterday_behind_today(lake: Path) -> None:
+    heat, lines = latency_chart(lake, "Fetch", start=at(0), end=at(3600)).to_dict()["vconcat"]
+    assert heat["mark"]["type"] == "rect"
+    assert [layer["mark"]["type"] for layer in lines["layer"]] == ["line", "line", "circle"]
+    alone = latency_chart(lake, "Fetch", client=HOSTILE, start=at(0)).to_dict()["vconcat"][1]
+    assert [layer["mark"]["type"] for layer in alone["layer"]] == ["line", "circle"]
+    with pytest.raises(UserError, match="nothing of Nothing was answered"):
+        latency_chart(lake, "Nothing")
