@@ -155,9 +155,9 @@ def shares_seen(
     times = [*(_time(one.us) for one in some), *(ts for ts, _ in starts)]
     if not times:
         return None
-    first = min(times)
-    span = Scope(first, max(*times, first + timedelta(seconds=1)), "kafka")
     found = held(some, scope.end)
+    times += [one.ended for one in found]
+    span = Scope(min(times), max(*times, min(times) + timedelta(seconds=1)), "kafka")
     shown = found[-MOST_HELD:]
     log = lines(connection, span, Place(place.cluster, place.topic, place.partition, ""))
     weight: dict[Key, int] = {}

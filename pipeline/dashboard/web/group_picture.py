@@ -266,7 +266,7 @@ def _gaps(shown: GroupSeen, colours: Palette) -> alt.Chart | None:
         .mark_point(filled=True, size=36, opacity=0.9, stroke=colours.ink, strokeWidth=0.4, clip=True)
         .encode(
             x=time_axis(shown.scope),
-            y=alt.Y("gap:Q", title=None, scale=alt.Scale(type="log"), axis=label_axis(format="~s", tickCount=5)),
+            y=alt.Y("gap:Q", title=None, scale=alt.Scale(type="log"), axis=label_axis(format="~g", tickCount=5)),
             color=_colour(shown, colours, legend=False),
             shape=alt.Shape("member:N", scale=_scale(shown, colours, 1), legend=None),
             tooltip=[
