@@ -11,6 +11,7 @@ from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.web import latency_picture
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.words import between
 
 _APPLICATIONS = (
     Column("application", "application", help="appName of its handshake."),

@@ -7,7 +7,7 @@ import streamlit as st
 from pipeline.dashboard.queries import quality
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, run
-from pipeline.dashboard.web.words import many, number
+from pipeline.dashboard.web.words import many, moment, number
 
 _FAILED = (
     Column("severity", "severity"),
