@@ -8,11 +8,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pipeline.dashboard.queries.exchanges import Search, search
 from pipeline.dashboard.queries.findings import counts, findings
 from pipeline.dashboard.queries.health import health
 from pipeline.dashboard.queries.incidents import findings_of, incident, incident_counts, incidents
 from pipeline.dashboard.queries.scope import Scope, extent
+from pipeline.dashboard.queries.searching import Search, search
 from pipeline.dashboard.sql import connect
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
@@ -116,7 +116,7 @@ def test_all_views_count_the_same(lake: Path, protocol: str | None, seconds: int
         whole = incident(connection, row["incident_id"])
         assert whole is not None
         assert len(findings_of(connection, whole)) == row["findings"]
-    assert health(connection, scope).exchanges == search(connection, scope, Search())[1]
+    assert health(connection, scope).exchanges == search(connection, scope, Search(), seconds=600).counted
 
 
 def test_pages_show_the_counts_of_each_other(use: Any, lake: Path) -> None:
