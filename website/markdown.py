@@ -15,7 +15,10 @@ def cell(text: str) -> str:
     """Prose for a cell of a table."""
     words = re.sub(r"\s+", " ", text).strip()
     parts = re.split(r"(`+[^`]*`+)", words)
-    shown = (part if part.startswith("`") else re.sub(r"([<*_\[\]])", r"\\\1", part) for part in parts)
+    shown = (
+        part if part.startswith("`") else re.sub(r"([<*\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))", r"\\\1", part)
+        for part in parts
+    )
     return "".join(shown).replace("|", "\\|")
 
 

@@ -73,5 +73,5 @@ def test_settings_of_a_model() -> None:
 
 
 def test_prose_in_a_cell_is_no_markup() -> None:
-    assert cell("a_b  *c*\n`d_e|f` <g>") == r"a\_b \*c\* `d_e\|f` \<g>"
+    assert cell("a_b  *c* _d_\n`d_e|f` <g>") == r"a_b \*c\* \_d\_ `d_e\|f` \<g>"
     assert code("a|b") == "`a\\|b`"

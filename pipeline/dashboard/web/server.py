@@ -52,7 +52,13 @@ _OPTIONS = {
     "theme.headingFontSizes": ["2rem", "1.4rem", "1.2rem"],
     # With both, the page is light or dark as the system is; else what stands above would make it light for everybody.
     "theme.light.backgroundColor": LIGHT.background,
-    "theme.light.textColor": "#111111",  # captions have 60 % of it, and 4.5 : 1 against the sidebar's grey
+    # Captions have 60 % of these, and 4.5 : 1 against the sidebar's grey all the same.
+    "theme.light.textColor": "#111111",
+    "theme.light.codeTextColor": "#111111",
+    "theme.dark.codeTextColor": "#FAFAFA",
+    # What is chosen is written in it, on a tint of it; white on the dark one could not be read: no button is primary.
+    "theme.light.primaryColor": "#0A5FA3",
+    "theme.dark.primaryColor": "#6CB4EE",
     "theme.dark.backgroundColor": DARK.background,
 }
 _WAITING = 2048

@@ -95,7 +95,7 @@ def _standing(standing: list[dict[str, Any]]) -> None:
     if chosen is None:
         st.caption("Select a row to see its picture.")
     else:
-        st.button("Show this partition", type="primary", on_click=_show, args=(rows[chosen],))
+        st.button("Show this partition", on_click=_show, args=(rows[chosen],))
 
 
 def _trouble(row: dict[str, Any]) -> str:

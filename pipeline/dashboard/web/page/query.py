@@ -48,7 +48,7 @@ def draw(_: Here) -> None:
     )
     with st.form("ask", border=False):
         sql = st.text_area("Query", value=_FIRST, key="sql", bind="query-params", height=140)
-        asked = st.form_submit_button("Run", type="primary")
+        asked = st.form_submit_button("Run")
     if asked:
         st.session_state[_ASKED] = sql
     # What only stands in the address was written by whoever made the link, to be read before it is run.
