@@ -61,9 +61,9 @@ class Plan:
     a_day: int
 
     @classmethod
-    def of(cls, exchanges: int, rows: int) -> Plan:
+    def of(cls, exchanges: int, rows: int, most_a_day: int = _MOST_A_DAY) -> Plan:
         copies = max(1, math.ceil(exchanges / rows))
-        days = math.ceil(copies / _MOST_A_DAY)
+        days = math.ceil(copies / most_a_day)
         return cls(days, math.ceil(copies / days))
 
     @property
@@ -79,17 +79,22 @@ def main() -> None:
     asked = options.parse_args()
     if asked.lake.exists():
         raise SystemExit(f"{asked.lake} exists")
-    fresh = asked.lake.with_name(f".{asked.lake.name}.unfinished")
+    make(asked.small, asked.lake, asked.exchanges)
+
+
+def make(small: Path, lake: Path, exchanges: int, most_a_day: int = _MOST_A_DAY) -> None:
+    """Make a lake of a small one; it appears under its name when it is whole."""
+    fresh = lake.with_name(f".{lake.name}.unfinished")
     shutil.rmtree(fresh, ignore_errors=True)
     write_lake(fresh, {})
-    plan = Plan.of(asked.exchanges, read(asked.small, EXCHANGES).num_rows)
+    plan = Plan.of(exchanges, read(small, EXCHANGES).num_rows, most_a_day)
     print(f"{plan.days} days of {plan.a_day} copies each, every {plan.step}", flush=True)
     for name, table in TABLES.items():
-        if name not in _LEFT_OUT and (rows := read(asked.small, table)).num_rows:
+        if name not in _LEFT_OUT and (rows := read(small, table)).num_rows:
             begun = time.perf_counter()
             count = write(fresh, table, rows, plan)
             print(f"{name:24} {count:>12,} rows {time.perf_counter() - begun:7.1f} s", flush=True)
-    fresh.rename(asked.lake)
+    fresh.rename(lake)
 
 
 def read(lake: Path, table: Table) -> pa.Table:

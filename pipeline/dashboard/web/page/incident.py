@@ -11,6 +11,7 @@ from pipeline.dashboard.queries.offsets import offsets
 from pipeline.dashboard.queries.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, widened
 from pipeline.dashboard.web.causes_picture import OPEN, causes_picture, in_words, nodes
+from pipeline.dashboard.web.exchange_addresses import sequence_address
 from pipeline.dashboard.web.here import Here, fixed, go, link, run
 from pipeline.dashboard.web.incidents import draw_head, draw_words
 from pipeline.dashboard.web.offsets_drawn import draw_offsets
@@ -85,6 +86,8 @@ def _told(one: Told) -> None:
                 "exchanges", f"Evidence: {many(len(one.finding['evidence']), 'exchange')}", "swap_horiz",
                 finding=one.finding["finding_id"],
             )  # fmt: skip
+            address = sequence_address(one.finding["evidence"][0], one.finding["first_ts"])
+            link("sequence", "Its connection as a sequence", "swap_vert", **address)
 
 
 run(draw)
