@@ -116,8 +116,9 @@ def _stopped(
     hits: list[Trouble] = []
     for number, (first_us, last_us, lasts) in enumerate(_silences(times, now_us)):
         seen_us = end_us if lasts else last_us
-        if seen_us - first_us < _us(settings.stopped_seconds):
-            continue
+        is_known = number >= KNOWN_RHYTHM
+        if seen_us - first_us < _us(settings.stopped_seconds) or not (is_known or lasts):
+            continue  # a silence that ended by itself tells how it commits, where little else does
         unlike = [*life.ended, *_not_its_rhythm(hits)]
         waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
         patience = patience_of(waits, number, settings.stopped_seconds, settings.patience_periods)
@@ -133,6 +134,8 @@ def _stopped(
         since_us = min(since for _, since, _, _ in behind)
         records = sum(lag for _, _, lag, _ in behind)
         severity = _severity_of_silence([track for track, _, _, _ in behind], first_us, records)
+        if not is_known and seen_us - since_us < _us(settings.poll_seconds):
+            severity = "info"
         left_us, away = life.left(first_us, seen_us), life.pauses(seen_us)
         silent = [part for part in life.calm(since_us, seen_us) if part[1] - part[0] >= patience]
         if silent:
