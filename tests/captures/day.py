@@ -40,7 +40,7 @@ BEGIN, END = "<!-- day: made by python -m tests.captures.day -->", "<!-- end of 
 MIDNIGHT_US = 1_798_761_600_000_000
 """2027-01-01T00:00:00Z."""
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
-_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 7200 * _SECOND
+_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 14_400 * _SECOND
 
 SLOWER = {
     "healthy_rhythms": 2, "healthy_java": 8, "healthy_bursts": 6, "healthy_jobs": 15, "healthy_eager": 1,

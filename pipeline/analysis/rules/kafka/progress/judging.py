@@ -116,14 +116,16 @@ def _stopped(
     hits: list[Trouble] = []
     for number, (first_us, last_us, lasts) in enumerate(_silences(times, now_us)):
         seen_us = end_us if lasts else last_us
-        is_known = number >= KNOWN_RHYTHM
-        if seen_us - first_us < _us(settings.stopped_seconds) or not (is_known or lasts):
-            continue  # a silence that ended by itself tells how it commits, where little else does
-        unlike = [*life.ended, *_not_its_rhythm(hits)]
-        waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
-        patience = patience_of(waits, number, settings.stopped_seconds, settings.patience_periods)
-        if patience is None:
+        if seen_us - first_us < _us(settings.stopped_seconds):
             continue
+        unlike = [*life.ended, *_not_its_rhythm(hits)]
+        known = [track.waits(first_us, unlike) for track in tracks]
+        times_known = min(number, max(map(len, known), default=0))
+        is_known = times_known >= KNOWN_RHYTHM
+        waits = [wait for some in known for wait in some]
+        patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
+        if patience is None or not (is_known or lasts):
+            continue  # a silence that ended by itself tells how it commits, where little else does
         behind = [
             waiting
             for track in tracks

@@ -87,6 +87,13 @@ def test_of_whom_little_was_seen_it_is_told_for_information_for_as_long_as_a_pol
     assert (stopped.rule, stopped.is_open, stopped.severity) == ("stopped", True, severity)
 
 
+def test_commits_of_nothing_say_little_of_how_long_records_wait() -> None:
+    """A client that commits by the clock, each 300 s, also where nothing has come."""
+    idle = [commit(n, 0) for n in range(0, 3000, 300)]
+    busy = [end(n, n - 2990) for n in range(2990, 4500)]
+    assert judged([end(0, 0), *idle, *busy, *(commit(n, n - 2990) for n in range(3000, 4500, 300))]) == []
+
+
 def test_a_partition_with_a_slower_rhythm_is_not_left_out() -> None:
     slow, quick = by("m", every(30, 600)), by("m", every(1, 600, 0.5))
     for now in range(100, 600, 7):
