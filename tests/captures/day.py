@@ -1,10 +1,10 @@
 """A day of two hundred groups, made of recorded conversations: is health kept quiet about, and what does it cost?
 
 `python -m tests.captures.day [--write] [--groups N] [--hours H]` plays recordings of `rhythms` side by side in one
-cluster: copies with names, addresses and ids of their own, slower than they were recorded, again and again with their
-offsets going on, so that each life of a copy is a deploy of all of it. Some groups fall ill. What all of it holds is
-judged as `wirelake diagnose --follow` does, in the memory that it has. Exit code 1 if anything above info was told of
-the healthy, or an illness was not.
+cluster: copies with names, addresses and ids of their own, most of them slower than they were recorded, so that one
+life fills the day; others as they were, again and again with their offsets going on, so that each life is a deploy.
+Some groups fall ill. What all of it holds is judged as `wirelake diagnose --follow` does, in the memory that it has.
+Exit code 1 if anything above info was told of the healthy, or an illness was not.
 """
 
 from __future__ import annotations
@@ -40,24 +40,28 @@ BEGIN, END = "<!-- day: made by python -m tests.captures.day -->", "<!-- end of 
 MIDNIGHT_US = 1_798_761_600_000_000
 """2027-01-01T00:00:00Z."""
 _SECOND, _HOUR = 1_000_000, 3_600_000_000
-_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 7200 * _SECOND
+_TAKEN_EACH_US, _JUDGED_EACH_US = 300 * _SECOND, 14_400 * _SECOND
 
 SLOWER = {
     "healthy_rhythms": 2, "healthy_java": 8, "healthy_bursts": 6, "healthy_jobs": 15, "healthy_eager": 1,
     "healthy_cooperative": 1, "healthy_kip848": 1, "healthy_scaling": 1, "healthy_idle": 5, "healthy_aiokafka": 2,
 }  # fmt: skip
-"""Recordings that can be played slower, and how many copies there are in a day of 200 groups."""
+"""Recordings that can be played slower, once for most of the day, and how many copies a day of 200 groups has."""
 PAUSING = {
     "healthy_transactions": 2, "healthy_retention": 1, "healthy_streams": 1, "healthy_connect": 1,
     "healthy_operations": 1, "healthy_restarts": 1, "healthy_mongodb": 1,
 }  # fmt: skip
-"""Recordings whose requests name times (of transactions, of quotas), which are played as they are, with long pauses."""
+"""Recordings whose requests name times (of transactions, of quotas): played as they are, with hours between."""
 SICK = (
     "sick_members", "sick_progress_1s", "sick_progress_30s", "sick_commit_1s", "sick_commit_30s",
     "sick_transaction_1s", "sick_transaction_30s",
 )  # fmt: skip
 """Played once each."""
 _GROUPS = 200
+_STRETCHED = (60, 125)
+"""How many times slower those are played in a day that can be."""
+_UNEVEN = 1.12
+"""What a life may take longer than that for its clock is uneven."""
 
 Row = dict[str, Any]
 
@@ -153,17 +157,18 @@ def cast(groups: int, hours: float, settings: StreamSettings, seed: int = 0) -> 
 def _lives(conversation: Conversation, hours: float, end_us: int, random: Random) -> Iterator[Pace]:
     first_us, last_us = conversation.span_us
     name, day = conversation.recording.name, hours / 24
-    if name in SICK:
-        latest = max(end_us - MIDNIGHT_US - int((last_us - first_us) * 1.2), 1)
-        yield Pace(first_us, last_us, MIDNIGHT_US + random.randrange(latest), 1, random)
+    if name in PAUSING:
+        at_us = MIDNIGHT_US + int(random.uniform(0, 3) * _HOUR * day)
+        while at_us < end_us:
+            pace = Pace(first_us, last_us, at_us, 1.0, random)
+            yield pace
+            at_us = pace.end_us + int(random.uniform(4, 10) * _HOUR * day)
         return
-    at_us = MIDNIGHT_US + int(random.uniform(0, 600 * _SECOND))
-    while at_us < end_us:
-        stretch = max(random.uniform(28, 72) * day, 1.0) if name in SLOWER else 1.0
-        pace = Pace(first_us, last_us, at_us, stretch, random)
-        yield pace
-        pause_us = random.uniform(20, 90) * _SECOND if name in SLOWER else random.uniform(6, 12) * _HOUR * day
-        at_us = pace.end_us + int(pause_us)
+    stretch = max(random.uniform(*_STRETCHED) * day, 1.0) if name in SLOWER else 1.0
+    longest_us = int((last_us - first_us) * stretch * _UNEVEN)
+    yield Pace(
+        first_us, last_us, MIDNIGHT_US + random.randrange(max(end_us - MIDNIGHT_US - longest_us, 1)), stretch, random
+    )
 
 
 def play(parts: list[Part], hours: float, settings: StreamSettings, tell: Callable[[str], None] = print) -> Told:

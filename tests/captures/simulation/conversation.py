@@ -96,8 +96,8 @@ _PLACE = ("topic", "partition")
 
 
 _MADE_IN_US = 30_000_000
-_WHILE_TOPICS_ARE_MADE = frozenset({5, 14, 15, 16})
-"""LEADER_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+_WHILE_TOPICS_ARE_MADE = frozenset({3, 5, 14, 15, 16})
+"""UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, and that a coordinator is loading, not available, or elsewhere."""
 
 
 def _in_an_old_cluster(parts: dict[str, pa.Table], times: dict[str, Micros]) -> None:

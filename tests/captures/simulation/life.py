@@ -130,7 +130,8 @@ class Life:
                 if name in columns:
                     columns[name] = _higher(columns[name], pa.array(grown))
         if part == "events":
-            is_first = pc.and_(pc.equal(columns["kind"], "fetched_commit"), pc.equal(columns["offset"], -1))
+            is_none = pc.and_(pc.is_null(columns["offset"]), pc.equal(columns["error_code"], 0))
+            is_first = pc.and_(pc.equal(columns["kind"], "fetched_commit"), pc.fill_null(is_none, False))
             columns["offset"] = pc.if_else(is_first, pa.array(grown), columns["offset"])
         if part in conversation.generations:
             later = pa.array(number * conversation.generations[part][those])

@@ -119,10 +119,13 @@ def _stopped(
         if seen_us - first_us < _us(settings.stopped_seconds):
             continue
         unlike = [*life.ended, *_not_its_rhythm(hits)]
-        waits = [wait for track in tracks for wait in track.waits(first_us, unlike)]
-        patience = patience_of(waits, number, settings.stopped_seconds, settings.patience_periods)
-        if patience is None:
-            continue
+        known = [track.waits(first_us, unlike) for track in tracks]
+        times_known = min(number, max(map(len, known), default=0))
+        is_known = times_known >= KNOWN_RHYTHM
+        waits = [wait for some in known for wait in some]
+        patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
+        if patience is None or not (is_known or lasts):
+            continue  # a silence that ended by itself tells how it commits, where little else does
         behind = [
             waiting
             for track in tracks
@@ -133,6 +136,8 @@ def _stopped(
         since_us = min(since for _, since, _, _ in behind)
         records = sum(lag for _, _, lag, _ in behind)
         severity = _severity_of_silence([track for track, _, _, _ in behind], first_us, records)
+        if not is_known and seen_us - since_us < _us(settings.poll_seconds):
+            severity = "info"
         left_us, away = life.left(first_us, seen_us), life.pauses(seen_us)
         silent = [part for part in life.calm(since_us, seen_us) if part[1] - part[0] >= patience]
         if silent:

@@ -52,7 +52,7 @@ RULES = (
         "kafka",
         ("critical", "warning", "info"),
         "A group no longer commits a topic at all, while records come to wait.",
-        ("behind_records", "stopped_seconds", "patience_periods"),
+        ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds"),
         reads=_READS,
     ),
     Rule(

@@ -69,5 +69,7 @@ def steady(rate: int, every: float, jitter: float, seed: int) -> list[Point]:
     return sorted(points, key=lambda p: p.ts_us)
 
 
-BACK = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fetch(32, 0, 100)]
-BACK += [commit(n, 10 * n) for n in range(36, 60)]
+BACK = [
+    *log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 0), fetch(32, 0, 100),
+    *(commit(n, 10 * n) for n in range(36, 60)),
+]  # fmt: skip

@@ -66,6 +66,35 @@ def test_a_group_that_falls_silent_is_found_in_its_own_periods(period: int, dela
     assert stopped.enough_us - last == pytest.approx(delay * SEC, abs=4 * SEC)
 
 
+def seldom(*commits: int) -> list[Point]:
+    """Written each second from second 100 on, after a commit of nothing; all committed up to its end at these."""
+    return [
+        end(0, 0),
+        commit(0, 0),
+        *(end(n, n - 100) for n in range(101, 900)),
+        *(commit(n, n - 100) for n in commits),
+    ]
+
+
+def test_a_silence_that_ended_tells_the_rhythm_of_a_group_of_which_little_was_seen() -> None:
+    assert judged(seldom(103, 343, 583, 823)) == []
+
+
+@pytest.mark.parametrize(("now", "severity"), [(300, "info"), (800, "critical")])
+def test_of_whom_little_was_seen_it_is_told_for_information_for_as_long_as_a_poll_may_take(
+    now: int, severity: str
+) -> None:
+    (stopped,) = judged(at(seldom(103), now))
+    assert (stopped.rule, stopped.is_open, stopped.severity) == ("stopped", True, severity)
+
+
+def test_commits_of_nothing_say_little_of_how_long_records_wait() -> None:
+    """A client that commits by the clock, each 300 s, also where nothing has come."""
+    idle = [commit(n, 0) for n in range(0, 3000, 300)]
+    busy = [end(n, n - 2990) for n in range(2990, 4500)]
+    assert judged([end(0, 0), *idle, *busy, *(commit(n, n - 2990) for n in range(3000, 4500, 300))]) == []
+
+
 def test_a_partition_with_a_slower_rhythm_is_not_left_out() -> None:
     slow, quick = by("m", every(30, 600)), by("m", every(1, 600, 0.5))
     for now in range(100, 600, 7):
