@@ -38,7 +38,7 @@ def address_of(name: Name) -> tuple[str, str, dict[str, str]]:
 
 
 _PARAMETERS = {
-    CLIENT: ("client", "devices"), HOST: ("host", "computer"), SERVER: ("server", "dns"),
+    CLIENT: ("client", "devices"), HOST: ("host", "computer"), SERVER: ("host", "dns"),
     NAMESPACE: ("namespace", "database"), CONNECTION: ("connection", "cable"), EXCHANGE: ("exchange", "swap_horiz"),
 }  # fmt: skip
 """What the page of exchanges is searched by."""
