@@ -85,8 +85,16 @@ def _demand_own_log(folder: str, table: Table) -> None:
             if not _PARTS.fullmatch(checkpoint[1]):
                 raise _with_sidecars(table)
             newest = max(newest, entry.path)
-    if newest and "sidecar" in pq.read_schema(newest).names:
+    if newest and _names_sidecars(newest):
         raise _with_sidecars(table)
+
+
+def _names_sidecars(checkpoint: str) -> bool:
+    """Whether a row has one; delta-rs writes the column in any case."""
+    with pq.ParquetFile(checkpoint) as file:
+        if "sidecar" not in file.schema_arrow.names:
+            return False
+        return any(batch.column(0).null_count < batch.num_rows for batch in file.iter_batches(columns=["sidecar"]))
 
 
 def _demand_own_files(found: DeltaTable, folder: str | None, table: Table) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.commands.findings import read_findings
 from pipeline.dashboard.sql import connect, query
@@ -143,6 +144,12 @@ def test_sidecars_are_not_read(table: Path, name: str | None) -> None:
         checkpoint = table / "_delta_log" / "00000000000000000000.checkpoint.parquet"
         pq.write_table(pa.table({"sidecar": [side]}), checkpoint)
     assert_refused(table, "gold.findings has a checkpoint with sidecars")
+
+
+def test_a_checkpoint_of_delta_rs_is_read(table: Path, tmp_path: Path) -> None:
+    DeltaTable(str(table)).create_checkpoint()
+    assert list((table / "_delta_log").glob("*.checkpoint.parquet"))
+    assert query(tmp_path / "lake", "SELECT finding_id FROM gold.findings").to_pylist() == [{"finding_id": "ours"}]
 
 
 def test_a_deletion_vector_elsewhere_is_not_read(table: Path) -> None:
