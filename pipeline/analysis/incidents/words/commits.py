@@ -101,7 +101,8 @@ def _end_transaction(case: Case) -> str:
     if again:
         return (
             f"A restart of {_holder(case)} does not end it: it runs as {again} now. Start it once with "
-            f"transactional.id={case.lead.row['subject']}, which aborts what is open as it starts, or end that so: "
+            f"transactional.id={case.lead.row['subject']}, which aborts what is open as it starts, or end that by "
+            f"hand: "
             f"{end}."
         )
     return (
