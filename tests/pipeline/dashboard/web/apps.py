@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pipeline
 
@@ -26,6 +26,11 @@ def open_page(page: str, **parameters: str) -> AppTest:
     app.run()
     assert [error.message for error in app.exception] == []
     return app
+
+
+def frames(app: AppTest) -> list[list[dict[str, Any]]]:
+    """The rows of each table of the page."""
+    return [table.value.to_dict("records") for table in app.dataframe]
 
 
 def text_of(app: AppTest) -> str:

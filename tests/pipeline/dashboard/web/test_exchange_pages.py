@@ -14,7 +14,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
-from tests.pipeline.dashboard.web.test_pages import _SCRIPT, frames, text_of
+from tests.pipeline.dashboard.web.apps import frames, open_page, text_of
 from tests.requirements import require_streamlit
 
 if TYPE_CHECKING:
@@ -36,15 +36,8 @@ def use(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Open a page of the lake; whatever it raises fails the test."""
 
     def opened(page: str, **parameters: str) -> AppTest:
-        from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
-
         monkeypatch.setenv("WIRELAKE_LAKE", str(lake))
-        app = AppTest.from_file(str(_SCRIPT), default_timeout=120)
-        app.query_params.update({name: [value] for name, value in parameters.items()})
-        app.switch_page(f"page/{page}.py")
-        app.run()
-        assert [error.message for error in app.exception] == []
-        return app
+        return open_page(page, **parameters)
 
     return opened
 

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.tables import COPIES, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
-from tests.pipeline.dashboard.web.apps import PAGES, text_of
+from tests.pipeline.dashboard.web.apps import PAGES, frames, text_of
 from tests.pipeline.rows import write
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ def asked(use: Any) -> Any:
         return app
 
     return pressed
-
-
-def frames(app: AppTest) -> list[list[dict[str, Any]]]:
-    return [table.value.to_dict("records") for table in app.dataframe]
 
 
 def test_findings_show_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Path) -> None:
