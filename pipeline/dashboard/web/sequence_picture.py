@@ -15,6 +15,7 @@ from pipeline.dashboard.queries.steps import Connection, Step, Wait
 from pipeline.dashboard.web.colours import CROSSED, Palette, palette
 from pipeline.dashboard.web.picture import data
 from pipeline.dashboard.web.words import duration, many
+from pipeline.dashboard.web.zone import in_zone, zoned
 from pipeline.terminal import printable
 
 OPEN = "open"
@@ -31,7 +32,7 @@ _LONG = 110
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
 """Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
-_TOLD = {"told": "says", "time": "at, UTC", "after": "after the step before"}
+_TOLD = {"told": "says", "time": "at", "after": "after the step before"}
 _ENDINGS = {
     "answered": "answered", "open": "not answered yet", "closed": "not answered before the connection ended",
     "unknown": "no answer seen",
@@ -91,7 +92,7 @@ def _step(step: Step, before: Step | None) -> dict[str, Any]:
     return {
         "at": step.at, "kind": step.kind, "exchange_id": step.exchange_id or "",
         "text": f"{'✕ ' if step.is_wrong else ''}{told if len(told) <= _LONG else told[:_LONG] + '…'}",
-        "told": told, "time": f"{step.ts:%H:%M:%S.%f}"[:-3],
+        "told": told, "time": f"{in_zone(step.ts):%H:%M:%S.%f}"[:-3],
         "after": "" if step.after is None else f"+{duration(step.after.total_seconds())}",
         "x": 0.0 if to_server else 1.0, "x2": 1.0 if to_server else 0.0, "is_wrong": step.is_wrong,
         "from_client": step.direction != "response",
@@ -226,7 +227,9 @@ def _clicked(steps: Sequence[dict[str, Any]]) -> alt.Chart:
         .mark_rect(opacity=0.001, cursor="pointer")
         .encode(
             x=_x(), x2="x2:Q", y=_y("low"), y2="high:Q",
-            tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in _TOLD.items()] if rows else [],
+            tooltip=[alt.Tooltip(f"{name}:N", title=zoned(title) if name == "time" else title) for name, title in _TOLD.items()]
+            if rows
+            else [],
         )
         .add_params(pick)
     )  # fmt: skip

@@ -15,6 +15,7 @@ from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of
 from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, link, run
 from pipeline.dashboard.web.words import clock, code, duration, many
+from pipeline.dashboard.web.zone import short_zone
 from pipeline.terminal import printable
 
 _FIELDS = (
@@ -68,7 +69,7 @@ def _heads(left: dict[str, Any], right: dict[str, Any]) -> None:
         with place:
             st.markdown(f"**{side}**: {code(exchange['api_name'] or 'not known')} {code(exchange['exchange_id'])}")
             took = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
-            st.caption(f"{clock(exchange['ts'])}.{exchange['ts']:%f}, {took}")
+            st.caption(f"{clock(exchange['ts'])}.{exchange['ts']:%f} {short_zone(exchange['ts'])}, {took}")
             st.text(printable(told(exchange, tellers)))
             link(
                 "sequence", f"{side}: its connection as a sequence", "swap_vert",

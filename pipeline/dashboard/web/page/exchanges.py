@@ -16,7 +16,7 @@ from pipeline.dashboard.web.grid import grid
 from pipeline.dashboard.web.here import Here, link, run
 from pipeline.dashboard.web.narrowing import controls, facets
 from pipeline.dashboard.web.one_exchange import show_exchange
-from pipeline.dashboard.web.words import clock, code, many, number
+from pipeline.dashboard.web.words import code, many, moment, number
 
 _FURTHER_SECONDS = 10.0
 """How long a search that was asked to go on looks further back."""
@@ -82,14 +82,12 @@ def _found(here: Here) -> list[dict[str, Any]]:
         facets(found.facets)
         all_of = found.is_all and len(found.rows) == found.counted
         first = "" if all_of else f"The newest {number(len(found.rows))} of "
-        since = "" if found.is_all else f" since {clock(found.counted_from)} UTC, and older ones that were not counted"
+        since = "" if found.is_all else f" since {moment(found.counted_from)}, and older ones that were not counted"
         st.caption(f"{first}{many(found.counted, 'exchange')}{since}{until}, the newest first.")
     elif found.is_all:
         st.info(f"No exchange matches in this time range{until}.")
     else:
-        st.info(
-            f"No exchange matches from {clock(found.counted_from)} UTC on{until}; before that nothing was read yet."
-        )
+        st.info(f"No exchange matches from {moment(found.counted_from)} on{until}; before that nothing was read yet.")
     _pages(found.older, before, "Older" if found.rows else "Search further back")
     return found.rows
 
