@@ -32,7 +32,6 @@ _LONG = 110
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
 """Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
-_TOLD = {"told": "says", "time": "at", "after": "after the step before"}
 _ENDINGS = {
     "answered": "answered", "open": "not answered yet", "closed": "not answered before the connection ended",
     "unknown": "no answer seen",
@@ -83,6 +82,11 @@ def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     if any(step.kind == "joined" for step in shown.steps):
         said.append("some requests were not seen")
     return printable("; ".join(said)) + "."
+
+
+def _tooltips() -> list[alt.Tooltip]:
+    titles = {"told": "says", "time": zoned("at"), "after": "after the step before"}
+    return [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
 
 
 def _step(step: Step, before: Step | None) -> dict[str, Any]:
@@ -227,9 +231,7 @@ def _clicked(steps: Sequence[dict[str, Any]]) -> alt.Chart:
         .mark_rect(opacity=0.001, cursor="pointer")
         .encode(
             x=_x(), x2="x2:Q", y=_y("low"), y2="high:Q",
-            tooltip=[alt.Tooltip(f"{name}:N", title=zoned(title) if name == "time" else title) for name, title in _TOLD.items()]
-            if rows
-            else [],
+            tooltip=_tooltips() if rows else [],
         )
         .add_params(pick)
     )  # fmt: skip
