@@ -95,7 +95,7 @@ screens: setup ## Record the pictures of docs/screens anew in a real browser (ne
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.screens
 
 notebooks: setup ## Run the notebooks anew and keep what they show
-	@$(PYTHON_IN) -m notebooks.run
+	@$(PYTHON_IN) -m tests.end_to_end.notebooks
 
 airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .venv-airflow
 

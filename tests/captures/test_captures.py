@@ -35,7 +35,7 @@ def test_counts_are_what_tshark_sees(name: str) -> None:
 def test_every_event_belongs_to_a_client_and_to_the_time_of_the_capture(name: str) -> None:
     truth = _truth(name)
     known = {client["client_id"] for client in truth["clients"]}
-    assert truth["events"]
+    assert truth["events"] or name == "streams_group", "its clients log nothing"
     for event in truth["events"]:
         assert event["client_id"] in known
         assert truth["capture_start_ms"] <= event["ts_ms"] <= truth["capture_end_ms"]

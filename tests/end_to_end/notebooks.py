@@ -31,6 +31,7 @@ def run(name: str, **environment: str) -> Any:
     first = {"PATH": str(Path(sys.executable).parent), "PYTHONPATH": str(ROOT)}
     joined = {name: os.pathsep.join(filter(None, (value, before.get(name)))) for name, value in first.items()}
     os.environ.update({**joined, **environment})
+    os.environ.pop("MPLBACKEND", None)  # Streamlit sets it where it was loaded: then no notebook shows a plot
     try:
         client = NotebookClient(
             notebook, timeout=_MOST_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}

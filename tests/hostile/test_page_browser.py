@@ -88,7 +88,7 @@ def test_the_link_opens_the_page_and_is_gone(browser: WebDriver, served: Served)
     browser.get(f"http://localhost:{served.port}/")
     wait_for(browser, "body", "open the link that")
     browser.get(link(served))
-    wait_for(browser, "h1", "Findings")
+    wait_for(browser, "h1", "Incidents")
     assert "token" not in browser.current_url
     (kept,) = [one for one in browser.get_cookies() if one["name"].startswith("wirelake-page")]
     assert (kept["httpOnly"], kept["sameSite"]) == (True, "Strict")
@@ -143,7 +143,7 @@ def test_a_page_of_a_stranger_reads_nothing_and_may_link(
     from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
 
     browser.get(link(served))
-    wait_for(browser, "h1", "Findings")
+    wait_for(browser, "h1", "Incidents")
     browser.get_log("browser")
     browser.get(f"http://{stranger.replace('evil.example', name)}/")
     WebDriverWait(browser, 30).until(lambda driver: driver.title != "waits")
