@@ -30,7 +30,7 @@ def test_no_state_contradicts_the_timeline(name: str) -> None:
     _in_agreement(read_inputs([str(CAPTURES / f"{name}.pcap")]))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("recording", SICK, ids=lambda one: one.name)
 def test_nor_while_the_ill_heal_and_fall_ill_again(recording: Recording) -> None:
     """Judged a moment before each is healed, a while after, and at the end."""
