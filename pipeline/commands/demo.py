@@ -58,7 +58,9 @@ _FIRST_THINGS = "SELECT headline, do_now FROM gold.incidents ORDER BY urgency"
 def demo(
     lake: Annotated[Path, typer.Option(help="Where the tables go.")] = Path("demo-lake"),
     landing: Annotated[Path, typer.Option(help="Where the landing files go.")] = Path("demo-landing"),
-    captures: Annotated[Path, typer.Option(help="Folder with the sample captures.")] = _CAPTURES,
+    captures: Annotated[
+        Path, typer.Option(help="Folder with the sample captures.", show_default="that of the checkout")
+    ] = _CAPTURES,
 ) -> None:
     """Read the sample captures, build a lake, check it, and show what is wrong. Running it again changes nothing.
 
