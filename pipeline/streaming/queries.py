@@ -58,7 +58,7 @@ class StreamSummary:
         self.rows_out[query] = self.rows_out.get(query, 0) + counted.rows_out
 
 
-class ClosedError(Exception):
+class GateClosedError(Exception):
     """Ends a query whose batch came after the gate was closed; it has read and written nothing."""
 
 
@@ -75,11 +75,11 @@ class Gate:
         """Around a batch.
 
         Raises:
-            ClosedError: no batch may begin any more.
+            GateClosedError: no batch may begin any more.
         """
         with self._changed:
             if self._is_closed:
-                raise ClosedError
+                raise GateClosedError
             self._under_way += 1
         try:
             yield
@@ -231,7 +231,7 @@ class Queries:
                 with suppress(StreamingQueryException):  # raised below
                     next((query for query in queries if query.isActive), queries[0]).awaitTermination(1)
             for query in queries:
-                if (error := query.exception()) is not None and ClosedError.__name__ not in str(error):
+                if (error := query.exception()) is not None and GateClosedError.__name__ not in str(error):
                     raise StreamError(
                         f"the query `{query.name}` stopped: {cause_of(error)}\n"
                         "Mend the cause and run again: it goes on where it stopped."

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pipeline.streaming.queries import ClosedError, Gate
+from pipeline.streaming.queries import Gate, GateClosedError
 
 
 def test_whoever_rests_is_woken_when_no_batch_may_begin_any_more() -> None:
@@ -22,7 +22,7 @@ def test_whoever_rests_is_woken_when_no_batch_may_begin_any_more() -> None:
     assert not ended.wait(0.05)
     gate.close()
     assert ended.wait(60)
-    with pytest.raises(ClosedError), gate.batch():
+    with pytest.raises(GateClosedError), gate.batch():
         pytest.fail("a batch has begun")
 
 
