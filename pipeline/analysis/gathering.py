@@ -33,10 +33,11 @@ from pipeline.tables import (
 MOST_EXCHANGES = 200_000
 """Kept at once: some ten minutes of a busy broker, half a gigabyte."""
 
-_TABLES = {
+TABLES = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "commands": MONGO_COMMANDS, "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
 }  # fmt: skip
+"""Where rows of each part of :class:`pipeline.analysis.derive.Gathered` belong."""
 _MOST_CHUNKS = 64
 """More make each query slower; to put them together copies all of it."""
 
@@ -118,7 +119,7 @@ class Gathering:
 
 
 def _nothing() -> Gathered:
-    tables = {name: fit(pa.table({}), table) for name, table in _TABLES.items()}
+    tables = {name: fit(pa.table({}), table) for name, table in TABLES.items()}
     return Gathered(pending=fit(pa.table({}), EXCHANGES), facts=Facts(), **tables)
 
 
@@ -127,7 +128,7 @@ def _placed(kept: Gathered, facts: Facts) -> Gathered:
 
 
 def _together(kept: Gathered, new: Gathered) -> Gathered:
-    tables = {name: _joined(getattr(kept, name), getattr(new, name)) for name in _TABLES}
+    tables = {name: _joined(getattr(kept, name), getattr(new, name)) for name in TABLES}
     return Gathered(pending=new.pending, facts=new.facts, **tables)
 
 
@@ -140,7 +141,7 @@ def _since(kept: Gathered, us: int) -> Gathered:
     """What is not older than a time. Handshakes of connections that go on stay: a connection states them once."""
     late = {
         name: rows.filter(pc.greater_equal(rows.column("ts").cast(pa.int64()), us))
-        for name in _TABLES
+        for name in TABLES
         if name != "handshakes"
         for rows in [getattr(kept, name)]
     }

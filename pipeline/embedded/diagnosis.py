@@ -64,7 +64,7 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     """Decode, derive and judge."""
     derived = derive(decoded(landed.frames), landed.gaps, settings)
     found = findings_of(derived, settings.findings)
-    told = judged(found, (), settings.findings)
+    told = judged(found, (), None, settings.findings)
     return Diagnosis(derived, findings_table(told.findings), incidents_table(told.incidents), looked_at(derived))
 
 

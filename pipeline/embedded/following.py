@@ -157,9 +157,7 @@ class Following:
         settings = self._settings.findings
         self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
         found = findings_of(self._derived, settings)
-        since_us = self.since_us
-        earlier = [row for row in self._rows if since_us is not None and row["first_us"] < since_us]
-        now = judged(found, earlier, settings)
+        now = judged(found, self._rows, self.since_us, settings)
         self._rows, self._incidents = now.findings, now.incidents
         self._untold += self._told.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))

@@ -43,15 +43,19 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
     return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(told, key=in_order))
 
 
-def judged(found: Found, earlier: Iterable[Mapping[str, Any]], settings: FindingSettings) -> Grouped:
+def judged(
+    found: Found, known: Iterable[Mapping[str, Any]], since_us: int | None, settings: FindingSettings
+) -> Grouped:
     """What the rules found, and the findings that began before the time that they looked at, as incidents.
 
     Args:
         found: what they found.
-        earlier: see with_earlier.
+        known: rows of findings as they were judged before; see with_earlier.
+        since_us: from when on the rules looked, µs since the epoch; None: at all that there is.
         settings: the pause after which what comes again begins anew.
     """
     pause_us = int(settings.episode_pause_seconds * 1_000_000)
+    earlier = [row for row in known if since_us is not None and row["first_us"] < since_us]
     return grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
 
 

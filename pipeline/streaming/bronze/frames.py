@@ -116,13 +116,15 @@ def _fresh_rows(
         order = [F.col(c) for c in ("ts", "payload_policy") if c in landed.columns]
         window = Window.partitionBy(*table.key).orderBy(*order)
         rows = rows.withColumn("_n", F.row_number().over(window)).where("_n = 1").drop("_n")
+    known = None if keys is None else _known_here(Rows(landed.sparkSession, lake), keys, extent, table)
+    if known == 0:
+        return rows, extent, extent.keys
     held = (
         read_table(landed.sparkSession, lake, table)
         .where(F.col("date").between(day_of(extent.first_us), day_of(extent.last_us)))
         .where(F.col("ts").between(_at(extent.first_us), _at(extent.last_us)))
         .select(*table.key)
     )
-    known = None if keys is None else _known_here(Rows(landed.sparkSession, lake), keys, extent, table)
     if known is None:
         known = 0 if held.isEmpty() else rows.select(*table.key).join(held, list(table.key), "left_semi").count()
     if known:  # else rows of the same time by another agent: whole rows need not pass through a join

@@ -18,33 +18,21 @@ import pyarrow.compute as pc
 
 from pipeline.analysis.derive import Gathered, derive_from, findings_of
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.gathering import Gathering
+from pipeline.analysis.gathering import TABLES, Gathering
 from pipeline.analysis.incidents.incidents import Grouped, grouped, incidents_table, judged
 from pipeline.analysis.rules.changes import kind_of_change
-from pipeline.analysis.rules.run import finding_rows, findings_table
+from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.mongo import handshakes_of
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
-from pipeline.tables import (
-    EXCHANGES,
-    FINDINGS,
-    GAPS,
-    INCIDENTS,
-    MONGO_COMMANDS,
-    MONGO_HANDSHAKES,
-    OFFSET_EVENTS,
-    RECORD_BATCHES,
-    STATE_EVENTS,
-)
+from pipeline.tables import FINDINGS, GAPS, INCIDENTS, MONGO_HANDSHAKES
 
 MOST_EXCHANGES = 20_000
 """Judged at once: a second of work."""
 _BACK_US = 300_000_000
 """Of a job that has just begun so much of what silver holds is looked at, µs."""
-_SILVER = {
-    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
-    "commands": MONGO_COMMANDS, "gaps": GAPS,
-}  # fmt: skip
+_READ = {name: table for name, table in TABLES.items() if table is not MONGO_HANDSHAKES}
+"""Handshakes are read with the commands that they name, however long before them they came."""
 
 
 Finding = Mapping[str, Any]
@@ -85,18 +73,18 @@ class Ahead:
             self._recent.take(new)
         if self._recent.is_full:
             self._recent.drop()
-        kept, since_us = self._recent.kept, self._recent.since_us
-        gaps = rows.read(Wanted.since(GAPS, since_us or 0))
+        kept, since_us = self._recent.kept, self._recent.since_us or 0
+        gaps = rows.read(Wanted.since(GAPS, since_us))
         kept = replace(kept, gaps=gaps, handshakes=_handshakes(rows, kept))
         found = findings_of(derive_from(kept, self._settings, is_for_rules=True), self._settings.findings)
         with self._writing:
-            held = finding_rows(rows.read(Wanted(FINDINGS)))
-            earlier = [row for row in held if since_us is not None and row["first_us"] < since_us]
-            told = judged(found, earlier, self._settings.findings).findings
-            news = [row for row in _news(told, held) if row["finding_id"] not in self._denied]
+            held = rows.read(Wanted(FINDINGS))
+            known = finding_rows(held)
+            told = judged(found, known, since_us, self._settings.findings).findings
+            news = [row for row in _news(told, known) if row["finding_id"] not in self._denied]
             if news:
                 self._late.update(row["finding_id"] for row in news)
-                _write(rows, _together(held, news))
+                _write(rows, _together(known, news), held)
 
     def begin_refresh(self) -> None:
         """A refresh is about to read silver: it will find what was found until now."""
@@ -104,26 +92,37 @@ class Ahead:
             self._early |= self._late
             self._late.clear()
 
-    def finish_refresh(self, rows: Rows, told: Grouped) -> int:
-        """Write what a refresh has found, with what was found since it began to read. Returns how many findings."""
+    def finish_refresh(self, rows: Rows, found: Found, since_us: int) -> int:
+        """Judge and write what a refresh has found, with what was found since it began to read.
+
+        Args:
+            rows: of the lake.
+            found: what the rules found.
+            since_us: from when on they looked, µs since the epoch.
+
+        Returns:
+            How many findings there are.
+        """
         with self._writing:
+            held = rows.read(Wanted(FINDINGS))
+            known = finding_rows(held)
+            told = judged(found, known, since_us, self._settings.findings)
             refreshed = {row["finding_id"] for row in told.findings}
             self._denied = (self._denied | self._early) - refreshed
             self._early.clear()
-            if self._late:
-                held = [row for row in finding_rows(rows.read(Wanted(FINDINGS))) if row["finding_id"] in self._late]
-                told = _together(told.findings, _news(held, told.findings))
-            _write(rows, told)
+            if late := [row for row in known if row["finding_id"] in self._late]:
+                told = _together(told.findings, _news(late, told.findings))
+            _write(rows, told, held)
             return len(told.findings)
 
     def _begun(self, rows: Rows, new: Gathered) -> Gathering:
         """With what silver holds of the time shortly before, if it is little."""
         first_us = pc.min(new.exchanges.column("ts").cast(pa.int64())).as_py()
         since_us = first_us - _BACK_US
-        wanted = {name: Wanted.since(table, since_us) for name, table in _SILVER.items()}
+        wanted = {name: Wanted.since(table, since_us) for name, table in _READ.items()}
         held = rows.read_few(wanted)
         if held is None or held["exchanges"].num_rows > MOST_EXCHANGES:
-            since_us, held = first_us, {name: getattr(new, name) for name in _SILVER}
+            since_us, held = first_us, {name: getattr(new, name) for name in _READ}
         recent = Gathering(self._settings, MOST_EXCHANGES, since_us)
         recent.take(replace(new, **held))
         return recent
@@ -146,11 +145,19 @@ def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:
     return grouped([rows[finding_id] for finding_id in sorted(rows)])
 
 
-def _write(rows: Rows, told: Grouped) -> None:
-    """Make findings and incidents the content of their tables; what is the same already is not written."""
-    for made, table in ((findings_table(told.findings), FINDINGS), (incidents_table(told.incidents), INCIDENTS)):
-        if not same_rows(made, rows.read(Wanted(table)), table):
-            rows.overwrite(made, table)
+def _write(rows: Rows, told: Grouped, held: pa.Table) -> None:
+    """Make findings and incidents the content of their tables; what is the same already is not written.
+
+    Args:
+        rows: of the lake.
+        told: the findings and incidents.
+        held: what ``gold.findings`` holds.
+    """
+    kept, incidents = findings_table(told.findings), incidents_table(told.incidents)
+    if not same_rows(kept, held, FINDINGS):
+        rows.overwrite(kept, FINDINGS)
+    if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
+        rows.overwrite(incidents, INCIDENTS)
 
 
 def _handshakes(rows: Rows, kept: Gathered) -> pa.Table:

@@ -7,8 +7,7 @@ from functools import partial
 from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.incidents.incidents import judged
-from pipeline.analysis.rules.run import Found, find_all, finding_rows
+from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.gold.ahead import Ahead
@@ -18,7 +17,6 @@ from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
     COPIES,
     EXCHANGES,
-    FINDINGS,
     GAPS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
@@ -47,9 +45,7 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
     """
     since_us = first_hour(first_us) - span_us(settings.lookback)
     found = _find_all(rows, facts, settings, since_us)
-    held = finding_rows(rows.read(Wanted(FINDINGS)))
-    earlier = [row for row in held if row["first_us"] < since_us]
-    return ahead.finish_refresh(rows, judged(found, earlier, settings))
+    return ahead.finish_refresh(rows, found, since_us)
 
 
 _ALL = {

@@ -70,12 +70,12 @@ def _write_here(
 ) -> int:
     frames = read_files_here(files, OPEN_EXCHANGES)
     complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
-    new = gathered_here(complete, load_facts(rows))
-    if complete.num_rows:
+    new = gathered_here(complete, load_facts(rows)) if complete.num_rows else None
+    if new is not None:
         _write(rows, complete, stated_here(new), {}, batch)
     if waiting.num_rows or still.num_rows:
         _keep_waiting(rows, still, batch)
-    if complete.num_rows:
+    if new is not None:
         look(rows, new)
     return int(complete.num_rows)
 

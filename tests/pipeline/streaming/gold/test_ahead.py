@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.derive import Gathered
+from pipeline.analysis.derive import Gathered, derive, findings_of
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.incidents.incidents import Grouped, grouped
-from pipeline.analysis.rules.run import finding_rows
+from pipeline.analysis.rules.run import Found, finding_rows
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.settings import StreamSettings
@@ -29,7 +28,7 @@ from tests.pipeline.rows import write as write_table
 
 STREAM = StreamSettings()
 PIECES = 6
-NOTHING = Grouped([], [])
+NOTHING = Found([], frozenset())
 
 
 @cache
@@ -103,9 +102,9 @@ def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(r
         write(rows, new)
         ahead.look(rows, new)
     found = rules(rows)
-    assert ahead.finish_refresh(rows, NOTHING) == len(found) == len(rules(rows))
+    assert ahead.finish_refresh(rows, NOTHING, 0) == len(found) == len(rules(rows))
     ahead.begin_refresh()
-    assert ahead.finish_refresh(rows, NOTHING) == 0
+    assert ahead.finish_refresh(rows, NOTHING, 0) == 0
     assert rules(rows) == {}
     ahead.look(rows, replace(batches()[-1], exchanges=batches()[-1].exchanges.slice(0, 0)))
     assert rules(rows) == {}, "what a refresh has denied comes and goes"
@@ -116,9 +115,10 @@ def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> No
     for new in batches():
         write(rows, new)
         ahead.look(rows, new)
-    refreshed = [{**row, "state": "closed"} for row in finding_rows(rows.read(Wanted(FINDINGS)))]
+    whole = findings_of(derive(decoded(landed().frames), landed().gaps, STREAM), STREAM.findings)
+    refreshed = replace(whole, findings=[replace(one, state="closed") for one in whole.findings])
     ahead.begin_refresh()
-    ahead.finish_refresh(rows, grouped(refreshed))
+    ahead.finish_refresh(rows, refreshed, 0)
     assert set(rules(rows).values()) == {"closed"}
 
 
