@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.telling import ProtocolTellers, told
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
+from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
 
 MOST = 500
 """Exchanges of a finding that are shown."""
@@ -50,7 +50,6 @@ _TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
 # An id does not contain its time: looking for it in all of them must not read their bodies.
 _PLACE = "SELECT date, ts, api_key, client_id FROM silver.exchanges WHERE exchange_id = $exchange_id"
-_IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
 _REACHES = (timedelta(minutes=1), timedelta(days=1))
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + _REACHES[-1]
 _LATEST = datetime.max.replace(tzinfo=timezone.utc) - _REACHES[-1]
@@ -80,10 +79,7 @@ def by_ids(
 
 def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     """The apis and commands that were counted in the span, in order of name; of very many the most frequent."""
-    try:
-        return sorted(row["name"] for row in ask_rows(connection, _APIS, scope, most=MOST_NAMES))
-    except NotThereYetError:
-        return []
+    return sorted(row["name"] for row in rows_if_there(connection, _APIS, scope, most=MOST_NAMES))
 
 
 def spoken(
@@ -132,7 +128,7 @@ def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime
     if ts is not None and _EARLIEST < ts < _LATEST:
         for reach in _REACHES:
             near = Scope(ts - reach, ts + reach)
-            if found := ask_rows(connection, f"{_PLACE} AND {_IN_SPAN}", near, exchange_id=exchange_id):
+            if found := ask_rows(connection, f"{_PLACE} AND {IN_SPAN}", near, exchange_id=exchange_id):
                 return found[0]
     found = ask_rows(connection, _PLACE, exchange_id=exchange_id)
     return found[0] if found else None
@@ -140,10 +136,7 @@ def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime
 
 def frames(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> list[dict[str, Any]]:
     """Its raw frames, requests first; none where they have expired, which they do before the exchanges."""
-    try:
-        return ask_rows(
-            connection, _FRAMES, exchange_id=exchange["exchange_id"], connection_id=exchange["connection_id"],
-            day=exchange["date"],
-        )  # fmt: skip
-    except NotThereYetError:
-        return []
+    return rows_if_there(
+        connection, _FRAMES, exchange_id=exchange["exchange_id"], connection_id=exchange["connection_id"],
+        day=exchange["date"],
+    )  # fmt: skip

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.dashboard.queries.members import OTHERS, Key, Member, label_of, members, one_of_many
 from pipeline.dashboard.queries.rebalances import Rebalance, rebalances
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask, ask_rows
+from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask, ask_rows, rows_if_there
 
 MOST_GROUPS = 2000
 MOST_OWNED = 5000
@@ -21,18 +21,17 @@ MOST_PARTITIONS = 40
 LAG_BUCKETS = 120
 """Cells of a partition in the picture of lag."""
 
-_IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
-_HERE = f"{_IN_SPAN} AND cluster = $cluster AND group_id = $group_id"
+_HERE = f"{IN_SPAN} AND cluster = $cluster AND group_id = $group_id"
 _SHARE_APIS = "(76, 78, 79)"
 """ShareGroupHeartbeat, ShareFetch, ShareAcknowledge: no group table knows them, their requests name the group."""
 
 _OF_TIMELINE = f"""
   SELECT cluster, group_id, count(*) AS events FROM gold.offset_timeline
-  WHERE {_IN_SPAN} AND group_id <> '' GROUP BY ALL
+  WHERE {IN_SPAN} AND group_id <> '' GROUP BY ALL
 """  # noqa: S608 - our own text
 _OF_STATES = f"""
   SELECT cluster, group_id, count(*) AS events FROM silver.state_events
-  WHERE {_IN_SPAN} AND group_id <> '' GROUP BY ALL
+  WHERE {IN_SPAN} AND group_id <> '' GROUP BY ALL
 """  # noqa: S608 - our own text
 _GROUPS = """
 SELECT cluster, group_id, sum(events)::BIGINT AS events FROM ({parts})
@@ -218,13 +217,14 @@ def group_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group
     if bounds["first_ts"] is None:
         return None
     span = Scope(bounds["first_ts"], max(bounds["last_ts"], bounds["first_ts"] + timedelta(seconds=1)), "kafka")
-    owned = _if_there(connection, _OWNED, span, group, most=MOST_OWNED)
-    instances = {row["member_id"]: row["instance"] for row in _if_there(connection, _INSTANCES, span, group)}
+    who = group.parameters()
+    owned = rows_if_there(connection, _OWNED, span, **who, most=MOST_OWNED)
+    instances = {row["member_id"]: row["instance"] for row in rows_if_there(connection, _INSTANCES, span, **who)}
     heard = [
         {**row, "instance": instances.get(row["member_id"]) or None}
-        for row in _if_there(connection, _MEMBERS, span, group, most=MOST_OWNED)
+        for row in rows_if_there(connection, _MEMBERS, span, **who, most=MOST_OWNED)
     ]
-    gaps = ask(connection, _GAPS, span, **group.parameters())
+    gaps = ask(connection, _GAPS, span, **who)
     cell = timedelta(microseconds=max(1, -(-int((span.end - span.start) / timedelta(microseconds=1)) // LAG_BUCKETS)))
     return GroupSeen(
         group,
@@ -233,18 +233,9 @@ def group_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group
         owned,
         heard,
         rebalances(connection, span, group.cluster, group.group_id),
-        ask(connection, _LAG, span, **group.parameters(), cell=cell),
+        ask(connection, _LAG, span, **who, cell=cell),
         gaps,
     )
-
-
-def _if_there(
-    connection: duckdb.DuckDBPyConnection, sql: str, span: Scope, group: Group, **values: Any
-) -> list[dict[str, Any]]:
-    try:
-        return ask_rows(connection, sql, span, **group.parameters(), **values)
-    except NotThereYetError:
-        return []
 
 
 def _by_weight(owned: list[dict[str, Any]], heard: list[dict[str, Any]], gaps: pa.Table) -> list[Key]:

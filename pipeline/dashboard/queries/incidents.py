@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import duckdb
 import orjson
 
 from pipeline.dashboard.queries.findings import SEVERITIES, rules_of
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
+from pipeline.dashboard.queries.scope import Scope, ask_rows, rows_if_there
 
 MOST = 50
 """Incidents that are shown at once."""
@@ -58,18 +57,14 @@ def incidents(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[
 
     A lake of an older release has none until something new comes.
     """
-    try:
-        return ask_rows(connection, _INCIDENTS, scope, most=MOST, rules=rules_of(scope))
-    except NotThereYetError:
-        return []
+    return rows_if_there(connection, _INCIDENTS, scope, most=MOST, rules=rules_of(scope))
 
 
 def incident_counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`incidents` are not over, by severity (all three are there), and how many are (``closed``)."""
     numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
-    with suppress(NotThereYetError):
-        for row in ask_rows(connection, _COUNTS, scope, rules=rules_of(scope)):
-            numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
+    for row in rows_if_there(connection, _COUNTS, scope, rules=rules_of(scope)):
+        numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
     return numbers
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.incidents.entities import Known
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
+from pipeline.dashboard.queries.scope import Scope, rows_if_there
 
 MOST = 20_000
 """Names of one kind that are looked at."""
@@ -93,27 +93,29 @@ def names(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Name]:
     minutes = Scope(first_minute, max(scope.end, first_minute), scope.protocol)
     found: dict[Name, None] = {}
     if scope.has("kafka"):
-        places = _rows(connection, _PLACES, scope)
+        places = rows_if_there(connection, _PLACES, scope, most=MOST)
         groups = {(row["cluster"], row["group_id"]) for row in places if row["group_id"]}
-        groups |= {(row["cluster"], row["group_id"]) for row in _rows(connection, _GROUPS, scope)}
+        groups |= {(row["cluster"], row["group_id"]) for row in rows_if_there(connection, _GROUPS, scope, most=MOST)}
         found |= dict.fromkeys(Name(GROUP, group, cluster) for cluster, group in sorted(groups))
         topics = sorted({(row["topic"], row["cluster"]) for row in places})
         found |= dict.fromkeys(Name(TOPIC, topic, cluster, topic) for topic, cluster in topics)
         found |= dict.fromkeys(_partitions(places))
         found |= dict.fromkeys(
             Name(TRANSACTION, row["transactional_id"], row["cluster"])
-            for row in _rows(connection, _TRANSACTIONS, scope)
+            for row in rows_if_there(connection, _TRANSACTIONS, scope, most=MOST)
         )
         found |= dict.fromkeys(
-            Name(SERVER, row["server"]) for row in _rows(connection, _SERVERS.format(table="api_latency"), minutes)
+            Name(SERVER, row["server"])
+            for row in rows_if_there(connection, _SERVERS.format(table="api_latency"), minutes, most=MOST)
         )
     if scope.has("mongodb"):
-        commands = _rows(connection, _NAMESPACES, minutes)
+        commands = rows_if_there(connection, _NAMESPACES, minutes, most=MOST)
         found |= dict.fromkeys(Name(NAMESPACE, text) for text in sorted({row["namespace"] for row in commands}))
         found |= dict.fromkeys(
-            Name(SERVER, row["server"]) for row in _rows(connection, _SERVERS.format(table="mongo_commands"), minutes)
+            Name(SERVER, row["server"])
+            for row in rows_if_there(connection, _SERVERS.format(table="mongo_commands"), minutes, most=MOST)
         )
-    clients = _rows(connection, _CLIENTS, scope)
+    clients = rows_if_there(connection, _CLIENTS, scope, most=MOST)
     found |= dict.fromkeys(Name(CLIENT, text) for text in sorted({row["client_id"] for row in clients}) if text)
     found |= dict.fromkeys(Name(HOST, text) for text in sorted({row["client_ip"] for row in clients}))
     return list(found)
@@ -154,7 +156,10 @@ def ids_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> 
     """Connections and exchanges that a text names: an id, a connection's first digits, a client's ``ip:port``."""
     wanted = text.strip()
     if _EXCHANGE_ID.fullmatch(wanted):
-        return [Name(EXCHANGE, row["exchange_id"]) for row in _rows(connection, _EXCHANGES, scope, text=wanted)]
+        return [
+            Name(EXCHANGE, row["exchange_id"])
+            for row in rows_if_there(connection, _EXCHANGES, scope, most=MOST, text=wanted)
+        ]
     if address := _ADDRESS.fullmatch(wanted):
         which = "client_ip = $ip AND client_port = $port"
         values: dict[str, Any] = {"ip": address[1], "port": int(address[2])}
@@ -163,7 +168,7 @@ def ids_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> 
         which, values = "connection_id BETWEEN $text AND $behind", {"text": wanted, "behind": wanted + "g"}
     else:
         return []
-    found = _rows(connection, _CONNECTIONS.format(which=which), scope, most=MOST_FOUND, **values)
+    found = rows_if_there(connection, _CONNECTIONS.format(which=which), scope, most=MOST_FOUND, **values)
     return [Name(CONNECTION, row["connection_id"]) for row in found]
 
 
@@ -195,12 +200,3 @@ def counted(known: Sequence[Name], findings: Iterable[dict[str, Any]]) -> list[C
 def _is_named(name: Name, entities: Collection[tuple[str, ...]]) -> bool:
     key = (name.topic or "", str(name.partition)) if name.kind == PARTITION else (name.text,)
     return (name.kind, *key) in entities
-
-
-def _rows(
-    connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope, most: int = MOST, **values: Any
-) -> list[dict[str, Any]]:
-    try:
-        return ask_rows(connection, sql, scope, most=most, **values)
-    except NotThereYetError:
-        return []

@@ -13,7 +13,7 @@ from pipeline.dashboard.queries.gathered import ROWS, ask_of, ask_rows_of
 from pipeline.dashboard.queries.held import Hold, Stated, holds
 from pipeline.dashboard.queries.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
 from pipeline.dashboard.queries.partitions import COMMIT_KINDS, HERE, OUTCOMES, Place
-from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask_rows
+from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask_rows, rows_if_there
 
 POINTS = 1500
 """Commits in one plot."""
@@ -297,10 +297,7 @@ def rebalances(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place
     """Rebalances of the group that were seen: from the first word of it to the last member's assignment."""
     if not place.group_id:
         return []
-    try:
-        return ask_rows(connection, _REBALANCES, scope, most=MOST, **place.parameters())
-    except NotThereYetError:
-        return []
+    return rows_if_there(connection, _REBALANCES, scope, most=MOST, **place.parameters())
 
 
 def losses(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:

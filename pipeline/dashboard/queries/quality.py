@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.dashboard.queries.scope import NotThereYetError, ask_rows
+from pipeline.dashboard.queries.scope import rows_if_there
 
 _LAST = "(SELECT max(run_id) FROM ops.quality_results)"
 
@@ -27,15 +27,9 @@ ORDER BY severity = 'critical' DESC, table_name, name, column_name
 
 def checked(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Each table of the last run: expectations, rows, and how many failed; none if there was no run."""
-    try:
-        return ask_rows(connection, _TABLES)
-    except NotThereYetError:
-        return []
+    return rows_if_there(connection, _TABLES)
 
 
 def failed(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """What failed in the last run, critical expectations first."""
-    try:
-        return ask_rows(connection, _FAILED)
-    except NotThereYetError:
-        return []
+    return rows_if_there(connection, _FAILED)

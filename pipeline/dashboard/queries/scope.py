@@ -20,6 +20,8 @@ BUCKETS = 300
 """Points of one line in a plot."""
 LOOK_BACK = timedelta(days=1)
 """How far before a span is read to know how things stood at its end."""
+IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
+"""That a row is of the span: its day tells which files need not be opened."""
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
@@ -137,6 +139,16 @@ def ask_rows(
     """The same as rows, a dictionary each; times have their zone, UTC."""
     found: list[dict[str, Any]] = ask(connection, sql, scope, **values).to_pylist()
     return found
+
+
+def rows_if_there(
+    connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = None, **values: Any
+) -> list[dict[str, Any]]:
+    """The same; none where the lake has not got a table or view yet."""
+    try:
+        return ask_rows(connection, sql, scope, **values)
+    except NotThereYetError:
+        return []
 
 
 def as_of(view: str) -> str:

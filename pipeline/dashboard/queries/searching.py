@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.dashboard.queries.exchanges import spoken
-from pipeline.dashboard.queries.scope import Scope, ask
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask
 
 PAGE = 100
 """Exchanges that are shown at once."""
@@ -54,7 +54,6 @@ FACETS = {
 }  # fmt: skip
 """What counts narrow by: attributes of :class:`Search`, and the columns that hold their values."""
 
-_IN_WINDOW = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
 _STATED = "date BETWEEN $first_day AND $stated_day AND ts BETWEEN $start AND $stated_by"
 _COUNTED = """
 SELECT ts, api_name, client_id, error_names, status, server_ip || ':' || server_port AS server FROM silver.exchanges
@@ -211,7 +210,7 @@ def search(
     if before is not None and before <= scope.end:
         scope = replace(scope, end=before - timedelta(microseconds=1))
     conditions = wanted.conditions() if scope.protocol is None else ["protocol = $protocol", *wanted.conditions()]
-    where = " AND ".join([_IN_WINDOW, *conditions])
+    where = " AND ".join([IN_SPAN, *conditions])
     parts, counted_from, is_all = _walk(connection, _COUNTED.format(where), scope, wanted, seconds)
     matches = pa.concat_tables(parts) if parts else None
     if matches is None or not matches.num_rows:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from pipeline.dashboard.queries.exchanges import spoken
-from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there
 
 MOST = 40
 """Exchanges that are shown at once, the fourth part of them before the moment."""
@@ -20,9 +20,7 @@ _MOST_TIMES = 20_000
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + timedelta(days=2)
 _LATEST = datetime.max.replace(tzinfo=timezone.utc) - timedelta(days=2)
 
-_OF_CONNECTION = """
-date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND connection_id = $connection_id
-"""
+_OF_CONNECTION = f"{IN_SPAN} AND connection_id = $connection_id"
 _TIMES = f"""
 SELECT ts FROM silver.exchanges WHERE {_OF_CONNECTION}
 ORDER BY abs(epoch_us(ts) - epoch_us($at::TIMESTAMPTZ)) LIMIT $most
@@ -119,17 +117,11 @@ def _times(connection: duckdb.DuckDBPyConnection, connection_id: str, at: dateti
 
 
 def _losses(connection: duckdb.DuckDBPyConnection, connection_id: str, scope: Scope) -> list[dict[str, Any]]:
-    try:
-        return ask_rows(connection, _LOSSES, scope, connection_id=connection_id, most=MOST)
-    except NotThereYetError:
-        return []
+    return rows_if_there(connection, _LOSSES, scope, connection_id=connection_id, most=MOST)
 
 
 def _waiting(connection: duckdb.DuckDBPyConnection, connection_id: str, scope: Scope) -> list[dict[str, Any]]:
-    try:
-        rows = ask_rows(connection, _WAITING, scope, connection_id=connection_id, most=MOST)
-    except NotThereYetError:
-        return []
+    rows = rows_if_there(connection, _WAITING, scope, connection_id=connection_id, most=MOST)
     return [_as_exchange(row) for row in rows]
 
 
