@@ -16,9 +16,9 @@ from pipeline.dashboard.queries.partitions import Place, places
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web import latency_picture
-from pipeline.dashboard.web.colours import palette
 from pipeline.dashboard.web.group_picture import one_group_chart
 from pipeline.dashboard.web.offsets_picture import one_chart
+from pipeline.dashboard.web.picture import below_each_other
 from pipeline.errors import UserError
 
 
@@ -128,9 +128,8 @@ def latency_chart(
         raise UserError(f"nothing of {api or 'any api'} was answered in this time")
     lines = latency_picture.latency(scope, points, before, dark=dark)
     lines.config = alt.Undefined
-    parts = [part.properties(width=width) for part in (latency_picture.heat(scope, cells, dark=dark), lines)]
-    whole = alt.vconcat(*parts, spacing=12).resolve_scale(color="independent", strokeDash="independent")
-    return whole.properties(background=palette(dark=dark).background)
+    parts = [latency_picture.heat(scope, cells, dark=dark), lines]
+    return below_each_other(parts, "color", "strokeDash", dark=dark, width=width)
 
 
 def _scope(

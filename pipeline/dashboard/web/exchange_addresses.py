@@ -35,5 +35,10 @@ def moment_of(text: str | None) -> datetime | None:
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
+def in_address(ts: datetime) -> str:
+    """A time as it stands in an address, to the microsecond: UTC, whoever looks."""
+    return f"{ts.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
 def _near(near: datetime | None) -> dict[str, str]:
-    return {} if near is None else {"near": f"{near.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"}
+    return {} if near is None else {"near": in_address(near)}

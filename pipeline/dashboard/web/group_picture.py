@@ -11,8 +11,8 @@ import altair as alt
 
 from pipeline.dashboard.queries.groups import MOST_PARTITIONS, GroupSeen
 from pipeline.dashboard.web.colours import Palette, looks, palette, readable_on
-from pipeline.dashboard.web.latency_picture import SHADES
-from pipeline.dashboard.web.picture import data, label_axis, time_axis
+from pipeline.dashboard.web.owner_bars import bar_tooltips, bar_words
+from pipeline.dashboard.web.picture import below_each_other, data, label_axis, shade, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
@@ -20,8 +20,8 @@ from pipeline.terminal import printable
 MOST_WAITING = 40
 """Members in the picture of who waited: those that waited longest."""
 _LANE = 22
-_LONG_NAME, _SHORT_NAME = 0.12, 0.04
-"""Parts of the width from which on a bar has room for a member's name, or a generation's number."""
+_LONG_NAME = 0.12
+"""Part of the width from which on a bar has room for a member's name."""
 ROOM = {"owners": 170, "waits": 70, "lag": 130, "gaps": 70}
 """Pixels that title, axis and legend of each part take; a page fits all of them into a chart's height."""
 _TITLES = {
@@ -51,9 +51,8 @@ def group_picture(shown: GroupSeen, *, dark: bool) -> dict[str, alt.LayerChart |
 
 def one_group_chart(shown: GroupSeen, *, dark: bool, width: int) -> alt.VConcatChart:
     """All parts as one chart, ``width`` pixels wide, e.g. for a notebook."""
-    parts = [part.properties(width=width) for part in group_picture(shown, dark=dark).values()]
-    whole = alt.vconcat(*parts, spacing=12).resolve_scale(color="independent", shape="independent")
-    return whole.properties(background=palette(dark=dark).background)
+    parts = list(group_picture(shown, dark=dark).values())
+    return below_each_other(parts, "color", "shape", dark=dark, width=width)
 
 
 def in_words(shown: GroupSeen) -> str:
@@ -99,21 +98,17 @@ def _lanes(count: int) -> int:
 
 def _owners(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
     places = set(shown.partitions)
-    width = max((shown.scope.end - shown.scope.start).total_seconds(), 1e-3)
     look = looks(shown.labels, colours)
     rows = []
     for owned in shown.owned:
         if (owned["topic"], owned["partition"]) not in places:
             continue
         member = shown.label(owned["client_id"], owned["member_id"])
-        part = (owned["owned_until"] - owned["owned_from"]).total_seconds() / width
         own = shown.name(owned["client_id"], owned["member_id"])
-        name = own if part >= _LONG_NAME else str(owned["generation"]) if part >= _SHORT_NAME else ""
-        until = "still" if owned["is_owned_still"] else f"{owned['owned_until']:%Y-%m-%d %H:%M:%S.%f}"[:-3]
         rows.append(
             {
-                **owned, "place": _place(owned["topic"], owned["partition"]), "member": member, "name": name,
-                "owner": own, "text_colour": readable_on(look[member][0]), "until": until,
+                **owned, **bar_words(owned, shown.scope, own, _LONG_NAME), "owner": own, "member": member,
+                "place": _place(owned["topic"], owned["partition"]), "text_colour": readable_on(look[member][0]),
             }
         )  # fmt: skip
     if not rows:
@@ -124,14 +119,7 @@ def _owners(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
         .encode(
             x=time_axis(shown.scope, "owned_from"), x2="owned_until:T", y=_places(shown),
             color=_colour(shown, colours, legend=True),
-            tooltip=[
-                alt.Tooltip("place:N", title="partition"),
-                alt.Tooltip("owner:N", title="owner"),
-                alt.Tooltip("generation:Q", title="generation"),
-                alt.Tooltip("owned_from_text:N", title=zoned("from")),
-                alt.Tooltip("until:N", title=zoned("until")),
-                alt.Tooltip("member_id:N", title="member id"),
-            ],
+            tooltip=[alt.Tooltip("place:N", title="partition"), *bar_tooltips("owner")],
         )
     )  # fmt: skip
     texts = alt.Chart(data([row for row in rows if row["name"]] or rows[:1]))
@@ -234,11 +222,7 @@ def _lag(shown: GroupSeen, *, dark: bool) -> alt.Chart | None:
         .mark_rect(clip=True)
         .encode(
             x=time_axis(shown.scope, "began"), x2="ended:T", y=_places(shown),
-            color=alt.Color(
-                "shade:Q", title="records + 1",
-                scale=alt.Scale(type="log", domain=[1, max(top, 10)], scheme=SHADES, reverse=not dark),
-                legend=alt.Legend(orient="bottom", gradientLength=240, format="~s", tickCount=4),
-            ),
+            color=shade("shade:Q", "records + 1", (1, max(top, 10)), dark=dark, form="~s"),
             tooltip=[
                 alt.Tooltip("place:N", title="partition"),
                 alt.Tooltip("lag:Q", title="lag, records", format=",d"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline.dashboard.queries.latency import BANDS, HEAT_BUCKETS, Row, step
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.colours import palette
-from pipeline.dashboard.web.picture import data, label_axis, milliseconds, time_axis
+from pipeline.dashboard.web.picture import data, label_axis, milliseconds, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
 
@@ -23,8 +23,6 @@ _PERCENTILES = ("p50", "p95", "p99")
 _DASHES = {"p50": [1, 0], "p95": [6, 3], "p99": [2, 2]}
 _MANY_MARKS = 10
 """Marks on a logarithmic axis, beyond which the powers of ten suffice."""
-SHADES = alt.SchemeParams(name="cividis", extent=[0.15, 1])
-"""Read alike by people who see no red or no green; what is least stands out from a dark page as well."""
 _LANE, _ROOM = 22, 130
 """Pixels of a row, and of what a page takes around all of them."""
 
@@ -58,7 +56,7 @@ def heat(scope: Scope, cells: pa.Table, *, dark: bool) -> alt.Chart:
                 axis=alt.Axis(format="~g", values=marks),
             ),
             y2="high:Q",
-            color=_shade("exchanges:Q", "exchanges", (1, max(most, 2)), dark=dark),
+            color=shade("exchanges:Q", "exchanges", (1, max(most, 2)), dark=dark),
             tooltip=[
                 alt.Tooltip("exchanges:Q", title="exchanges", format=",d"),
                 alt.Tooltip("low:Q", title="took from, ms", format=",.3~f"),
@@ -99,7 +97,7 @@ def heat_by(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
             x=time_axis(scope),
             x2="end:T",
             y=alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=label_axis()),
-            color=_shade("p99:Q", "p99, ms", (min(values), max(*values, min(values) * 2)), dark=dark),
+            color=shade("p99:Q", "p99, ms", (min(values), max(*values, min(values) * 2)), dark=dark),
             tooltip=[
                 alt.Tooltip("name:N", title=row),
                 alt.Tooltip("p50:Q", title="p50, ms", format=",.1f"),
@@ -115,13 +113,6 @@ def heat_by(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
 
 def _ms(band: int) -> float:
     return float(10 ** (band / BANDS)) / 1000
-
-
-def _shade(field: str, title: str, domain: tuple[float, float], *, dark: bool) -> alt.Color:
-    return alt.Color(
-        field, title=title, scale=alt.Scale(type="log", domain=list(domain), scheme=SHADES, reverse=not dark),
-        legend=alt.Legend(orient="bottom", gradientLength=240, format="~g", tickCount=4),
-    )  # fmt: skip
 
 
 def latency(scope: Scope, over_time: pa.Table, before: pa.Table | None = None, *, dark: bool = False) -> alt.LayerChart:

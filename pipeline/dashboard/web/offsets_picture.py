@@ -17,6 +17,7 @@ from pipeline.dashboard.queries.lanes import lanes
 from pipeline.dashboard.queries.members import OTHERS
 from pipeline.dashboard.queries.offsets import Offsets
 from pipeline.dashboard.web.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
+from pipeline.dashboard.web.owner_bars import bar_tooltips, bar_words
 from pipeline.dashboard.web.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.words import duration, many, size
 from pipeline.dashboard.web.zone import zoned
@@ -36,8 +37,8 @@ _FEW, _LARGE, _SMALL = 200, 70, 36
 """Up to so many points are large, in square pixels; more are small."""
 _LANE, _PADDING = 26, 14
 """Pixels of the band: a lane, and what the page takes around it."""
-_LONG_NAME, _SHORT_NAME = 0.18, 0.04
-"""Parts of the width from which on a bar has room for a member's name, or a generation's number."""
+_LONG_NAME = 0.18
+"""Part of the width from which on a bar has room for a member's name and its generation."""
 _NAMED_HOLD = 0.12
 _BELOW = {"orient": "bottom", "columns": 2, "labelLimit": 420, "symbolSize": 90}
 
@@ -354,18 +355,14 @@ def _struck(rows: Sequence[dict[str, Any]], path: str, area: int, colours: Palet
 
 def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart:
     """Who owned the partition: a bar for each member and generation, rebalances shaded."""
-    width = max((shown.scope.end - shown.scope.start).total_seconds(), 1e-3)
     rows = []
     for owner, lane in zip(shown.owners, lanes(shown.owners), strict=True):
         member = shown.label(owner["client_id"], owner["member_id"])
-        part = (owner["owned_until"] - owner["owned_from"]).total_seconds() / width
         long = f"{member}, generation {owner['generation']}"
-        name = long if part >= _LONG_NAME else str(owner["generation"]) if part >= _SHORT_NAME else ""
-        until = "" if owner["is_owned_still"] else f"{owner['owned_until']:%Y-%m-%d %H:%M:%S.%f}"[:-3]
         rows.append(
             {
-                **owner, "member": member, "lane": lane, "next_lane": lane + 0.9, "middle": lane + 0.45, "name": name,
-                "text_colour": readable_on(members.stroke(member)), "until": until or "still",
+                **owner, **bar_words(owner, shown.scope, long, _LONG_NAME), "member": member, "lane": lane,
+                "next_lane": lane + 0.9, "middle": lane + 0.45, "text_colour": readable_on(members.stroke(member)),
             }
         )  # fmt: skip
     depth = max((row["lane"] for row in rows), default=0) + 1
@@ -379,13 +376,7 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         .encode(
             x=alt.X("owned_from:T", axis=None), x2="owned_until:T", y=y, y2="next_lane:Q",
             color=_quiet(members),
-            tooltip=[
-                alt.Tooltip("member:N", title="owner"),
-                alt.Tooltip("generation:Q", title="generation"),
-                alt.Tooltip("owned_from_text:N", title=zoned("from")),
-                alt.Tooltip("until:N", title=zoned("until")),
-                alt.Tooltip("member_id:N", title="member id"),
-            ],
+            tooltip=bar_tooltips("member"),
         )
     )  # fmt: skip
     texts = alt.Chart(data(rows)).mark_text(align="left", dx=6, fontSize=11, clip=True)

@@ -10,7 +10,7 @@ import streamlit as st
 from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.findings import finding
 from pipeline.dashboard.queries.searching import search
-from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.grid import grid
 from pipeline.dashboard.web.here import Here, link, run
@@ -77,7 +77,7 @@ def _found(here: Here) -> list[dict[str, Any]]:
     before = moment_of(st.query_params.get("before"))
     seconds = {} if before is None else {"seconds": _FURTHER_SECONDS}
     found = search(here.connection, here.scope, wanted, before, **seconds)
-    until = f" before {_exact(before)}" if before else ""
+    until = f" before {moment(before)}" if before else ""
     if found.rows:
         facets(found.facets)
         all_of = found.is_all and len(found.rows) == found.counted
@@ -102,11 +102,7 @@ def _pages(older: datetime | None, before: datetime | None, label: str) -> None:
 
 def _turn(older: datetime) -> None:
     _leave("exchange")
-    st.query_params["before"] = _exact(older)
-
-
-def _exact(ts: datetime) -> str:
-    return f"{ts:%Y-%m-%d %H:%M:%S.%f}"
+    st.query_params["before"] = in_address(older)
 
 
 run(draw)

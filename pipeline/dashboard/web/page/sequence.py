@@ -11,7 +11,7 @@ import streamlit as st
 from pipeline.dashboard.queries import exchanges
 from pipeline.dashboard.queries.sequence import Around, around
 from pipeline.dashboard.queries.steps import sequence
-from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.grid import grid
 from pipeline.dashboard.web.here import Here, go, link, run
@@ -87,7 +87,7 @@ def _turns(part: Around, asked: str, ts: datetime) -> None:
     ):  # fmt: skip
         if at is not None:
             with place:
-                link("sequence", label, icon, **sequence_address(asked, ts), at=f"{at:%Y-%m-%dT%H:%M:%S.%f}")
+                link("sequence", label, icon, **sequence_address(asked, ts), at=in_address(at))
     if st.query_params.get("at"):
         with middle:
             link("sequence", "Back to the marked exchange", "my_location", **sequence_address(asked, ts))
