@@ -22,17 +22,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from pipeline.analysis.fit import schema_of
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.embedded.lake import write_lake
 from pipeline.tables import EXCHANGES, TABLES, Table
 
 _CHUNK = 50_000
 """Rows that are made at once."""
 _PROPERTIES = WriterProperties(compression="ZSTD", max_row_group_size=100_000)
-_NO_CHECKPOINT = PostCommitHookProperties(create_checkpoint=False)
-"""Those of delta-rs have a sidecar, which a lake of ours must not have."""
 _FILE = 512 * 1024 * 1024
 _PARTS_OF_LAST_DAY = 100
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
@@ -102,8 +100,7 @@ def read(lake: Path, table: Table) -> pa.Table:
     place = lake / table.path
     if not DeltaTable.is_deltatable(str(place)):
         return schema_of(table).empty_table()
-    rows = DeltaTable(str(place)).to_pyarrow_table().select([column.name for column in table.columns])
-    rows = rows.cast(schema_of(table)).combine_chunks()
+    rows = fit(DeltaTable(str(place)).to_pyarrow_table(), table).combine_chunks()
     for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
             rows = rows.set_column(index, field, _early(rows.column(index).combine_chunks()))
@@ -126,7 +123,7 @@ def write(lake: Path, table: Table, rows: pa.Table, plan: Plan) -> int:
             made = _in_time(rows, table, part, day, plan) if is_last else _clustered(rows, table, part, day, plan)
             write_deltalake(
                 place, pa.RecordBatchReader.from_batches(target, _batches(made, target)), mode="append",
-                writer_properties=_PROPERTIES, target_file_size=_FILE, post_commithook_properties=_NO_CHECKPOINT,
+                writer_properties=_PROPERTIES, target_file_size=_FILE,
             )  # fmt: skip
             count += len(part) * rows.num_rows
     return count

@@ -40,11 +40,11 @@ PLACE = Place("crowded", "payments", 2, "billing")
 _BEGIN_US = int(datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()) * 1_000_000
 _DAYS_US = 3 * 86_400 * 1_000_000
 _EVENTS = """
-    SELECT i, $begin + (i * $span) // $commits AS us,
+    SELECT i, $begin + (i * $span) // (($commits * 4) // 3) AS us,
         CASE WHEN i % 4 = 3 THEN 'fetched' ELSE 'committed' END AS kind,
         CASE WHEN i % 7 = 0 THEN 'stale' WHEN i % 2 = 0 THEN 'left' ELSE 'right' END AS who
     FROM range(($commits * 4) // 3) AS r(i)
-""".replace("$span) // $commits", "$span) // (($commits * 4) // 3)")
+"""
 _TIMELINE = f"""
     SELECT make_timestamptz(us) AS ts, date, 'crowded' AS cluster, 'payments' AS topic, 2::INT AS partition,
         CASE WHEN kind = 'committed' THEN 'billing' ELSE '' END AS group_id, 0::INT AS ordinal, 'x' || i AS exchange_id,

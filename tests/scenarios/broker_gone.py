@@ -49,7 +49,7 @@ def play(
     stays = brokers["kafka4"]
     bootstrap = bootstraps["kafka4"]
     with Kafka4(OTHER, stays.port, cluster_id=stays.cluster_id, properties=_OF_THE_OTHER) as other:
-        _create_topics(truth, bootstrap)
+        create_topics(truth, bootstrap)
         often: dict[str, Any] = {"interval_s": 0.4, "message.timeout.ms": 60_000}
         with contextlib.ExitStack() as stack:
             stack.enter_context(rd.Sender(truth, bootstrap, "parcel-api", LOST, partitions=2, **often))
@@ -71,7 +71,7 @@ def play(
             capture_over()
 
 
-def _create_topics(truth: Truth, bootstrap: str) -> None:
+def create_topics(truth: Truth, bootstrap: str) -> None:
     """Of each topic one replica: on broker 2 what will be gone, on broker 1 what stays."""
     truth.client("setup", rd.LIBRARY, "Python", rd.VERSION)
     admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "setup", "log_level": 3})

@@ -10,16 +10,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
 from tests.brokers.kafka4 import Kafka4
-from tests.scenarios import librdkafka as rd
 from tests.scenarios import rhythm
+from tests.scenarios.broker_gone import KEPT, LOST, create_topics
 from tests.scenarios.rhythm import Clock, Member, Windows, Writer
 from tests.scenarios.truth import Truth
 
-LOST, KEPT = "parcels", "invoices"
 WINDOWS = Windows(150, 270, 420, 540, end=660)
 FINDINGS = {
     "sick_cluster_30s": {
@@ -41,7 +37,7 @@ _CALM: dict[str, Any] = {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 2000, 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock, other: Kafka4) -> None:
     """Commits each 30 s: one of two brokers goes away for two minutes, twice, with all that only it holds."""
-    _create_topics(truth, bootstrap)
+    create_topics(truth, bootstrap)
     patient: dict[str, Any] = {"message.timeout.ms": 300_000, "log_level": 0, "linger.ms": 500}
     java = {"kafka.fetch.min.bytes": 100_000, "kafka.fetch.max.wait.ms": 2000}
     with ExitStack() as stack:
@@ -60,16 +56,3 @@ def play_30s(bootstrap: str, truth: Truth, clock: Clock, other: Kafka4) -> None:
                 clock.until(end)
             truth.add("setup", "healed", error="broker 2 is back")
         clock.until(WINDOWS.end)
-
-
-def _create_topics(truth: Truth, bootstrap: str) -> None:
-    """Of each topic one replica: on broker 2 what will be gone, on broker 1 what stays."""
-    truth.client("setup", rd.LIBRARY, "Python", rd.VERSION)
-    admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "setup", "log_level": 3})
-    topics = [
-        NewTopic(LOST, 2, replica_assignment=[[2], [2]]),
-        NewTopic(KEPT, 1, replica_assignment=[[1]]),
-        NewTopic("__consumer_offsets", 1, replica_assignment=[[2]], config={"cleanup.policy": "compact"}),
-    ]
-    for done in admin.create_topics(topics).values():
-        done.result(30)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 
-from pipeline.commands.messages.durations import microseconds
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.telling import Tellers
+from pipeline.durations import microseconds
 from pipeline.errors import UserError
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")
