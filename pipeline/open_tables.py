@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,73 @@ _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.(.*)")
 _PARTS = re.compile(r"(\d{10}\.\d{10}\.)?parquet")
 """How checkpoints without sidecars are named."""
 _MOST_DECODINGS = 8
+_PLAIN_FEATURES = {"timestampNtz"}
+"""What a table may demand of its readers without its files meaning something else than they say."""
+_READ_AS_PATTERN = re.compile(r"[*?\[\]{}=]")
+"""In a folder's name DuckDB takes these for a pattern of names, or for the column of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Parquet files that say by themselves what is in a table.
+
+    Attributes:
+        paths: absolute, the newest first.
+        by_day: whether their folders say the date of their rows.
+        differ: whether the oldest has not got the columns of the newest.
+    """
+
+    paths: tuple[str, ...]
+    by_day: bool
+    differ: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table of the lake as it was when it was opened; it never changes, and threads may share it.
+
+    Attributes:
+        schema: of its columns, in the order of the table.
+        files: what it consists of; None if it must be read as ``dataset``.
+        dataset: the same as a ``pyarrow.dataset.Dataset``; None if ``files`` are to be read.
+    """
+
+    schema: pa.Schema
+    files: DataFiles | None
+    dataset: Any | None
+
+
+def open_table(lake: str, table: Table) -> OpenTable | None:
+    """A table of the lake for DuckDB; None if it is not there.
+
+    DuckDB reads files some ten times as fast as a data set of Arrow, since it reads of a column only what the other
+    columns have not ruled out. So it gets the files wherever they are the table: in a folder of this machine, with a
+    log that asks nothing special of readers and names each partition as the file's folder does.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: one of :mod:`pipeline.tables`.
+
+    Raises:
+        UserError: see :func:`open_dataset`.
+    """
+    found = _found(lake, table)
+    if found is None:
+        return None
+    schema = pa.schema(found.delta.schema().to_arrow())
+    plain = _plain_files(found, table)
+    if plain is not None:
+        files, columns = plain
+        return OpenTable(pa.schema([field for field in schema if field.name in columns]), files, None)
+    dataset = _dataset(found, lake, table)
+    return OpenTable(dataset.schema, None, dataset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    delta: DeltaTable
+    actions: pa.Table
+    folder: str | None
 
 
 def open_dataset(lake: str, table: Table) -> Any | None:
@@ -44,23 +112,58 @@ def open_dataset(lake: str, table: Table) -> Any | None:
     Raises:
         UserError: it cannot be read, or it leads out of its folder.
     """
+    found = _found(lake, table)
+    return None if found is None else _dataset(found, lake, table)
+
+
+def _found(lake: str, table: Table) -> _Found | None:
     folder = _local(lake)
     try:
         if folder is not None:
             if not os.path.lexists(f"{folder}/{table.path}/{_LOG}"):
                 return None
             _demand_own_log(folder, table)
-        found = DeltaTable(f"{folder or lake}/{table.path}")
-        _demand_own_files(found, folder, table)
+        delta = DeltaTable(f"{folder or lake}/{table.path}")
+        actions = pa.table(delta.get_add_actions())
+        _demand_own_files(actions, folder, table)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
+    return _Found(delta, actions, folder)
+
+
+def _plain_files(found: _Found, table: Table) -> tuple[DataFiles, set[str]] | None:
+    """The files with the names of their columns; None if they are not all of the table, or cannot be opened."""
+    protocol = found.delta.protocol()
+    asks_more = protocol.min_reader_version > 1 and (
+        protocol.reader_features is None or not set(protocol.reader_features) <= _PLAIN_FEATURES
+    )
+    if found.folder is None or asks_more or _READ_AS_PATTERN.search(found.folder) or not found.actions.num_rows:
+        return None
+    partitions = found.delta.metadata().partition_columns
+    if partitions not in ([], ["date"]):
+        return None
+    actions = found.actions.to_pylist()
+    for action in actions:
+        folder = f"date={action['partition']['date']}" if partitions else "."
+        if str(PurePosixPath(action["path"]).parent) != folder:
+            return None
+    actions.sort(key=lambda action: (action["modification_time"], action["path"]), reverse=True)
+    paths = tuple(f"{found.folder}/{table.path}/{action['path']}" for action in actions)
     try:
-        if folder is None:
-            return found.to_pyarrow_dataset()
-        files = fs.SubTreeFileSystem(f"{folder}/{table.path}", fs.LocalFileSystem())
-        return found.to_pyarrow_dataset(filesystem=files)
+        newest, oldest = (set(pq.read_schema(path).names) for path in (paths[0], paths[-1]))
+    except (OSError, pa.ArrowException):
+        return None  # the query reports it if it reads the file
+    return DataFiles(paths, bool(partitions), newest != oldest), newest | oldest | set(partitions)
+
+
+def _dataset(found: _Found, lake: str, table: Table) -> Any:
+    try:
+        if found.folder is None:
+            return found.delta.to_pyarrow_dataset()
+        files = fs.SubTreeFileSystem(f"{found.folder}/{table.path}", fs.LocalFileSystem())
+        return found.delta.to_pyarrow_dataset(filesystem=files)
     except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
         raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
 
@@ -97,8 +200,8 @@ def _names_sidecars(checkpoint: str) -> bool:
         return any(batch.column(0).null_count < batch.num_rows for batch in file.iter_batches(columns=["sidecar"]))
 
 
-def _demand_own_files(found: DeltaTable, folder: str | None, table: Table) -> None:
-    paths = [str(path) for path in pa.table(found.get_add_actions()).column("path").to_pylist()]
+def _demand_own_files(actions: pa.Table, folder: str | None, table: Table) -> None:
+    paths = [str(path) for path in actions.column("path").to_pylist()]
     parents: set[str] = set()
     for path in paths:
         plain = _decoded(path)

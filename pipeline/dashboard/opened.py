@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from pipeline.errors import UserError
-from pipeline.open_tables import open_dataset
+from pipeline.open_tables import OpenTable, open_table
 from pipeline.tables import Table
 
 _Mark = tuple[int, int]
-_opened: dict[str, tuple[str, _Mark, Any]] = {}
-"""By table: the lake, how its log looked then, and the data set, which never changes and which threads may share."""
+_opened: dict[str, tuple[str, _Mark, OpenTable]] = {}
+"""By table: the lake, how its log looked then, and the table."""
 
 
-def opened_dataset(lake: str, table: Table) -> Any | None:
-    """A table of the lake as a ``pyarrow.dataset.Dataset``, as it is now; None if it is not there.
+def opened_table(lake: str, table: Table) -> OpenTable | None:
+    """A table of the lake as it is now; None if it is not there.
 
     Args:
         lake: the lake's folder or URL.
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: see :func:`pipeline.open_tables.open_dataset`; or a column is of another type than it should be.
+        UserError: see :func:`pipeline.open_tables.open_table`; or a column is of another type than it should be.
     """
     mark = _mark(lake, table)
     known = _opened.get(table.full_name)
     if mark is not None and known is not None and known[:2] == (lake, mark):
         return known[2]
-    dataset = open_dataset(lake, table)
-    if dataset is not None:
-        _demand_types(lake, table, dataset.schema)
-    if mark is not None and dataset is not None:
-        _opened[table.full_name] = (lake, mark, dataset)
-    return dataset
+    found = open_table(lake, table)
+    if found is not None:
+        _demand_types(lake, table, found.schema)
+    if mark is not None and found is not None:
+        _opened[table.full_name] = (lake, mark, found)
+    return found
 
 
 _FITS: dict[str, Callable[[pa.DataType], bool]] = {

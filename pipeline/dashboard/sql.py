@@ -5,29 +5,21 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Container, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.opened import opened_dataset
+from pipeline.dashboard.opened import opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
-from pipeline.open_tables import open_dataset
+from pipeline.open_tables import DataFiles, OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
-_READ_ONLY = (
-    # The query reads the lake and nothing else: no file, no network, no variable of this program.
-    "SET enable_external_access = false",
-    "SET python_enable_replacements = false",
-    "SET lock_configuration = true",
-)
 _SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
@@ -43,6 +35,7 @@ class Lake:
     """A lake's tables as ``schema.name`` in DuckDB, and the views by their names; those that are asked for.
 
     Attributes:
+        place: the lake's folder or URL.
         connection: where they are.
         unreadable: tables that are there and cannot be read, with the reason, where that was asked for.
     """
@@ -55,16 +48,21 @@ class Lake:
             limits: what a query may take.
             spill: folder for temporary files; None: there are none.
         """
-        self._place = str(place).rstrip("/") or "/"
+        self.place = str(place).rstrip("/") or "/"
         self._found: dict[str, bool] = {}
+        self._paths: list[str] = []
         self.unreadable: dict[str, str] = {}
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET {setting} = {value}")
         for macro in _SPARK_NAMES:
             self.connection.execute(f"CREATE MACRO {macro}")
-        for statement in _READ_ONLY:
-            self.connection.execute(statement)
+
+    def seal(self) -> None:
+        """From now on queries read the files of the open tables and nothing else; no other table can be opened."""
+        self.connection.execute("SET allowed_paths = $paths", {"paths": self._paths})
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
 
     def attach(self, wanted: Container[str] | None = None, *, readable: bool = False) -> None:
         """Open tables and views that are not open yet.
@@ -83,7 +81,7 @@ class Lake:
                 continue
             if wanted is None or table.name in wanted or any(name in view.sql for view in asked):
                 try:
-                    self._found[name] = self._attach(name, opened_dataset if readable else open_dataset)
+                    self._found[name] = self._attach(name, opened_table if readable else open_table)
                 except UserError as error:
                     if not readable:
                         raise
@@ -95,7 +93,7 @@ class Lake:
                 self.attach()
                 return
             raise UserError(
-                f"there is no lake at {self._place}: name the folder that `wirelake stream --lake` wrote to, "
+                f"there is no lake at {self.place}: name the folder that `wirelake stream --lake` wrote to, "
                 "or run `wirelake stream --landing DIR --lake DIR --once` first"
             )
         for view in asked:
@@ -104,15 +102,31 @@ class Lake:
             except duckdb.CatalogException:
                 continue  # a table that it needs is not there yet
 
-    def _attach(self, name: str, opened: Callable[[str, Table], Any | None]) -> bool:
+    def _attach(self, name: str, opened: Callable[[str, Table], OpenTable | None]) -> bool:
         table = TABLES[name]
-        if (dataset := opened(self._place, table)) is None:
+        if (found := opened(self.place, table)) is None:
             return False
+        source = f"{table.schema}_{table.name}"
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
-        self.connection.register(f"delta_{table.schema}_{table.name}", dataset)
-        columns = ", ".join(["*", *_without(table, dataset.schema.names)])
-        self.connection.execute(f"CREATE VIEW {name} AS FROM delta_{table.schema}_{table.name} SELECT {columns}")
+        if found.files is None:
+            self.connection.register(f"delta_{source}", found.dataset)
+            rows = f"delta_{source}"
+        else:
+            self.connection.execute(f"SET VARIABLE files_{source} = $paths", {"paths": found.files.paths})
+            self._paths += found.files.paths
+            rows = f"read_parquet(getvariable('files_{source}'), {_options(found.files)})"
+        there = ('"' + column.replace('"', '""') + '"' for column in found.schema.names)
+        columns = ", ".join([*there, *_without(table, found.schema.names)])
+        try:
+            self.connection.execute(f"CREATE VIEW {name} AS FROM {rows} SELECT {columns}")
+        except duckdb.Error as error:
+            raise UserError(f"cannot read {self.place}/{table.path}: {error}") from error
         return True
+
+
+def _options(files: DataFiles) -> str:
+    partitions = "true, hive_types = {'date': DATE}" if files.by_day else "false"
+    return f"union_by_name = {str(files.differ).lower()}, hive_partitioning = {partitions}"
 
 
 def _without(table: Table, names: Iterable[str]) -> list[str]:
@@ -131,6 +145,8 @@ def _settings(limits: SqlSettings, spill: Path | str | None) -> dict[str, str]:
     return {
         "TimeZone": "'UTC'",
         "memory_limit": f"'{limits.memory_mb}MiB'",
+        "python_enable_replacements": "false",
+        "parquet_metadata_cache": "true",
         "threads": str(min(limits.threads, os.cpu_count() or 1)),
         "temp_directory": f"'{folder}'",
         "max_temp_directory_size": f"'{limits.temp_mb if spill else 0}MiB'",
@@ -192,6 +208,7 @@ def _opened(place: Path | str, limits: SqlSettings, *, readable: bool) -> Lake:
     except UserError:
         lake.connection.close()
         raise
+    lake.seal()
     return lake
 
 
@@ -199,7 +216,7 @@ def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordB
     """Run one query and return its rows as they come; the tables that it names are opened before.
 
     Args:
-        lake: whose connection is for this query alone.
+        lake: of which nothing is open yet, and whose connection is for this query alone.
         sql: one query.
         most: rows after which it ends; None: all.
         batch: rows that come at once.
@@ -212,16 +229,14 @@ def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordB
     try:
         query = read_only(connection, sql)
         lake.attach(None if query.asks_for_all else query.words)
+        lake.seal()
         connection.execute("BEGIN TRANSACTION READ ONLY")  # should a write come through all the same
         relation = connection.sql(query.sql)
         return (relation if most is None else relation.limit(most)).to_arrow_reader(batch)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        with suppress(duckdb.Error):  # the query was not even begun
-            connection.execute("ROLLBACK")
-        lake.attach()
-        raise UserError(f"{error}\n\n{_names(connection)}") from error
+        raise UserError(f"{error}\n\n{_names(lake.place)}") from error
 
 
 def query(place: Path | str, sql: str, limits: SqlSettings | None = None) -> pa.Table:
@@ -241,10 +256,14 @@ def query(place: Path | str, sql: str, limits: SqlSettings | None = None) -> pa.
         return open_query(lake, sql, None, 1_000_000).read_all()
 
 
-def _names(connection: duckdb.DuckDBPyConnection) -> str:
-    known = connection.execute(
-        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND NOT starts_with(view_name, 'delta_') "
-        "ORDER BY ALL"
-    ).fetchall()
-    tables = [f"{schema}.{name}" for schema, name in known if schema != "main"]
-    return f"tables: {', '.join(tables)}\nviews: {', '.join(name for schema, name in known if schema == 'main')}"
+def _names(place: str) -> str:
+    """The tables and views that there are, in words."""
+    lake = Lake(place, SqlSettings(), None)
+    with lake.connection as connection:
+        lake.attach()
+        known = connection.execute(
+            "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+    tables = [f"{schema}.{name}" for schema, name in known if schema != "main" and not name.startswith("delta_")]
+    views_ = [name for schema, name in known if schema == "main" and not name.startswith("delta_")]
+    return f"tables: {', '.join(tables)}\nviews: {', '.join(views_)}"

@@ -130,6 +130,8 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
 
 
 def _line(error: Exception) -> str:
+    if isinstance(error, duckdb.PermissionException):  # a path that leads nowhere is none of those that may be read
+        return "a file of it is gone"
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 

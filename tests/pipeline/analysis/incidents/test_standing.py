@@ -30,6 +30,10 @@ def test_no_state_contradicts_the_timeline(name: str) -> None:
     _in_agreement(read_inputs([str(CAPTURES / f"{name}.pcap")]))
 
 
+_OPEN_AT_THE_END = {"sick_work_1s", "sick_work_30s", "sick_positions_1s", "sick_refused_1s"}
+"""What was healed last in these is not yet over when they end."""
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("recording", SICK, ids=lambda one: one.name)
 def test_nor_while_the_ill_heal_and_fall_ill_again(recording: Recording) -> None:
@@ -40,7 +44,7 @@ def test_nor_while_the_ill_heal_and_fall_ill_again(recording: Recording) -> None
     assert "open" in states
     for ms in healed:
         _in_agreement(_until(landed, ms + 20_000))
-    assert "closed" in _in_agreement(landed)
+    assert ("open" in _in_agreement(landed)) == (recording.name in _OPEN_AT_THE_END)
 
 
 def _until(landed: Landed, ms: int) -> Landed:
