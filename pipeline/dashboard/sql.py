@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from pipeline.dashboard.clusters import of_cluster
 from pipeline.dashboard.opened import opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
@@ -40,15 +41,19 @@ class Lake:
         unreadable: tables that are there and cannot be read, with the reason, where that was asked for.
     """
 
-    def __init__(self, place: Path | str, limits: SqlSettings, spill: Path | str | None) -> None:
+    def __init__(
+        self, place: Path | str, limits: SqlSettings, spill: Path | str | None, *, of_one_cluster: bool = False
+    ) -> None:
         """Open the lake, without a table yet.
 
         Args:
             place: the lake's folder or URL.
             limits: what a query may take.
             spill: folder for temporary files; None: there are none.
+            of_one_cluster: tables show what :func:`pipeline.dashboard.clusters.show_only` is told.
         """
         self.place = str(place).rstrip("/") or "/"
+        self._of_one_cluster = of_one_cluster
         self._found: dict[str, bool] = {}
         self._paths: list[str] = []
         self.unreadable: dict[str, str] = {}
@@ -118,7 +123,8 @@ class Lake:
         there = ('"' + column.replace('"', '""') + '"' for column in found.schema.names)
         columns = ", ".join([*there, *_without(table, found.schema.names)])
         try:
-            self.connection.execute(f"CREATE VIEW {name} AS FROM {rows} SELECT {columns}")
+            which = f" WHERE {of_cluster(table)}" if self._of_one_cluster else ""
+            self.connection.execute(f"CREATE VIEW {name} AS FROM {rows} SELECT {columns}{which}")
         except duckdb.Error as error:
             raise UserError(f"cannot read {self.place}/{table.path}: {error}") from error
         return True
@@ -188,7 +194,7 @@ class Readable:
 
 
 def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
-    """A connection as :func:`connect` gives it, to all of a lake that can be read.
+    """A connection as :func:`connect` gives it, to all of a lake that can be read, or to one cluster in it.
 
     Args:
         place: the lake's folder or URL.
@@ -202,7 +208,7 @@ def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
 
 
 def _opened(place: Path | str, limits: SqlSettings, *, readable: bool) -> Lake:
-    lake = Lake(place, limits, _spill().name if limits.temp_mb else None)
+    lake = Lake(place, limits, _spill().name if limits.temp_mb else None, of_one_cluster=readable)
     try:
         lake.attach(readable=readable)
     except UserError:

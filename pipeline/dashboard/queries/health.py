@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.dashboard.queries.scope import Scope, ask_rows
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows
 from pipeline.errors import UserError
 
 _SEEN = """
@@ -32,6 +32,11 @@ SELECT count(*) AS gaps, coalesce(sum(bytes_lost), 0)::BIGINT AS bytes_lost,
 FROM bronze.gaps
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 """
+
+# Losses have no server: those of connections that something was read of.
+_OF_CONNECTIONS = f"""
+  AND connection_id IN (SELECT connection_id FROM silver.exchanges WHERE {IN_SPAN})
+"""  # noqa: S608 - our own text
 
 _FILES = "SELECT count(*) AS files FROM ops.landing_files WHERE coalesce(status, 'read') <> 'read'"
 _WRITTEN = "SELECT max(finished_at) AS written FROM ops.stream_progress"
@@ -77,7 +82,8 @@ class Health:
 def health(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Health:
     """How well the span was seen, as far as the lake's tables can be read."""
     seen, frames, lost, files, written = (
-        _first(connection, sql, scope) for sql in (_SEEN, _FRAMES, _LOST, _FILES, _WRITTEN)
+        _first(connection, sql, scope)
+        for sql in (_SEEN, _FRAMES, _LOST + _OF_CONNECTIONS * (scope.cluster is not None), _FILES, _WRITTEN)
     )
     return Health(
         agents=tuple(seen.get("agents") or ()),

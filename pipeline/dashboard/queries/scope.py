@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -44,11 +44,13 @@ class Scope:
         start: first moment, UTC.
         end: last moment, inclusive.
         protocol: kafka or mongodb; None: both.
+        cluster: to which the tables are limited (:mod:`pipeline.dashboard.clusters`); None: they are not.
     """
 
     start: datetime
     end: datetime
     protocol: str | None = None
+    cluster: str | None = None
 
     @property
     def bucket(self) -> timedelta:
@@ -89,7 +91,7 @@ def narrowed(scope: Scope, times_ms: Sequence[float]) -> Scope | None:
     low, high = min(times_ms), max(times_ms)
     start = _EPOCH + timedelta(milliseconds=low) if low > _milliseconds(scope.start) else scope.start
     end = _EPOCH + timedelta(milliseconds=high) if high < _milliseconds(scope.end) else scope.end
-    return Scope(start, end, scope.protocol) if end - start >= timedelta(milliseconds=1) else None
+    return replace(scope, start=start, end=end) if end - start >= timedelta(milliseconds=1) else None
 
 
 def _milliseconds(ts: datetime) -> float:
@@ -100,8 +102,8 @@ def widened(scope: Scope, factor: float = 3.0) -> Scope:
     """A span ``factor`` times as long about the same middle, two seconds at least."""
     more = max((scope.end - scope.start) * (factor - 1) / 2, timedelta(seconds=1))
     latest = datetime.max.replace(tzinfo=timezone.utc)
-    return Scope(
-        scope.start - min(more, scope.start - _EARLIEST), scope.end + min(more, latest - scope.end), scope.protocol
+    return replace(
+        scope, start=scope.start - min(more, scope.start - _EARLIEST), end=scope.end + min(more, latest - scope.end)
     )
 
 

@@ -22,6 +22,7 @@ producers AS (
 SELECT h.*, p.transactional_id, p.client_id, p.client,
        (epoch_us(h.last_seen) - epoch_us(h.since)) / 1e6 AS held_seconds
 FROM held AS h LEFT JOIN producers AS p ON p.cluster = h.cluster AND p.producer_id = h.producer_id
+WHERE $transactional_id IS NULL OR p.transactional_id = $transactional_id
 ORDER BY h.records_held_back DESC, h.topic, h.partition
 LIMIT $most
 """  # noqa: S608 - our own view
@@ -40,6 +41,7 @@ SELECT t.transactional_id, t.producer_id, t.producer_epoch, t.client_id, t.clien
          AS open_seconds
 FROM silver.transactions AS t LEFT JOIN clusters AS c ON c.cluster = t.cluster
 WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
+  AND ($transactional_id IS NULL OR t.transactional_id = $transactional_id)
 ORDER BY open_seconds DESC, t.transactional_id
 LIMIT $most
 """
@@ -49,29 +51,41 @@ SELECT transactional_id, producer_id, producer_epoch, client_id, state, partitio
        duration_us / 1e6 AS seconds, cluster, first_exchange_id
 FROM silver.transactions
 WHERE date <= $last_day AND end_ts BETWEEN $start AND $end
+  AND ($transactional_id IS NULL OR transactional_id = $transactional_id)
 ORDER BY duration_us DESC NULLS LAST, first_ts
 LIMIT $most
 """
 
 
-def held_partitions(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+def held_partitions(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, transactional_id: str | None = None
+) -> list[dict[str, Any]]:
     """Partitions whose last stable offset a transaction holds at the end of the span, with its producer.
+
+    Args:
+        connection: to the lake.
+        scope: the span.
+        transactional_id: of the only producer that matters; None: all.
 
     Raises:
         NotThereYetError: a table is missing.
     """
-    return ask_rows(connection, _HELD, scope, most=MOST)
+    return ask_rows(connection, _HELD, scope, most=MOST, transactional_id=transactional_id)
 
 
-def open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+def open_transactions(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, transactional_id: str | None = None
+) -> list[dict[str, Any]]:
     """Transactions that had not ended at the end of the span, the longest first.
 
     Those whose end was not seen (``unknown``) are none of them: most have long been followed by another one.
     ``open_seconds`` is from its first request to the last word of its cluster within the span.
     """
-    return ask_rows(connection, _OPEN, scope, most=MOST)
+    return ask_rows(connection, _OPEN, scope, most=MOST, transactional_id=transactional_id)
 
 
-def ended_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
+def ended_transactions(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, transactional_id: str | None = None
+) -> list[dict[str, Any]]:
     """Transactions that ended within the span, the longest first; ``seconds`` is how long they were open."""
-    return ask_rows(connection, _ENDED, scope, most=MOST)
+    return ask_rows(connection, _ENDED, scope, most=MOST, transactional_id=transactional_id)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from decoder.protocols import protocols
+from pipeline.dashboard.clusters import clusters, show_only
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import Readable, connect_readable
 from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here
@@ -16,6 +19,10 @@ from pipeline.dashboard.web.words import between, clock, moment, plain
 from pipeline.dashboard.web.zone import of_zone, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
 from pipeline.settings import load_settings
+from pipeline.terminal import printable
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 FRESH_SECONDS = 60
 """A session reads the lake as it was when it looked; after so long the next click looks again."""
@@ -69,6 +76,7 @@ def sidebar() -> None:
     with st.sidebar:
         chosen = st.selectbox("Time range", RANGES, key="range", bind="query-params") or RANGES[0]
         controls = st.container()
+        which = st.container()
         protocol = st.segmented_control("Protocol", tuple(PROTOCOLS), key="protocol", bind="query-params")
         local = st.segmented_control("Times", ("UTC", LOCAL), key="times", bind="query-params", default="UTC") == LOCAL
         write_times_in(st.context.timezone if local else None)
@@ -77,13 +85,14 @@ def sidebar() -> None:
         try:
             lake, taken = _lake_of_session(anew=anew or _is_due(REFRESHES[refresh]))
             there = extent(lake.connection)
+            cluster = _cluster(lake, which)
         except UserError as error:
             st.session_state[TROUBLE] = str(error)
             return
         st.session_state[TROUBLE] = None
         if there is not None:
             with controls:
-                scope = _scope(there, chosen, PROTOCOLS.get(protocol or ""))
+                scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
             st.session_state[HERE] = Here(lake.connection, scope, taken, lake.unreadable)
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")
         st.caption(f"All times are {zone_name()}.  \nLake as of {clock(taken)[11:]}.")
@@ -121,16 +130,28 @@ def _tick(seconds: int) -> None:
     again()
 
 
-def _scope(there: Extent, chosen: str, protocol: str | None) -> Scope:
+def _cluster(lake: Readable, place: DeltaGenerator) -> str | None:
+    """Let somebody choose a cluster, if there are several, and limit the session's view of the lake to it."""
+    there = clusters(lake.connection)
+    if len(there) < 2:
+        return None
+    chosen = place.selectbox(
+        "Cluster", there, index=None, placeholder="all", key="only", bind="query-params", format_func=printable
+    )
+    show_only(lake.connection, chosen)
+    return chosen
+
+
+def _span(there: Extent, chosen: str) -> Scope:
     match chosen:
         case "all":
-            return Scope(there.first, there.last, protocol)
+            return Scope(there.first, there.last)
         case "from … to":
-            return Scope(_moment("From", "from", there.last_day_first), _moment("To", "to", there.last), protocol)
+            return Scope(_moment("From", "from", there.last_day_first), _moment("To", "to", there.last))
         case name if name in _SPANS:
-            return Scope(max(there.last - _SPANS[name], there.first), there.last, protocol)
+            return Scope(max(there.last - _SPANS[name], there.first), there.last)
         case _:
-            return Scope(there.last_day_first, there.last, protocol)
+            return Scope(there.last_day_first, there.last)
 
 
 def _moment(label: str, key: str, default: datetime) -> datetime:

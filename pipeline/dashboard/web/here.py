@@ -17,7 +17,7 @@ from pipeline.terminal import printable
 
 LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""
-_KEPT = ("range", "from", "to", "protocol", "refresh", "times")
+_KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 """Parameters of the address that go with every link."""
 TROUBLE, HERE = "trouble", "here"
 """What of the session holds why nothing can be shown, and what is looked at."""

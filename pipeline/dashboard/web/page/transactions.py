@@ -49,15 +49,19 @@ def draw(here: Here) -> None:
     if not here.scope.has("kafka"):
         st.info("These are Kafka's transactions: choose Kafka, or no protocol.")
         return
-    _held(here)
+    name = st.query_params.get("transaction")
+    if name:
+        st.markdown(f"Of the transactional id {code(name)} alone.")
+        link("transactions", "All transactions", "lock_clock")
+    _held(here, name)
     st.subheader("Open", anchor=False)
-    still_open = transactions.open_transactions(here.connection, here.scope)
+    still_open = transactions.open_transactions(here.connection, here.scope, name)
     if still_open:
         grid(still_open, _OPEN, key="open")
     else:
         st.info(f"No transaction was open at {moment(here.scope.end)}.")
     st.subheader("Ended", anchor=False)
-    ended = transactions.ended_transactions(here.connection, here.scope)
+    ended = transactions.ended_transactions(here.connection, here.scope, name)
     if not ended:
         st.info("No transaction ended in this time range.")
         return
@@ -71,12 +75,13 @@ def draw(here: Here) -> None:
     grid(ended, _ENDED, key="ended")
 
 
-def _held(here: Here) -> None:
+def _held(here: Here, name: str | None) -> None:
     """Each partition whose readers of committed records wait, in words."""
-    held = transactions.held_partitions(here.connection, here.scope)
+    held = transactions.held_partitions(here.connection, here.scope, name)
     st.subheader("Partitions that are held back", anchor=False)
     if not held:
-        st.success("No last stable offset is held back: readers of committed records see all that was written.")
+        who = f" by {code(name)}" if name else ": readers of committed records see all that was written"
+        st.success(f"No last stable offset is held back{who}.")
         return
     for row in held[:_CARDS]:
         with st.container(border=True):

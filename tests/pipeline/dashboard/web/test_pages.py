@@ -150,6 +150,17 @@ def test_transactions_name_who_holds_which_partition(use: Any, hand_made_lake: P
     assert "2 transactions, 1 of them aborted" in text_of(app)
 
 
+def test_the_address_of_a_transaction_shows_it_alone(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "transactions", transaction="hangs")
+    assert "Of the transactional id `hangs` alone." in text_of(app)
+    assert "No transaction ended in this time range." in text_of(app)
+    (still_open,) = frames(app)
+    assert [one["transactional id"] for one in still_open] == ["hangs"]
+    other = text_of(use(hand_made_lake, "transactions", transaction=HOSTILE))
+    assert f"No last stable offset is held back by ``{HOSTILE}``." in other
+
+
+
 def test_clients_that_break_are_listed_apart(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "clients")
     assert {metric.label: metric.value for metric in app.metric} == {
