@@ -9,6 +9,8 @@ from pathlib import Path
 
 import streamlit
 
+from pipeline.dashboard.web.completion import SCRIPT
+
 _INDEX = Path(streamlit.__file__).with_name("static") / "index.html"
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -17,9 +19,11 @@ def answer_headers() -> dict[str, str]:
     """Headers of every answer.
 
     All comes from the page itself and all goes to it: were a script smuggled in, it would not run, and could not report
-    to anybody. Scripts that stand in Streamlit's own index are known by their hash; styles are made in the browser.
+    to anybody. Scripts that stand in Streamlit's own index, and ours, are known by their hash; styles are made in the
+    browser.
     """
-    scripts = " ".join(f"'sha256-{_digest(text)}'" for text in _INLINE.findall(_INDEX.read_text(encoding="utf-8")))
+    inline = [*_INLINE.findall(_INDEX.read_text(encoding="utf-8")), SCRIPT]
+    scripts = " ".join(f"'sha256-{_digest(text)}'" for text in inline)
     policy = {
         "default-src": "'none'",
         "script-src": f"'self' {scripts}".strip(),

@@ -15,6 +15,7 @@ import streamlit as st
 from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.answer_files import download
+from pipeline.dashboard.web.completion import complete_names
 from pipeline.dashboard.web.grid import Column, Kind, grid
 from pipeline.dashboard.web.here import LAKE, Here, link, run
 from pipeline.dashboard.web.words import number, size
@@ -38,17 +39,18 @@ _ASKED = "query that was asked"
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
-def draw(_: Here) -> None:
+def draw(here: Here) -> None:
     """Draw the page."""
     limits = load_settings().sql
     st.caption(
         "One query in DuckDB's SQL. It reads the lake and nothing else, of all times: the time range is not applied. "
         f"Times are UTC; {limits.page_rows:,} rows are shown, and a query may take "
-        f"{limits.page_seconds:g} seconds."
+        f"{limits.page_seconds:g} seconds. Names are completed by *Tab*; *Ctrl+Space* shows them."
     )
     with st.form("ask", border=False):
         sql = st.text_area("Query", value=_FIRST, key="sql", bind="query-params", height=140)
         asked = st.form_submit_button("Run")
+    complete_names(here.connection)
     if asked:
         st.session_state[_ASKED] = sql
     # What only stands in the address was written by whoever made the link, to be read before it is run.

@@ -160,7 +160,6 @@ def test_the_address_of_a_transaction_shows_it_alone(use: Any, hand_made_lake: P
     assert f"No last stable offset is held back by ``{HOSTILE}``." in other
 
 
-
 def test_clients_that_break_are_listed_apart(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "clients")
     assert {metric.label: metric.value for metric in app.metric} == {
