@@ -102,12 +102,12 @@ def outline(hold: Hold) -> list[Stated]:
 
 
 def stripes(found: Sequence[Hold], scope: Scope) -> list[Stated]:
-    """Upright lines at even distances over ``scope``, as far as a transaction was open; one at least for each hold."""
+    """Upright lines at even distances in ``scope``, as far as a transaction was open; one at least for each hold."""
     step = max((scope.end - scope.start) / STRIPES, timedelta(microseconds=1))
     lines: list[Stated] = []
     for hold in found:
-        first = -(-(hold.since - scope.start) // step)
-        last = (hold.until - scope.start) // step
+        first = max(-(-(hold.since - scope.start) // step), 0)
+        last = min((hold.until - scope.start) // step, STRIPES)
         times = [scope.start + number * step for number in range(first, last + 1)] or [hold.since]
         known = [one.ts for one in hold.stated]
         for ts in times:

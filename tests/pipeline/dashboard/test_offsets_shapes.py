@@ -64,6 +64,7 @@ def test_hatching_is_even_and_no_hold_is_without() -> None:
     assert [line.ts for line in lines] == [*(at(n) for n in range(10, 21)), at(30.2)]
     assert [line.high_watermark for line in lines[:6]] == [5, 5, 5, 5, 5, 9]
     assert longest(found, scope, 0.1) == found[:1]
+    assert len(stripes(found[:1], Scope(at(12), at(12.001)))) == STRIPES + 1  # not those of the seconds around it
     assert stripes(found, Scope(at(10), at(10)))  # a span without width ends, too
 
 
