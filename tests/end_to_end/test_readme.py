@@ -24,6 +24,7 @@ def shell_block(containing: str) -> str:
     return next(block for block in blocks if containing in block)
 
 
+@pytest.mark.proof  # it starts Spark for each of its commands
 @pytest.mark.spark
 def test_the_quick_start_with_a_capture_of_your_own(tmp_path: Path) -> None:
     require_java()

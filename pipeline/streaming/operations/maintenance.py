@@ -6,9 +6,10 @@ last year that was read this morning does not vanish tonight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.settings import StreamSettings
 from pipeline.streaming.operations.erasure import erase
 from pipeline.streaming.operations.requests import Maintenance
+from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, note_frames_kept_from, read_table, snapshot
 from pipeline.tables import FRAMES, TABLES, Table
 
@@ -54,6 +56,8 @@ def maintain_tables(
     # Only a dry run may meet a lake that an older version made: else its tables have been completed.
     tables = [table for table in TABLES.values() if DeltaTable.isDeltaTable(spark, lake.path(table))]
     for table in tables:
+        if not snapshot(spark, lake, table).numOfFiles():
+            continue
         keep = asked.settings.days_kept(table)
         if newest is not None and keep is not None:
             expire(spark, lake, table, newest - timedelta(days=keep), progress, dry_run=asked.dry_run)
@@ -62,10 +66,9 @@ def maintain_tables(
         return
     catch_up()
     progress("removing files that no table needs any more")
-    for table in tables:
-        # What was erased must not lie in old files either. Into ops others may write at any time.
-        at_once = bool(asked.erase) and table.schema != "ops"
-        vacuum(spark, lake, table, 0 if at_once else asked.settings.vacuum_hours)
+    # What was erased must not lie in old files either. Into ops others may write at any time.
+    hours = {table: 0 if asked.erase and table.schema != "ops" else asked.settings.vacuum_hours for table in tables}
+    vacuum(spark, lake, hours)
 
 
 def newest_day(spark: SparkSession, lake: Lake) -> date | None:
@@ -129,10 +132,14 @@ def _small_files(spark: SparkSession, lake: Lake, table: Table) -> list[_Parts]:
     return [_Parts(row.day, row.files, row.large > 0) for row in counted.orderBy("day").collect()]
 
 
-def vacuum(spark: SparkSession, lake: Lake, table: Table, hours: float) -> None:
-    """Remove files that left the table ``hours`` ago or longer."""
+def vacuum(spark: SparkSession, lake: Lake, hours: Mapping[Table, float]) -> None:
+    """Remove files that left their table so many hours ago or longer."""
+
+    def remove(table: Table) -> None:
+        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours[table])
+
     with _any_retention(spark), _without_prints(spark):
-        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
+        side_by_side(*(partial(remove, table) for table in hours))
 
 
 @contextmanager

@@ -47,6 +47,12 @@ def slow(api: str, times: int = 4, latency_s: float = 3.0, **more: Any) -> list[
     return [asked(n, api, latency_s, **{"connection": "usual", **more}) for n in range(times)]
 
 
+def elected(at: float) -> list[Row]:
+    """A client learns that another broker leads."""
+    refused = '{"responses":[{"name":"orders","partitionResponses":[{"index":0,"errorCode":6}]}]}'
+    return [asked(at, "Produce", 0.002, error_codes=[6], response_body=refused)]
+
+
 WAITS = {"request_body": '{"maxWaitMs":5000}'}
 THROTTLED = [asked(9 * n, "Produce", 0.01, response_body='{"throttleTimeMs":8000}') for n in range(4)]
 LATE: dict[str, tuple[list[Row], str | None]] = {
@@ -77,6 +83,8 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
         [*usual("Heartbeat"), *THROTTLED, *(asked(9 * n + 0.02, "Heartbeat", 7.9, "usual") for n in range(4))],
         None,
     ),
+    "hangs while leaders change": ([*usual("Heartbeat"), *slow("Heartbeat"), *elected(9.9)], None),
+    "hangs long before leaders change": ([*usual("Heartbeat"), *slow("Heartbeat"), *elected(30)], "warning"),
     "holds another back": (
         [
             *usual("Heartbeat"), *THROTTLED,
