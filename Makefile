@@ -20,7 +20,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs docs screens notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs docs screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ docs: setup ## Build the documentation site into dist/site; a dead link is an er
 
 screens: setup ## Record the pictures of docs/screens anew in a real browser (needs Chromium)
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.screens
+
+rule-pictures: setup ## Draw a picture of each rule anew, from a recording in which it fires
+	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.rule_pictures
 
 notebooks: setup ## Run the notebooks anew and keep what they show
 	@$(PYTHON_IN) -m tests.end_to_end.notebooks

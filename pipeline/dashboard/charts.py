@@ -9,16 +9,19 @@ import altair as alt
 import duckdb
 
 from pipeline.dashboard.queries import latency
-from pipeline.dashboard.queries.groups import group_seen, groups
+from pipeline.dashboard.queries.findings import finding
+from pipeline.dashboard.queries.groups import GroupSeen, group_seen, groups
 from pipeline.dashboard.queries.latency import Asked
-from pipeline.dashboard.queries.offsets import offsets
+from pipeline.dashboard.queries.offsets import Offsets, offsets
 from pipeline.dashboard.queries.partitions import Place, places
+from pipeline.dashboard.queries.proof import Said, proof
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web import latency_picture
 from pipeline.dashboard.web.group_picture import one_group_chart
 from pipeline.dashboard.web.offsets_picture import one_chart
 from pipeline.dashboard.web.picture import below_each_other
+from pipeline.dashboard.web.sequence_picture import sequence_picture
 from pipeline.errors import UserError
 
 
@@ -130,6 +133,34 @@ def latency_chart(
     lines.config = alt.Undefined
     parts = [latency_picture.heat(scope, cells, dark=dark), lines]
     return below_each_other(parts, "color", "strokeDash", dark=dark, width=width)
+
+
+def finding_chart(
+    lake: Path | str, finding_id: str, *, dark: bool = False, width: int = 900
+) -> alt.VConcatChart | alt.LayerChart:
+    """The picture that shows a finding: its partition, else its group over time, else its connection as a sequence.
+
+    Args:
+        lake: the lake's folder or URL.
+        finding_id: as in ``gold.findings``.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or no such finding, or it has no picture.
+    """
+    with connect(lake) as connection:
+        row = finding(connection, finding_id)
+        shown = proof(connection, row, row["evidence"] or ()) if row else None
+    match shown:
+        case Offsets():
+            return one_chart(shown, dark=dark, width=width)
+        case GroupSeen():
+            return one_group_chart(shown, dark=dark, width=width)
+        case Said():
+            chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=dark)
+            return below_each_other([chart], dark=dark, width=width)
+    raise UserError(f"no picture shows the finding {finding_id!r}" if row else f"there is no finding {finding_id!r}")
 
 
 def _scope(

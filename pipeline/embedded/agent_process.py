@@ -5,6 +5,7 @@ Two processes read and judge at once, and while one judges the other still takes
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,7 @@ class AgentProcess:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
         self._errors.seek(0)
         printed = self._errors.read().decode("utf-8", "replace").strip()
-        if not self._process.returncode:
+        is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen
+        if is_early or not self._process.returncode:
             return True, printed
         return False, printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"

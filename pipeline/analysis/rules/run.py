@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
-from pipeline.analysis.rules.kafka.brokers.answers import beside_elections, beside_throttling, on_settled_connections
+from pipeline.analysis.rules.kafka.brokers.answers import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
@@ -58,8 +58,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
         server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
-    shown = named(exchange_symptoms(tables, settings), facts)
-    shown = on_settled_connections(beside_elections(beside_throttling(shown), facts), tables)
+    shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
     symptoms = with_repairs(shown, tables, facts, ends, settings)
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
     for episode in collect_episodes([*symptoms, *commands.command_symptoms(tables, settings)], facts, settings):

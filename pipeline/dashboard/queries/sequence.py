@@ -56,6 +56,13 @@ class Around:
     earlier: datetime | None
     later: datetime | None
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Client and server, in words; there are exchanges."""
+        last = self.exchanges[-1]
+        names = [each["client_id"] for each in self.exchanges if each["client_id"]]
+        return (f"{names[-1]} at {last['client']}" if names else last["client"]), last["server"]
+
 
 def around(connection: duckdb.DuckDBPyConnection, connection_id: str, at: datetime, most: int = MOST) -> Around:
     """The exchanges of a connection around a moment.

@@ -7,18 +7,19 @@ from functools import cache
 from pathlib import Path
 
 _PLACES = (Path(__file__).parents[3] / "docs" / "rules", Path(__file__).parent / "rules")
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n*")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _NAME = re.compile(r"[a-z0-9_]+")
 
 
 @cache
 def rule_page(rule: str) -> str | None:
-    """The text of a rule's page in Markdown, without its title, its links as names; None if there is none."""
+    """The text of a rule's page in Markdown, without title and picture, its links as names; None if there is none."""
     if not _NAME.fullmatch(rule):
         return None
     for place in _PLACES:
         page = place / f"{rule}.md"
         if page.is_file():
             _, _, text = page.read_text(encoding="utf-8").partition("\n")
-            return _LINK.sub(r"**\1**", text).strip()
+            return _LINK.sub(r"**\1**", _PICTURE.sub("", text)).strip()
     return None

@@ -24,13 +24,14 @@ WAITING_APIS = (FETCH, JOIN_GROUP, SYNC_GROUP, _SHARE_FETCH)
 _OFFSET_FETCH = 9
 SLOW_BY_DESIGN = (
     JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID, CONSUMER_GROUP_HEARTBEAT,
-    21, 24, 25, 26, 27, 37, 43, 45, 52, 53, 57, 59, 63, 76, 79, 88,
+    21, 23, 24, 25, 26, 27, 37, 43, 45, 52, 53, 57, 59, 63, 76, 79, 88,
 )  # fmt: skip
 """These take long by design, or because of others: members, transactions, replicas, controllers.
 
-DeleteRecords, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, CreatePartitions, ElectLeaders,
-AlterPartitionReassignments, Vote, BeginQuorumEpoch, UpdateFeatures, FetchSnapshot, BrokerHeartbeat, and of share and
-Streams groups the heartbeats and ShareAcknowledge. Fetch and ShareFetch wait for as long as they say.
+DeleteRecords, OffsetForLeaderEpoch (which clients ask while a leader changes), AddPartitionsToTxn, AddOffsetsToTxn,
+EndTxn, WriteTxnMarkers, CreatePartitions, ElectLeaders, AlterPartitionReassignments, Vote, BeginQuorumEpoch,
+UpdateFeatures, FetchSnapshot, BrokerHeartbeat, and of share and Streams groups the heartbeats and ShareAcknowledge.
+Fetch and ShareFetch wait for as long as they say.
 """
 
 _FIND_COORDINATOR = 10

@@ -8,8 +8,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries import groups, shares
 from pipeline.dashboard.queries.groups import Group, GroupSeen
-from pipeline.dashboard.web import group_picture, share_picture
+from pipeline.dashboard.web import share_picture
 from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.web.group_drawn import draw_group
 from pipeline.dashboard.web.here import Here, choose, fixed, go, link, run
 from pipeline.dashboard.web.words import code, many, plain, seen
 
@@ -88,15 +89,11 @@ def draw(here: Here) -> None:
 
 
 def _pictures(shown: GroupSeen) -> None:
-    words, span = group_picture.in_words(shown), shown.scope
-    st.caption(f"{plain(words)} What was seen of it: {seen(span.start, span.end)}.")
-    parts = group_picture.group_picture(shown, dark=st.context.theme.type == "dark")
-    for name, part in parts.items():
-        st.altair_chart(part.properties(height=part.height + group_picture.ROOM[name]), key=f"group {name}", alt=words)
+    draw_group(shown)
     with st.container(horizontal=True, vertical_alignment="center"):
         link(
             "group", "Link to this picture, with these times", "link", group=shown.group.group_id,
-            cluster=shown.group.cluster, **fixed(span),
+            cluster=shown.group.cluster, **fixed(shown.scope),
         )  # fmt: skip
         link("partitions", "Offsets of its partitions", "stacked_line_chart", group=shown.group.group_id)
 

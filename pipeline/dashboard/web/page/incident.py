@@ -6,20 +6,23 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline.dashboard.queries.groups import GroupSeen
 from pipeline.dashboard.queries.incidents import Told, findings_of, incident, incidents
-from pipeline.dashboard.queries.offsets import offsets
-from pipeline.dashboard.queries.partitions import Place
-from pipeline.dashboard.queries.scope import Scope, widened
+from pipeline.dashboard.queries.offsets import Offsets
+from pipeline.dashboard.queries.proof import Said, proof
 from pipeline.dashboard.web.causes_picture import OPEN, causes_picture, in_words, nodes
 from pipeline.dashboard.web.exchange_addresses import sequence_address
+from pipeline.dashboard.web.group_drawn import draw_group
 from pipeline.dashboard.web.here import Here, fixed, go, link, run
 from pipeline.dashboard.web.incidents import draw_head, draw_words
 from pipeline.dashboard.web.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.sequence_picture import in_words as sequence_in_words
+from pipeline.dashboard.web.sequence_picture import sequence_picture
 from pipeline.dashboard.web.ticket import ticket
 from pipeline.dashboard.web.words import code, many, plain, seen
 
-_AROUND = 1.5
-"""The picture is so many times as long as the incident, so that what was before it is seen."""
+_OF_GROUP = ("owners", "waits")
+"""What of a group's picture shows what went wrong with it."""
 
 
 def draw(here: Here) -> None:
@@ -39,8 +42,7 @@ def draw(here: Here) -> None:
     draw_head(row)
     draw_words(row)
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
-    if row["topic"] is not None and row["partition"] is not None:
-        _picture(here, row)
+    _picture(here, row, told)
     st.subheader("What follows from what", anchor=False)
     _graph(row, told)
     for one in told:
@@ -49,17 +51,30 @@ def draw(here: Here) -> None:
         st.code(ticket(row, told), language=None, wrap_lines=True)
 
 
-def _picture(here: Here, row: dict[str, Any]) -> None:
-    place = Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or "")
-    scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
-    shown = offsets(here.connection, scope, place)
-    if shown is None:
-        return
-    draw_offsets(shown, can_zoom=False)
-    link(
-        "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=place.topic, partition=place.partition,
-        cluster=place.cluster, **fixed(shown.scope),
-    )  # fmt: skip
+def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
+    evidence = [exchange_id for one in told for exchange_id in one.finding["evidence"]]
+    shown = proof(here.connection, row, evidence)
+    match shown:
+        case Offsets():
+            draw_offsets(shown, can_zoom=False)
+            link(
+                "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=shown.place.topic,
+                partition=shown.place.partition, cluster=shown.place.cluster, **fixed(shown.scope),
+            )  # fmt: skip
+        case GroupSeen():
+            draw_group(shown, only=_OF_GROUP)
+            link(
+                "group", "Look closer", "zoom_in", group=shown.group.group_id, cluster=shown.group.cluster,
+                **fixed(shown.scope),
+            )  # fmt: skip
+        case Said():
+            words = sequence_in_words(shown.steps, shown.part.ends)
+            st.caption(f"{plain(words)} Time runs down, not to scale.")
+            chart = sequence_picture(
+                shown.steps, shown.part.ends, shown.exchange_id, dark=st.context.theme.type == "dark"
+            )
+            st.altair_chart(chart, key=f"sequence {row['incident_id']}", alt=words)
+            link("sequence", "Look closer", "zoom_in", **sequence_address(shown.exchange_id, row["first_ts"]))
 
 
 def _graph(row: dict[str, Any], told: list[Told]) -> None:

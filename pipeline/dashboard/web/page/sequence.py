@@ -45,14 +45,13 @@ def draw(here: Here) -> None:
 
 def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
     asked, shown = exchange["exchange_id"], sequence(part.exchanges, part.losses)
-    ends = _ends(part)
-    told = in_words(shown, ends)
+    told = in_words(shown, part.ends)
     span = seen(shown.steps[0].ts, shown.steps[-1].ts)
     st.caption(
         f"Connection {code(exchange['connection_id'])}. {plain(told)} Shown: {span}. Time runs down, not to scale."
     )
     _turns(part, asked, exchange["ts"])
-    chart = sequence_picture(shown, ends, asked, dark=st.context.theme.type == "dark")
+    chart = sequence_picture(shown, part.ends, asked, dark=st.context.theme.type == "dark")
     key = f"sequence {hashlib.sha256(repr((asked, shown.steps[0].ts)).encode(errors='backslashreplace')).hexdigest()}"
     event = st.altair_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=told)
     if (clicked := event["selection"].get(OPEN)) and clicked[0]["exchange_id"]:
@@ -70,13 +69,6 @@ def _open(part: Around, exchange_id: str) -> None:
         st.info("This exchange is not complete yet: its other half is awaited.")
         return
     go("exchanges", exchange=exchange_id, connection=row["connection_id"])
-
-
-def _ends(part: Around) -> tuple[str, str]:
-    row = part.exchanges[-1]
-    names = [each["client_id"] for each in part.exchanges if each["client_id"]]
-    client = f"{names[-1]} at {row['client']}" if names else row["client"]
-    return client, row["server"]
 
 
 def _turns(part: Around, asked: str, ts: datetime) -> None:

@@ -14,7 +14,7 @@ from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.apps import PAGES
-from tests.pipeline.dashboard.web.browsing import open_browser, wait_for, wait_for_address
+from tests.pipeline.dashboard.web.browsing import open_browser, wait_for, wait_for_address, wait_until_drawn
 from tests.pipeline.dashboard.web.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -39,10 +39,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture
-def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+@pytest.fixture(scope="module")
+def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     with open_browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
+
+
+@pytest.fixture
+def browser(started: WebDriver) -> Iterator[WebDriver]:
+    """A browser on an empty page, of a usual size and zone again afterwards."""
+    started.get("about:blank")
+    yield started
+    started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    started.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
 def tab_to(browser: WebDriver, text: str) -> None:
@@ -117,8 +126,7 @@ def test_a_name_is_looked_for_from_any_page(browser: WebDriver, served: Served, 
     from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
 
     browser.get(f"{served.url}/{page}?protocol=Kafka")
-    wait_for(browser, "h1")
-    wait_for(browser, _DONE)
+    wait_until_drawn(browser)
     browser.find_element("css selector", "input[aria-label='Search for a name']").send_keys("billing-2", Keys.ENTER)
     wait_for(browser, "h1", "Search")
     wait_for(browser, "a", "billing-2")

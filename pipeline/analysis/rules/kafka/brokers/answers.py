@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
@@ -34,8 +33,6 @@ _REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
 _REPLICA_LAG_US = 30_000_000
 """A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
 _SETTLED_US = 5_000_000
-_ELECTION_US = 10_000_000
-"""So long before and after a client learnt of another leader brokers are busy with the change."""
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
 _ADVICE_SLOW = (
@@ -74,23 +71,6 @@ def beside_throttling(found: Sequence[Shown]) -> list[Shown]:
         return place > 0 and spans[place - 1][1] > one.us
 
     return [one for one in found if one.rule != LATENCY.name or not is_held(one)] if held else list(found)
-
-
-def beside_elections(found: Sequence[Shown], facts: Facts) -> list[Shown]:
-    """The symptoms without slow answers around a change of leaders, which ``stale_metadata`` tells of."""
-    changed: defaultdict[str, list[int]] = defaultdict(list)
-    for one in found:
-        if one.rule == "stale_metadata":
-            changed[facts.cluster_at(one.server, one.us)].append(one.us)
-    for times in changed.values():
-        times.sort()
-
-    def is_beside(one: Shown) -> bool:
-        times = changed.get(facts.cluster_at(one.server, one.us), [])
-        place = bisect_left(times, one.us - _ELECTION_US)
-        return place < len(times) and times[place] <= one.us + one.latency_us + _ELECTION_US
-
-    return [one for one in found if one.rule != LATENCY.name or not is_beside(one)] if changed else list(found)
 
 
 def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown]:

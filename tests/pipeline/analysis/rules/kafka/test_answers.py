@@ -20,7 +20,7 @@ SETTINGS = FindingSettings()
 SECOND = 1_000_000
 KEYS = {
     "Produce": 0, "Fetch": 1, "Metadata": 3, "OffsetCommit": 8, "OffsetFetch": 9, "JoinGroup": 11, "Heartbeat": 12,
-    "InitProducerId": 22, "CreateTopics": 19, "EndTxn": 26,
+    "OffsetForLeaderEpoch": 23, "InitProducerId": 22, "CreateTopics": 19, "EndTxn": 26,
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -47,12 +47,6 @@ def slow(api: str, times: int = 4, latency_s: float = 3.0, **more: Any) -> list[
     return [asked(n, api, latency_s, **{"connection": "usual", **more}) for n in range(times)]
 
 
-def elected(at: float) -> list[Row]:
-    """A client learns that another broker leads."""
-    refused = '{"responses":[{"name":"orders","partitionResponses":[{"index":0,"errorCode":6}]}]}'
-    return [asked(at, "Produce", 0.002, error_codes=[6], response_body=refused)]
-
-
 WAITS = {"request_body": '{"maxWaitMs":5000}'}
 THROTTLED = [asked(9 * n, "Produce", 0.01, response_body='{"throttleTimeMs":8000}') for n in range(4)]
 LATE: dict[str, tuple[list[Row], str | None]] = {
@@ -73,6 +67,7 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
         [*usual("OffsetFetch"), *slow("OffsetFetch", request_body='{"requireStable":true}')],
         None,
     ),
+    "is asked while leaders change": ([*usual("OffsetForLeaderEpoch"), *slow("OffsetForLeaderEpoch")], None),
     "makes topics": ([*usual("CreateTopics"), *slow("CreateTopics", latency_s=20)], None),
     "polls for long": ([*usual("Fetch", **WAITS), *slow("Fetch", latency_s=5.1, **WAITS)], None),
     "polls for much longer than that": ([*usual("Fetch", **WAITS), *slow("Fetch", latency_s=9, **WAITS)], "warning"),
@@ -83,8 +78,6 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
         [*usual("Heartbeat"), *THROTTLED, *(asked(9 * n + 0.02, "Heartbeat", 7.9, "usual") for n in range(4))],
         None,
     ),
-    "hangs while leaders change": ([*usual("Heartbeat"), *slow("Heartbeat"), *elected(9.9)], None),
-    "hangs long before leaders change": ([*usual("Heartbeat"), *slow("Heartbeat"), *elected(30)], "warning"),
     "holds another back": (
         [
             *usual("Heartbeat"), *THROTTLED,
