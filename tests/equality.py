@@ -2,8 +2,8 @@
 
 python -m tests.equality [--captures NAME …] [--seed N]
 
-Each recording in the repository lands whole, and as others would have captured it: begun in the middle, cut short,
-with packets lost, seen by two agents that each lack some. ``diagnose`` derives its tables in one process; the job
+Each recording in the repository lands whole, and those of half a minute also as others would have captured them: begun in
+the middle, cut short, with packets lost, seen by two agents that each lack some. ``diagnose`` derives its tables in one process; the job
 derives them in its driver, in one batch and in several, and by Spark's workers. Compared are every row of every table
 that describes the traffic, and the findings of ``diagnose --follow``, fed in pieces of random sizes, with the whole's.
 """
@@ -34,6 +34,7 @@ from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.spark.session import build_session
 from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, OPEN_EXCHANGES, Table
+from tests.captures.variants import pcap_of
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import DATA, rows
 
@@ -75,7 +76,7 @@ CUTS: dict[str, Cut] = {
 
 def packets_of(capture: Path) -> tuple[bytes, list[bytes]]:
     """The header of a pcap file (little-endian), and its packets with theirs."""
-    data, at = capture.read_bytes(), _GLOBAL
+    data, at = pcap_of(capture), _GLOBAL
     found = []
     while at + _RECORD.size <= len(data):
         end = at + _RECORD.size + _RECORD.unpack_from(data, at)[2]
@@ -105,7 +106,7 @@ class Campaign:
         settings = StreamSettings()
         diagnosis = diagnose(landed, settings)
         wanted = {table.full_name: _rows(diagnosis.tables[table.full_name]) for table in COMPARED}
-        name = f"{capture.stem}, {cut}"
+        name = f"{capture.name.partition('.')[0]}, {cut}"
         self.counts["captures and cuts"] += 1
         batches = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
         runs = {
@@ -172,8 +173,9 @@ def _in_pieces(landing: Path, target: Path, chance: random.Random) -> Path:
 
 
 def all_captures() -> Iterator[Path]:
-    """All recordings of the repository."""
-    return iter(sorted(CAPTURES.rglob("*.pcap")))
+    """All recordings of the repository, the long ones last."""
+    yield from sorted(CAPTURES.rglob("*.pcap"))
+    yield from sorted(CAPTURES.rglob("*.pcap.zst"))
 
 
 def main(arguments: list[str]) -> int:
@@ -185,17 +187,16 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     campaign = Campaign(build_session("equality"), chosen.seed)
     for capture in all_captures():
-        if chosen.captures and capture.stem not in chosen.captures:
+        name = capture.name.partition(".")[0]
+        if chosen.captures and name not in chosen.captures:
             continue
-        for cut in chosen.cuts:
+        for cut in chosen.cuts if capture.suffix == ".pcap" else [one for one in chosen.cuts if one == "whole"]:
             root = Path(tempfile.mkdtemp())
             try:
                 campaign.run(capture, cut, root)
             finally:
                 shutil.rmtree(root)
-            print(
-                f"{capture.stem}, {cut}: {dict(campaign.counts)}, {len(campaign.differences)} differences", flush=True
-            )
+            print(f"{name}, {cut}: {dict(campaign.counts)}, {len(campaign.differences)} differences", flush=True)
     for one in campaign.differences:
         print(one)
     return int(bool(campaign.differences))
