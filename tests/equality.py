@@ -2,10 +2,11 @@
 
 python -m tests.equality [--captures NAME …] [--seed N]
 
-Each recording in the repository lands whole, and those of half a minute also as others would have captured them: begun in
-the middle, cut short, with packets lost, seen by two agents that each lack some. ``diagnose`` derives its tables in one process; the job
-derives them in its driver, in one batch and in several, and by Spark's workers. Compared are every row of every table
-that describes the traffic, and the findings of ``diagnose --follow``, fed in pieces of random sizes, with the whole's.
+Each recording in the repository lands whole, and those of half a minute also as others would have captured them: begun
+in the middle, cut short, with packets lost, seen by two agents that each lack some. ``diagnose`` derives its tables in
+one process; the job derives them in its driver, in one batch and in several, and by Spark's workers. Compared are every
+row of every table that describes the traffic, and the findings of ``diagnose --follow``, fed in pieces of random sizes,
+with the whole's.
 """
 
 from __future__ import annotations

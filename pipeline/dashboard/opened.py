@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from pipeline.errors import UserError
 from pipeline.open_tables import OpenTable, open_table
-from pipeline.tables import Table
+from pipeline.tables import TABLES, Table
 
 _Mark = tuple[int, int]
+Marks = tuple[_Mark | None, ...]
+"""How the logs of all tables look; None of a table that is not there."""
 _opened: dict[str, tuple[str, _Mark, OpenTable]] = {}
 """By table: the lake, how its log looked then, and the table."""
 
@@ -61,6 +63,11 @@ def _demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
                     f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
                     "Another release, or another program, wrote it"
                 )
+
+
+def marks_of(lake: str) -> Marks | None:
+    """How a lake looks now, to see whether it has changed; None where that cannot be seen."""
+    return None if "://" in lake else tuple(_mark(lake, table) for table in TABLES.values())
 
 
 def _mark(lake: str, table: Table) -> _Mark | None:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.dashboard.clusters import of_cluster
-from pipeline.dashboard.opened import opened_table
+from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
@@ -55,19 +55,27 @@ class Lake:
         self.place = str(place).rstrip("/") or "/"
         self._of_one_cluster = of_one_cluster
         self._found: dict[str, bool] = {}
-        self._paths: list[str] = []
+        self._opened: dict[str, OpenTable] = {}
         self.unreadable: dict[str, str] = {}
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
-            self.connection.execute(f"SET {setting} = {value}")
+            self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
         for macro in _SPARK_NAMES:
             self.connection.execute(f"CREATE MACRO {macro}")
 
     def seal(self) -> None:
         """From now on queries read the files of the open tables and nothing else; no other table can be opened."""
-        self.connection.execute("SET allowed_paths = $paths", {"paths": self._paths})
+        paths = [path for table in self._opened.values() if table.files for path in table.files.paths]
+        self.connection.execute("SET allowed_paths = $paths", {"paths": paths})
         self.connection.execute("SET enable_external_access = false")
         self.connection.execute("SET lock_configuration = true")
+
+    def another_connection(self) -> duckdb.DuckDBPyConnection:
+        """One more connection to the same tables, with variables and temporary tables of its own."""
+        connection = self.connection.cursor()
+        for source, table in self._opened.items():
+            _make_known(connection, source, table)
+        return connection
 
     def attach(self, wanted: Container[str] | None = None, *, readable: bool = False) -> None:
         """Open tables and views that are not open yet.
@@ -112,14 +120,9 @@ class Lake:
         if (found := opened(self.place, table)) is None:
             return False
         source = f"{table.schema}_{table.name}"
+        self._opened[source] = found
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
-        if found.files is None:
-            self.connection.register(f"delta_{source}", found.dataset)
-            rows = f"delta_{source}"
-        else:
-            self.connection.execute(f"SET VARIABLE files_{source} = $paths", {"paths": found.files.paths})
-            self._paths += found.files.paths
-            rows = f"read_parquet(getvariable('files_{source}'), {_options(found.files)})"
+        rows = _make_known(self.connection, source, found)
         there = ('"' + column.replace('"', '""') + '"' for column in found.schema.names)
         columns = ", ".join([*there, *_without(table, found.schema.names)])
         try:
@@ -128,6 +131,15 @@ class Lake:
         except duckdb.Error as error:
             raise UserError(f"cannot read {self.place}/{table.path}: {error}") from error
         return True
+
+
+def _make_known(connection: duckdb.DuckDBPyConnection, source: str, table: OpenTable) -> str:
+    """Let a connection find the rows of a table; returns what they are called in SQL."""
+    if table.files is None:
+        connection.register(f"delta_{source}", table.dataset)
+        return f"delta_{source}"
+    connection.execute(f"SET VARIABLE files_{source} = $paths", {"paths": table.files.paths})
+    return f"read_parquet(getvariable('files_{source}'), {_options(table.files)})"
 
 
 def _options(files: DataFiles) -> str:
@@ -193,8 +205,14 @@ class Readable:
     unreadable: Mapping[str, str]
 
 
+_shared: tuple[str, SqlSettings, Marks, Lake] | None = None
+"""The lake that was opened last, and how its logs looked then."""
+
+
 def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
     """A connection as :func:`connect` gives it, to all of a lake that can be read, or to one cluster in it.
+
+    Connections of one process share what has not changed: tables, and what is known of their files.
 
     Args:
         place: the lake's folder or URL.
@@ -203,8 +221,14 @@ def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
     Raises:
         UserError: there is no lake, or nothing of it can be read.
     """
-    lake = _opened(place, limits, readable=True)
-    return Readable(lake.connection, lake.unreadable)
+    global _shared  # noqa: PLW0603 - one lake for all sessions of the page
+    marks = marks_of(str(place))
+    if marks is None or _shared is None or _shared[:3] != (str(place), limits, marks):
+        lake = _opened(place, limits, readable=True)
+        _shared = None if marks is None else (str(place), limits, marks, lake)
+    else:
+        lake = _shared[3]
+    return Readable(lake.another_connection(), lake.unreadable)
 
 
 def _opened(place: Path | str, limits: SqlSettings, *, readable: bool) -> Lake:

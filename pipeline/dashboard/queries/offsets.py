@@ -9,11 +9,10 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.dashboard.queries import partitions
-from pipeline.dashboard.queries.gathered import ROWS, ask_of, ask_rows_of
 from pipeline.dashboard.queries.held import Hold, Stated, holds
 from pipeline.dashboard.queries.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
-from pipeline.dashboard.queries.partitions import COMMIT_KINDS, HERE, OUTCOMES, Place
-from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask_rows, rows_if_there
+from pipeline.dashboard.queries.partitions import COMMIT_KINDS, HERE, OUTCOMES, ROWS, Place
+from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask, ask_rows, rows_if_there
 
 POINTS = 1500
 """Commits in one plot."""
@@ -34,15 +33,17 @@ ORDER BY count(*) DESC, client_id, member_id
 LIMIT $most
 """  # noqa: S608 - our own text
 
+_MOST_US = 2**53
+"""More than any time in µs."""
 _SHOWN = """
   CASE WHEN list_contains($shown, [client_id, member_id]) THEN [client_id, member_id] END AS member
 """
 _COMMITS = f"""
-WITH commits AS (
+WITH commits AS NOT MATERIALIZED (
   SELECT ts, ordinal, generation, event_offset, error_name, exchange_id, {OUTCOMES} AS outcome,
     coalesce(client_id, '') AS client_id, coalesce(member_id, '') AS member_id,
     -- Least is the first of the least offsets, greatest the last of the greatest: a number is faster than a pair.
-    event_offset::HUGEINT * 9007199254740992 + epoch_us(ts) AS place
+    event_offset::HUGEINT * {_MOST_US} + epoch_us(ts) AS place
   FROM {ROWS}
   WHERE {HERE} AND group_id = $group_id AND kind IN {COMMIT_KINDS} AND event_offset IS NOT NULL
 ),
@@ -56,14 +57,17 @@ ends AS (
   SELECT {_SHOWN}, outcome, bucket, sum(n)::BIGINT AS n, min(least) AS least, max(greatest) AS greatest
   FROM ends_of_each GROUP BY ALL
 ),
-kept AS (
+kept AS MATERIALIZED (
   SELECT member, outcome, n, least AS place FROM ends
   UNION
   SELECT member, outcome, n, greatest FROM ends
 ),
 found AS (
   SELECT c.* EXCLUDE (client_id, member_id), k.n, k.member AS wanted, {_SHOWN}
-  FROM commits AS c JOIN kept AS k ON k.place = c.place AND k.outcome = c.outcome
+  FROM commits AS c JOIN kept AS k
+    ON k.place = c.place AND k.outcome = c.outcome
+    -- So that of other rows the time alone is read. An offset may be -1.
+    AND c.ts = make_timestamptz(((k.place % {_MOST_US} + {_MOST_US}) % {_MOST_US})::BIGINT)
 )
 SELECT ts, member[1] AS client_id, member[2] AS member_id, outcome, event_offset AS value,
        max(n) AS n, min(ordinal) AS ordinal, arg_min(generation, ordinal) AS generation,
@@ -249,7 +253,7 @@ def committing_members(connection: duckdb.DuckDBPyConnection, scope: Scope, plac
 
     Each with how many outcomes it had. One more than are told apart, which stands for all others.
     """
-    found = ask_rows_of(connection, _COMMITTING, scope, place, most=MEMBERS + 1)
+    found = ask_rows(connection, _COMMITTING, scope, **place.parameters(), most=MEMBERS + 1)
     return {(row["client_id"], row["member_id"]): row["outcomes"] for row in found}
 
 
@@ -267,17 +271,17 @@ def commits(
     """
     wider = max(1, -(-2 * BUCKETS * series // POINTS))  # else the picture would have to be cut somewhere
     keys = [[member.client_id, member.member_id] for member in shown] or [["", ""]]
-    return ask_of(connection, _COMMITS, scope, place, shown=keys, bucket=wider * scope.bucket)
+    return ask(connection, _COMMITS, scope, **place.parameters(), shown=keys, bucket=wider * scope.bucket)
 
 
 def positions(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
     """How far each client of the group has fetched: ``client_id``, ``ts``, ``value``; the last of a bucket."""
-    return ask_of(connection, _POSITIONS, scope, place, clients=CLIENTS)
+    return ask(connection, _POSITIONS, scope, **place.parameters(), clients=CLIENTS)
 
 
 def held(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[Hold]:
     """When a transaction held the last stable offset back, and whose it was; the longest of very many are named."""
-    found = holds([Stated(**row) for row in ask_rows_of(connection, _STATED, scope, place)])
+    found = holds([Stated(**row) for row in ask_rows(connection, _STATED, scope, **place.parameters())])
     wanted = sorted(found, key=lambda hold: -hold.seconds)[:MOST]
     if not wanted:
         return found
@@ -305,6 +309,6 @@ def losses(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) ->
     try:
         if not ask_rows(connection, _HAS_GAPS, scope)[0]["n"]:
             return []
-        return ask_rows_of(connection, _LOSSES, scope, place, most=MOST)
+        return ask_rows(connection, _LOSSES, scope, **place.parameters(), most=MOST)
     except NotThereYetError:
         return []

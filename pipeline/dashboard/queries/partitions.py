@@ -8,8 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.gathered import ROWS, ask_of, ask_rows_of
-from pipeline.dashboard.queries.scope import Scope, as_of, ask_rows
+from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
 
 MOST_ROWS = 500
 MOST_PLACES = 10_000
@@ -60,8 +59,13 @@ _ENDS = ", ".join(
     f"{{'line': '{name}', 'us': max(us) FILTER ({name} IS NOT NULL), 'value': arg_max({name}, place)}}"
     for name in _LINE_NAMES
 )
+ROWS = """(
+  SELECT * FROM gold.offset_timeline
+  WHERE date BETWEEN $first_day AND $last_day AND cluster = $cluster AND topic = $topic AND partition = $partition
+)"""
+"""The rows of one partition, of all groups, on the days of the span."""
 HERE = "ts BETWEEN $start AND $end"
-"""Of the rows of one place."""
+"""Which of them are of the span."""
 
 _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM {ROWS} WHERE {HERE}"  # noqa: S608 - our own text
 
@@ -144,12 +148,12 @@ def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
 def is_there(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> bool:
     """Whether something was seen in the span of this partition in the name of this group."""
     sql = f"SELECT 1 FROM {ROWS} WHERE {HERE} AND group_id = $group_id LIMIT 1"  # noqa: S608 - our own text
-    return bool(ask_rows_of(connection, sql, scope, place))
+    return bool(ask_rows(connection, sql, scope, **place.parameters()))
 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> Scope | None:
     """The part of the span in which something was seen of the partition, so that a plot is not mostly empty."""
-    bounds = ask_rows_of(connection, _SPAN, scope, place)[0]
+    bounds = ask_rows(connection, _SPAN, scope, **place.parameters())[0]
     return None if bounds["first_ts"] is None else Scope(bounds["first_ts"], bounds["last_ts"], "kafka")
 
 
@@ -158,7 +162,7 @@ def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> 
 
     ``line`` is log_start_offset, last_stable_offset (as far as somebody fetched), high_watermark or committed_offset.
     """
-    return ask_of(connection, _LINES, scope, place)
+    return ask(connection, _LINES, scope, **place.parameters())
 
 
 def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
@@ -168,4 +172,4 @@ def owners(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) ->
 
 def committers(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> list[dict[str, Any]]:
     """Who committed how often, with which outcome: a row for each client and member."""
-    return ask_rows_of(connection, _COMMITTERS, scope, place, most=MOST_ROWS)
+    return ask_rows(connection, _COMMITTERS, scope, **place.parameters(), most=MOST_ROWS)

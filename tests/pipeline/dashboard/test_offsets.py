@@ -204,31 +204,3 @@ def test_a_lake_without_tables_of_groups_or_losses_still_has_a_picture(tmp_path:
     assert shown is not None
     assert (shown.labels, shown.owners, shown.losses, shown.rebalances) == (["c"], [], [], [])
     assert [hold.producer for hold in shown.held] == ["a producer not seen"]
-
-
-def test_a_closer_look_does_not_read_the_lake_again_and_a_huge_partition_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [*(commit(n, n, "c") for n in range(20)), *(commit(n, n, "c", partition=1) for n in range(3))]
-    other = Place("k", "orders", 1, "g")
-    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
-
-        def kept() -> list[tuple[str, int]]:
-            return connection.execute(
-                "SELECT table_name, estimated_size FROM duckdb_tables() WHERE temporary ORDER BY 1"
-            ).fetchall()
-
-        whole = offsets.offsets(connection, DAY, ORDERS)
-        ((table, size),) = kept()
-        assert size == 20
-        assert offsets.offsets(connection, Scope(at(3), at(5)), ORDERS) is not None
-        assert kept() == [(table, 20)]
-        assert offsets.offsets(connection, DAY, other) is not None
-        assert [size for _, size in kept()] == [3]
-        monkeypatch.setattr("pipeline.dashboard.queries.gathered.MOST_ROWS", 10)
-        again = offsets.offsets(connection, DAY, ORDERS)
-        assert [name.endswith("_many") for name, _ in kept()] == [True]
-    assert whole is not None
-    assert again is not None
-    assert whole.commits.equals(again.commits)
-    assert whole.lines.equals(again.lines)

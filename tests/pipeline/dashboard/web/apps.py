@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,20 @@ SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
 PAGES = tuple(sorted(page.stem for page in (SCRIPT.parent / "page").glob("[a-z]*.py")))
 
 
+def _look_for_components_once() -> None:
+    """Streamlit reads what every installed package says of itself, for each page anew: half a second."""
+    from streamlit.components.v2 import manifest_scanner  # noqa: PLC0415 - slow import
+
+    look = manifest_scanner.scan_component_manifests
+    if not hasattr(look, "cache_info"):
+        manifest_scanner.scan_component_manifests = cache(look)  # type: ignore[assignment]
+
+
 def open_page(page: str, **parameters: str) -> AppTest:
     """Open a page of the lake that the environment names; whatever it raises fails the test."""
     from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
 
+    _look_for_components_once()
     app = AppTest.from_file(str(SCRIPT), default_timeout=60)
     app.query_params.update({name: [value] for name, value in parameters.items()})
     if page != "home":
