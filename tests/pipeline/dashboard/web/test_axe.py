@@ -62,7 +62,9 @@ def is_ours(fault: Fault) -> bool:
     return fault.impact in GRAVE and not (known and re.match(known[0], fault.html))
 
 
-@pytest.mark.parametrize("look", LOOKS[:2], ids=lambda look: look.name)
+@pytest.mark.parametrize(
+    "look", [pytest.param(LOOKS[0], id="light"), pytest.param(LOOKS[1], id="dark", marks=pytest.mark.proof)]
+)
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.name)
 def test_nothing_serious(address: Address, look: Look, browser: WebDriver, url: str, named: dict[str, str]) -> None:
     look_as(browser, look)
