@@ -92,10 +92,10 @@ docs: setup ## Build the documentation site into dist/site; a dead link is an er
 	@$(PYTHON_IN) -m website
 
 screens: setup ## Record the pictures of docs/screens anew in a real browser (needs Chromium)
-	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.screens
+	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.screens
 
 rule-pictures: setup ## Draw a picture of each rule anew, from a recording in which it fires
-	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.rule_pictures
+	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.pictures.rule_pictures
 
 notebooks: setup ## Run the notebooks anew and keep what they show
 	@$(PYTHON_IN) -m tests.end_to_end.notebooks

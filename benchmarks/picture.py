@@ -27,13 +27,13 @@ from rich.table import Table as Grid
 
 from benchmarks.candidates import CONSOLE
 from pipeline.arrow import arrow_type
-from pipeline.dashboard.queries.offsets import Offsets, offsets
-from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
+from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES, Table
-from tests.pipeline.dashboard.web.browsing import open_browser
-from tests.pipeline.dashboard.web.served import serve
+from tests.pipeline.dashboard.web.browser.browsing import open_browser
+from tests.pipeline.dashboard.web.browser.served import serve
 
 COMMITS, TIMES = 1_000_000, 5
 PLACE = Place("crowded", "payments", 2, "billing")
@@ -125,7 +125,7 @@ def measure(lake: Path) -> None:
 
 def specification(shown: Offsets) -> None:
     """Make it, as the page does."""
-    from pipeline.dashboard.web.offsets_picture import offsets_picture  # noqa: PLC0415 - not without Altair
+    from pipeline.dashboard.web.pictures.offsets_picture import offsets_picture  # noqa: PLC0415 - not without Altair
 
     offsets_picture(shown, dark=False)[0].to_dict()
 

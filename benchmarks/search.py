@@ -13,10 +13,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from pipeline.dashboard.queries.exchanges import one
 from pipeline.dashboard.queries.scope import Scope, extent
-from pipeline.dashboard.queries.searching import ANY_ERROR, Found, Search, search
-from pipeline.dashboard.queries.sequence import around
+from pipeline.dashboard.queries.traffic.exchanges import one
+from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Found, Search, search
+from pipeline.dashboard.queries.traffic.sequence import around
 from pipeline.dashboard.sql import connect
 
 _TIMES = 5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.big_lake import Plan, make
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
-from pipeline.dashboard.queries.searching import Search, search
+from pipeline.dashboard.queries.traffic.searching import Search, search
 from pipeline.dashboard.sql import connect
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs

@@ -68,8 +68,8 @@ def dashboard(
       wirelake dashboard --lake lake --allow-host dash.example.org --behind-proxy X-User --proxy-from 127.0.0.1
     """
     try:
-        from pipeline.dashboard.web.access import access  # noqa: PLC0415
-        from pipeline.dashboard.web.server import serve  # noqa: PLC0415 - loads Streamlit
+        from pipeline.dashboard.web.serving.access import access  # noqa: PLC0415
+        from pipeline.dashboard.web.serving.server import serve  # noqa: PLC0415 - loads Streamlit
     except ImportError as error:
         raise UserError(
             f"this command needs Streamlit: pip install 'wirelake[dashboard]', with Python 3.11 or newer ({error})"

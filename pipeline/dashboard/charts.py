@@ -9,19 +9,19 @@ import altair as alt
 import duckdb
 
 from pipeline.dashboard.queries import latency
-from pipeline.dashboard.queries.findings import finding
-from pipeline.dashboard.queries.groups import GroupSeen, group_seen, groups
 from pipeline.dashboard.queries.latency import Asked
-from pipeline.dashboard.queries.offsets import Offsets, offsets
-from pipeline.dashboard.queries.partitions import Place, places
-from pipeline.dashboard.queries.proof import Said, proof
+from pipeline.dashboard.queries.overview.findings import finding
+from pipeline.dashboard.queries.overview.proof import Said, proof
+from pipeline.dashboard.queries.progress.groups import GroupSeen, group_seen, groups
+from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
+from pipeline.dashboard.queries.progress.partitions import Place, places
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
-from pipeline.dashboard.web import latency_picture
-from pipeline.dashboard.web.group_picture import one_group_chart
-from pipeline.dashboard.web.offsets_picture import one_chart
-from pipeline.dashboard.web.picture import below_each_other
-from pipeline.dashboard.web.sequence_picture import sequence_picture
+from pipeline.dashboard.web.pictures import latency_picture
+from pipeline.dashboard.web.pictures.group_picture import one_group_chart
+from pipeline.dashboard.web.pictures.offsets_picture import one_chart
+from pipeline.dashboard.web.pictures.picture import below_each_other
+from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.errors import UserError
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.dashboard.web.browsing import ALONE, click, wait_for
-from tests.pipeline.dashboard.web.served import Served, serve
+from tests.pipeline.dashboard.web.browser.browsing import ALONE, click, wait_for
+from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
 if TYPE_CHECKING:

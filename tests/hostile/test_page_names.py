@@ -16,7 +16,7 @@ import pytest
 
 from tests.hostile.page import HEALTH, STREAM, ask, handshake
 from tests.paths import ROOT
-from tests.pipeline.dashboard.web.served import Served, serve
+from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_streamlit
 
 pytestmark = pytest.mark.slow
@@ -171,7 +171,7 @@ def test_answers_make_a_browser_trust_nobody(served: Served) -> None:
 _ROUTES = """
 import json, sys
 from streamlit.starlette import App
-from pipeline.dashboard.web.server import _SCRIPT
+from pipeline.dashboard.web.serving.server import _SCRIPT
 routes = App(_SCRIPT)._build_starlette_app().routes
 print(json.dumps([[route.path, sorted(getattr(route, "methods", None) or [])] for route in routes]))
 """

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.hostile.page import HEALTH, ask, handshake
-from tests.pipeline.dashboard.web.served import Served, serve
+from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_streamlit
 
 pytestmark = pytest.mark.slow

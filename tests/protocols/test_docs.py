@@ -20,8 +20,8 @@ _ALLOWED = {
     "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",
     "pipeline/dashboard/web/page/clients.py": "the page of Kafka's and MongoDB's clients",
     "pipeline/dashboard/queries/clients.py": "the same",
-    "pipeline/dashboard/queries/shares.py": "share groups are Kafka's",
-    "pipeline/dashboard/queries/rebalances.py": "so are rebalances",
+    "pipeline/dashboard/queries/progress/shares.py": "share groups are Kafka's",
+    "pipeline/dashboard/queries/progress/rebalances.py": "so are rebalances",
     "pipeline/quality/suites.py": "what the agent stores of OP_COMPRESSED",
 }
 """Files that ask for a protocol by name, and why."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.dashboard.queries.members import Member
-from pipeline.dashboard.queries.offsets import offsets
-from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.queries.progress.members import Member
+from pipeline.dashboard.queries.progress.offsets import offsets
+from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
@@ -19,8 +19,8 @@ from tests.pipeline.rows import row, write
 
 pytest.importorskip("altair")
 from pipeline.dashboard.charts import offsets_chart
-from pipeline.dashboard.web.colours import DARK, LIGHT
-from pipeline.dashboard.web.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
+from pipeline.dashboard.web.pictures.colours import DARK, LIGHT
+from pipeline.dashboard.web.pictures.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
 
 
 @pytest.fixture(scope="module")

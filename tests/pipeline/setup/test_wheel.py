@@ -14,7 +14,7 @@ from tests.wheel import build_wheel, demand_installed, run_python, run_uv
 
 _DATA = """
 from pipeline.dashboard.views import views
-from pipeline.dashboard.web.rules import rule_page
+from pipeline.dashboard.web.parts.rules import rule_page
 from pipeline.analysis.rules.rule import all_rules
 from decoder import Codec
 Codec()

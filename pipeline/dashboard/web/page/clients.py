@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
-from pipeline.dashboard.web.clients_picture import MOST as MOST_SHOWN
-from pipeline.dashboard.web.clients_picture import matrix
-from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
+from pipeline.dashboard.web.pictures.clients_picture import matrix
 from pipeline.dashboard.web.words import many
 
 _BREAKING = (

@@ -8,12 +8,12 @@ import orjson
 import streamlit as st
 
 from pipeline.analysis.telling import ProtocolTellers, told
-from pipeline.dashboard.queries import exchanges
-from pipeline.dashboard.queries.differences import Difference, differences
-from pipeline.dashboard.queries.sequence import exchange_before
-from pipeline.dashboard.web.exchange_addresses import compare_address, moment_of, sequence_address
-from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.queries.traffic import exchanges
+from pipeline.dashboard.queries.traffic.differences import Difference, differences
+from pipeline.dashboard.queries.traffic.sequence import exchange_before
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.exchange_addresses import compare_address, moment_of, sequence_address
+from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import clock, code, duration, many
 from pipeline.dashboard.web.zone import short_zone
 from pipeline.terminal import printable

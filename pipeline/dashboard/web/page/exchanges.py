@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries import exchanges
-from pipeline.dashboard.queries.findings import finding
-from pipeline.dashboard.queries.searching import search
-from pipeline.dashboard.web.exchange_addresses import compare_address, in_address, moment_of, sequence_address
-from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
-from pipeline.dashboard.web.grid import grid
+from pipeline.dashboard.queries.overview.findings import finding
+from pipeline.dashboard.queries.traffic import exchanges
+from pipeline.dashboard.queries.traffic.searching import search
 from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.narrowing import controls, facets
-from pipeline.dashboard.web.one_exchange import show_exchange
+from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
+from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
+from pipeline.dashboard.web.parts.grid import grid
+from pipeline.dashboard.web.parts.narrowing import controls, facets
+from pipeline.dashboard.web.parts.one_exchange import show_exchange
 from pipeline.dashboard.web.words import code, many, moment, number
 
 _FURTHER_SECONDS = 10.0

@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries.findings import MOST, counts, findings
-from pipeline.dashboard.queries.incidents import incident_counts
+from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
+from pipeline.dashboard.queries.overview.incidents import incident_counts
 from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.incidents import COLOURS, ICONS
-from pipeline.dashboard.web.rules import rule_page
+from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
+from pipeline.dashboard.web.parts.rules import rule_page
 from pipeline.dashboard.web.words import between, code, many, moment, prose, seen
 
 _OPENED = 3

@@ -6,12 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries import groups, shares
-from pipeline.dashboard.queries.groups import Group, GroupSeen
-from pipeline.dashboard.web import share_picture
-from pipeline.dashboard.web.grid import Column, grid
-from pipeline.dashboard.web.group_drawn import draw_group
+from pipeline.dashboard.queries.progress import groups, shares
+from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.web.here import Here, choose, fixed, go, link, run
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.group_drawn import draw_group
+from pipeline.dashboard.web.pictures import share_picture
 from pipeline.dashboard.web.words import code, many, plain, seen
 
 _KEYS = ("group", "cluster", "share")

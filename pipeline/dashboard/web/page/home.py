@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 import streamlit as st
 
 from pipeline.analysis.rules.rule import all_rules
-from pipeline.dashboard.queries.findings import findings
-from pipeline.dashboard.queries.health import Health, health
-from pipeline.dashboard.queries.incidents import MOST, incident_counts, incidents
-from pipeline.dashboard.queries.names import Count, counted
-from pipeline.dashboard.queries.trends import trends
+from pipeline.dashboard.queries.overview.findings import findings
+from pipeline.dashboard.queries.overview.health import Health, health
+from pipeline.dashboard.queries.overview.incidents import MOST, incident_counts, incidents
+from pipeline.dashboard.queries.overview.names import Count, counted
+from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.web.here import Here, link, part, run
-from pipeline.dashboard.web.incidents import draw_cards, draw_over, draw_trend
-from pipeline.dashboard.web.known import names_here
+from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
+from pipeline.dashboard.web.parts.known import names_here
 from pipeline.dashboard.web.words import between, code, duration, many, moment, number, size
 
 _TRENDS = 8

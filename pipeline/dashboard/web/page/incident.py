@@ -6,19 +6,19 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries.groups import GroupSeen
-from pipeline.dashboard.queries.incidents import Told, findings_of, incident, incidents
-from pipeline.dashboard.queries.offsets import Offsets
-from pipeline.dashboard.queries.proof import Said, proof
-from pipeline.dashboard.web.causes_picture import OPEN, causes_picture, in_words, nodes
-from pipeline.dashboard.web.exchange_addresses import sequence_address
-from pipeline.dashboard.web.group_drawn import draw_group
+from pipeline.dashboard.queries.overview.incidents import Told, findings_of, incident, incidents
+from pipeline.dashboard.queries.overview.proof import Said, proof
+from pipeline.dashboard.queries.progress.groups import GroupSeen
+from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.here import Here, fixed, go, link, run
-from pipeline.dashboard.web.incidents import draw_head, draw_words
-from pipeline.dashboard.web.offsets_drawn import draw_offsets
-from pipeline.dashboard.web.sequence_picture import in_words as sequence_in_words
-from pipeline.dashboard.web.sequence_picture import sequence_picture
-from pipeline.dashboard.web.ticket import ticket
+from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
+from pipeline.dashboard.web.parts.group_drawn import draw_group
+from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
+from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.parts.ticket import ticket
+from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, in_words, nodes
+from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
+from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.dashboard.web.words import code, many, plain, seen
 
 _OF_GROUP = ("owners", "waits")

@@ -9,9 +9,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
-from pipeline.dashboard.web import latency_picture
-from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, choose, link, run
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.words import between, code
 
 _ANY = "any"

@@ -8,9 +8,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
-from pipeline.dashboard.web import latency_picture
-from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.words import between
 
 _APPLICATIONS = (

@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries import partitions
-from pipeline.dashboard.queries.offsets import offsets
-from pipeline.dashboard.queries.partitions import Place
+from pipeline.dashboard.queries.progress import partitions
+from pipeline.dashboard.queries.progress.offsets import offsets
+from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import widened
-from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run
-from pipeline.dashboard.web.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
 from pipeline.dashboard.web.words import code, many, number
 
 NO_GROUP = "(no group)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pipeline.dashboard.queries import quality
-from pipeline.dashboard.web.grid import Column, grid
 from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import many, moment, number
 
 _FAILED = (

@@ -6,11 +6,11 @@ from itertools import groupby
 
 import streamlit as st
 
-from pipeline.dashboard.queries.incidents import incidents
-from pipeline.dashboard.queries.names import Name, ids_like, matching
-from pipeline.dashboard.web.addresses import address_of
+from pipeline.dashboard.queries.overview.incidents import incidents
+from pipeline.dashboard.queries.overview.names import Name, ids_like, matching
 from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.known import names_here
+from pipeline.dashboard.web.parts.addresses import address_of
+from pipeline.dashboard.web.parts.known import names_here
 from pipeline.dashboard.web.words import between, code, many, plain
 
 _TITLES = {

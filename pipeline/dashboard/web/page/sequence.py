@@ -8,14 +8,14 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries import exchanges
-from pipeline.dashboard.queries.sequence import Around, around
-from pipeline.dashboard.queries.steps import sequence
-from pipeline.dashboard.web.exchange_addresses import compare_address, in_address, moment_of, sequence_address
-from pipeline.dashboard.web.exchange_columns import EXCHANGE_COLUMNS
-from pipeline.dashboard.web.grid import grid
+from pipeline.dashboard.queries.traffic import exchanges
+from pipeline.dashboard.queries.traffic.sequence import Around, around
+from pipeline.dashboard.queries.traffic.steps import sequence
 from pipeline.dashboard.web.here import Here, go, link, run
-from pipeline.dashboard.web.sequence_picture import OPEN, in_words, sequence_picture
+from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
+from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
+from pipeline.dashboard.web.parts.grid import grid
+from pipeline.dashboard.web.pictures.sequence_picture import OPEN, in_words, sequence_picture
 from pipeline.dashboard.web.words import code, plain, seen
 
 

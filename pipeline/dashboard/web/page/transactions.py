@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries import transactions
-from pipeline.dashboard.web.grid import Column, grid
+from pipeline.dashboard.queries.progress import transactions
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import clock, code, duration, many, moment, number
 
 _OPEN = (

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pipeline.dashboard.queries.findings import counts, findings
-from pipeline.dashboard.queries.health import health
-from pipeline.dashboard.queries.incidents import findings_of, incident, incident_counts, incidents
+from pipeline.dashboard.queries.overview.findings import counts, findings
+from pipeline.dashboard.queries.overview.health import health
+from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
 from pipeline.dashboard.queries.scope import Scope, extent
-from pipeline.dashboard.queries.searching import Search, search
+from pipeline.dashboard.queries.traffic.searching import Search, search
 from pipeline.dashboard.sql import connect
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs

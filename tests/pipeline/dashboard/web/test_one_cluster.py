@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.dashboard.clusters import clusters, of_cluster, show_only
-from pipeline.dashboard.queries.health import health
+from pipeline.dashboard.queries.overview.health import health
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect, connect_readable
 from pipeline.settings import SqlSettings

@@ -1,0 +1,72 @@
+"""Which part of the lake proves a finding or an incident? A partition over time, its group, or the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from pipeline.dashboard.queries.progress.groups import Group, GroupSeen, group_seen
+from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
+from pipeline.dashboard.queries.progress.partitions import Place
+from pipeline.dashboard.queries.scope import Scope, widened
+from pipeline.dashboard.queries.traffic.exchanges import one
+from pipeline.dashboard.queries.traffic.sequence import Around, around
+from pipeline.dashboard.queries.traffic.steps import Connection, sequence
+
+_AROUND = 1.5
+"""What is shown is so many times as long as what it proves, so that what was before it is seen."""
+_EXCHANGES = 12
+"""Of a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said on a connection.
+
+    Attributes:
+        part: its exchanges and losses around the one that shows it.
+        steps: the same in order of time.
+        exchange_id: the one that shows it.
+    """
+
+    part: Around
+    steps: Connection
+    exchange_id: str
+
+
+def proof(
+    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
+) -> Offsets | GroupSeen | Said | None:
+    """What to look at, the most telling that the lake has; None if it has nothing.
+
+    Args:
+        connection: to the lake.
+        row: of ``gold.findings`` or ``gold.incidents``.
+        evidence: ids of exchanges that show it.
+
+    Raises:
+        NotThereYetError: a table is missing.
+    """
+    scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
+    found: Offsets | GroupSeen | Said | None = None
+    if row["topic"] is not None and row["partition"] is not None:
+        found = offsets(connection, scope, Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or ""))
+    if found is None and row["group_id"]:
+        found = group_seen(connection, scope, Group(row["cluster"], row["group_id"]))
+        if found is not None and not found.heard:
+            found = None
+    return found or _said(connection, row, evidence)
+
+
+def _said(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]) -> Said | None:
+    for exchange_id in evidence[:1]:
+        exchange = one(connection, exchange_id, row["first_ts"])
+        if exchange is not None:
+            part = around(connection, exchange["connection_id"], exchange["ts"], _EXCHANGES)
+            steps = sequence(part.exchanges, part.losses)
+            if steps.steps:
+                return Said(part, steps, exchange_id)
+    return None

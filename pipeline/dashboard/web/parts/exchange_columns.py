@@ -1,0 +1,22 @@
+"""Which columns does a list of exchanges have, on whatever page?"""
+
+from __future__ import annotations
+
+from pipeline.dashboard.web.parts.grid import Column
+
+EXCHANGE_COLUMNS = (
+    Column("ts", "time", "time"),
+    Column("api_name", "api or command"),
+    Column("words", "what it says", width="large", help="Question → answer, in the words of `wirelake decode`."),
+    Column("latency_us", "latency, ms", "ms"),
+    Column("client_id", "client"),
+    Column("error_names", "errors", width="medium"),
+    Column("status", "status"),
+    Column("api_version", "version", "number"),
+    Column("request_size", "request", "size"),
+    Column("response_size", "response", "size"),
+    Column("client", "from"),
+    Column("server", "to"),
+    Column("connection_id", "connection"),
+    Column("exchange_id", "exchange"),
+)

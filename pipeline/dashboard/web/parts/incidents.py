@@ -1,0 +1,101 @@
+"""How is an incident drawn? Its headline, who causes it and who is hurt, what grows, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries.overview.trends import Trend
+from pipeline.dashboard.web.here import link
+from pipeline.dashboard.web.pictures.trend_picture import trend_picture
+from pipeline.dashboard.web.words import between, clock, many, moment, number, plain, prose
+from pipeline.terminal import printable
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
+ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
+_STATES = {"closed": "over", "unknown": "may go on"}
+_TRENDS = {
+    "lag": ("Lag, records", "Records of its partition that the group has not committed"),
+    "held back": ("Held back, records", "Records of its partition beyond the last stable offset"),
+    "latency": ("Slowest answer, ms", "Of the exchanges that show it"),
+    "times": ("Exchanges that show it", "So far"),
+}
+
+
+def draw_cards(rows: Sequence[dict[str, Any]]) -> dict[str, DeltaGenerator]:
+    """Draw incidents that are not over, in full; gives the place of what grows of each, by its id."""
+    places = {}
+    for row in rows:
+        with st.container(border=True):
+            left, right = st.columns([3, 1])
+            with left:
+                draw_head(row)
+                _people(row)
+                st.text(row["impact"])
+                st.markdown(f"**Now.** {prose(row['do_now'])}")
+                _links(row)
+            places[row["incident_id"]] = right.empty()
+    return places
+
+
+def draw_trend(place: DeltaGenerator, trend: Trend) -> None:
+    """Draw what grows, with its last value; of latencies the greatest."""
+    label, help_ = _TRENDS[trend.kind]
+    values = [value for _, value in trend.points]
+    shown = max(values) if trend.kind == "latency" else values[-1]
+    times = between(trend.points[0][0], trend.points[-1][0])
+    with place.container():
+        st.metric(label, number(round(shown)), help=f"{help_}, {times}. Most: {number(round(max(values)))}.")
+        dark = st.context.theme.type == "dark"
+        st.altair_chart(trend_picture(trend, label, dark=dark), alt=f"{label}, {times}: {number(round(shown))}")
+
+
+def draw_over(rows: Sequence[dict[str, Any]]) -> None:
+    """Draw incidents that are over, a line each that opens."""
+    for row in rows:
+        with st.expander(f"{clock(row['last_ts'])[11:]} over: {plain(row['headline'])}"):
+            _people(row)
+            draw_words(row)
+            _links(row)
+
+
+def draw_head(row: dict[str, Any]) -> None:
+    """Draw how severe it is, since when, and its headline."""
+    head = st.container(horizontal=True, vertical_alignment="center")
+    head.badge(row["severity"], color=COLOURS.get(row["severity"], "gray"), icon=ICONS.get(row["severity"]))  # type: ignore[arg-type]
+    if state := _STATES.get(row["state"]):
+        head.caption(state, width="content")
+    head.caption(f"since {moment(row['first_ts'])}", width="content")
+    st.markdown(f"**{plain(row['headline'])}**")
+
+
+def draw_words(row: dict[str, Any]) -> None:
+    """Draw how bad it is, what to do now, what to mend, and how sure that is."""
+    st.text(row["impact"])
+    st.markdown(f"**Now.** {prose(row['do_now'])}")
+    st.markdown(f"**Fix.** {prose(row['fix'])}")
+    st.caption(f"**{row['certainty'].capitalize()}.** {prose(row['why'])}")
+
+
+def _people(row: dict[str, Any]) -> None:
+    named = [
+        f"{label}: {printable(name)}" for label, name in (("Cause", row["culprit"]), ("Hurt", row["hurt"])) if name
+    ]
+    if named:
+        st.text("\n".join(named))
+
+
+def _links(row: dict[str, Any]) -> None:
+    with st.container(horizontal=True):
+        link("incident", "What happened", "troubleshoot", incident=row["incident_id"])
+        if row["topic"] is not None and row["partition"] is not None:
+            link(
+                "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
+                topic=row["topic"], partition=row["partition"],
+            )  # fmt: skip
+        link("exchanges", f"Evidence of {many(row['findings'], 'finding')}", "swap_horiz", finding=row["root_id"])

@@ -1,0 +1,102 @@
+"""How is a search asked on the page? Boxes whose values stand in the address, and counts that narrow by a click."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries.traffic import exchanges
+from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Search
+from pipeline.dashboard.web.here import Here
+from pipeline.dashboard.web.words import number, plain
+from pipeline.durations import microseconds
+
+_STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
+_KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}
+_LABELS = {"api_name": "Api", "client_id": "Client", "error": "Error", "status": "Status", "host": "Server"}
+_LONG = 40
+"""Characters of a value that a count shows."""
+_NAMES = "A name; `*` stands for anything, `?` for one character."
+
+
+def controls(here: Here) -> Search:
+    """Draw the boxes, and what they state."""
+    rows = [*st.columns(5), *st.columns(5), *st.columns(2)]
+    given: dict[str, Any] = {
+        "topic": _text(rows[0], "Topic", "topic", f"{_NAMES} Or a topic's id."),
+        "partition": _number(_text(rows[1], "Partition", "partition", "Its number.")),
+        "group_id": _text(rows[2], "Group", "group", _NAMES),
+        "api_name": _choice(rows[3], "Api or command", "api", exchanges.apis(here.connection, here.scope)),
+        "error": _choice(rows[4], "Error", "error", [ANY_ERROR, *st.session_state.get("errors seen", ())]),
+        "client_id": _text(rows[5], "Client id contains", "client", "In any case; or a name with `*` and `?`."),
+        "host": _text(rows[6], "Host", "host", "An address, or one with its port, of client or server."),
+        "slower_than_us": _slower(_text(rows[7], "Slower than", "slower", "E.g. 20ms or 1.5s.")),
+        "status": _choice(rows[8], "Status", "status", _STATUSES),
+        "connection_id": _text(rows[9], "Connection", "connection", "Its id, or how that begins."),
+        "transactional_id": _text(rows[10], "Transactional id", "transaction", _NAMES),
+        "namespace": _text(rows[11], "MongoDB namespace", "namespace", "A database, or `database.collection`."),
+    }
+    return Search(**given)
+
+
+def facets(counts: Mapping[str, Sequence[tuple[str, int]]]) -> None:
+    """Draw what could narrow the search: of each kind the most frequent values, with how many matches have them."""
+    st.session_state["errors seen"] = [value for value, _ in counts.get("error", ())]
+    for name, values in counts.items():
+        asked = st.session_state.get(_KEYS[name])
+        if not values or (len(values) == 1 and name != "error") or (asked and asked != ANY_ERROR):
+            continue
+        labels = {value: f"{plain(_short(value))} {number(count)}" for value, count in values}
+        st.pills(
+            f"Narrow by {_LABELS[name].lower()}", list(labels), key=f"narrow {name}", format_func=labels.__getitem__,
+            on_change=_narrow, args=(name,), label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def _narrow(name: str) -> None:
+    st.session_state[_KEYS[name]] = st.session_state.pop(f"narrow {name}")
+    for gone in ("before", "exchange"):
+        st.query_params.pop(gone, None)
+
+
+def _text(place: Any, label: str, key: str, more: str) -> str | None:
+    return (place.text_input(label, key=key, bind="query-params", help=more, on_change=_anew) or "").strip() or None
+
+
+def _choice(place: Any, label: str, key: str, options: Sequence[str]) -> str | None:
+    """A box to choose from, in which a name may be written, too."""
+    asked = st.session_state.get(key) or st.query_params.get(key)
+    known = [*options] if asked is None or asked in options else [*options, asked]
+    chosen: str | None = place.selectbox(
+        label, known, index=None, key=key, bind="query-params", placeholder="any", on_change=_anew
+    )
+    return chosen
+
+
+def _anew() -> None:
+    """Another search begins with its first page."""
+    st.query_params.pop("before", None)
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text.isdecimal() and len(text) < 10:
+        return int(text)
+    st.warning(f"Not a partition's number: {plain(text)}.")
+    return None
+
+
+def _slower(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = microseconds(text)
+    if found is None:
+        st.warning(f"Not a duration: {plain(text)}. Write it as 250us, 20ms or 1.5s.")
+    return found
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONG else f"{value[:_LONG]}…"

@@ -1,0 +1,44 @@
+"""The picture of a partition on a page: drawn for its theme, a commit that is clicked opens, a drag looks closer."""
+
+from __future__ import annotations
+
+import hashlib
+
+import streamlit as st
+
+from pipeline.dashboard.queries.progress.offsets import Offsets
+from pipeline.dashboard.queries.scope import Scope, narrowed
+from pipeline.dashboard.web.here import go, look_at
+from pipeline.dashboard.web.pictures.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
+from pipeline.dashboard.web.words import plain, seen
+
+
+def draw_offsets(shown: Offsets, *, can_zoom: bool) -> None:
+    """Draw it, with its caption.
+
+    Args:
+        shown: what it shows.
+        can_zoom: whether the page follows the time range of the controls, which a drag sets.
+    """
+    words, span = in_words(shown), shown.scope
+    how = "Click a commit to open its exchange" + ("; drag over times to look closer." if can_zoom else ".")
+    st.caption(f"{plain(words)} What was seen of this partition: {seen(span.start, span.end)}. {how}")
+    selections = [OPEN, ZOOM] if can_zoom else [OPEN]
+    above, below = offsets_picture(shown, dark=st.context.theme.type == "dark", select=selections)
+    name = repr((shown.place, span)).encode(errors="backslashreplace")
+    key = f"offsets {hashlib.sha256(name).hexdigest()}"  # what is selected ends with what is shown
+    if shown.commits.num_rows or can_zoom:
+        event = st.altair_chart(above, key=key, on_select=lambda: _look_closer(key, span), alt=words)
+        if clicked := event["selection"].get(OPEN):
+            go("exchanges", exchange=clicked[0]["exchange_id"])
+    else:
+        st.altair_chart(above, key=key, alt=words)
+    if below is not None:
+        st.altair_chart(below, key="owners", alt="Who owned the partition when, by generation of the group")
+
+
+def _look_closer(key: str, span: Scope) -> None:
+    """Take what was dragged over as the time range, which stands in the address then."""
+    times = st.session_state[key]["selection"].get(ZOOM, {}).get("ts", ())
+    if closer := narrowed(span, times):
+        look_at(closer)

@@ -1,0 +1,132 @@
+"""One exchange: its figures, both bodies as JSON, and its frames byte by byte."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import duckdb
+import orjson
+import streamlit as st
+
+from decoder import Codec
+from decoder.explain import explain
+from decoder.protocols import protocol_of
+from pipeline.commands.messages.tree import show_message
+from pipeline.dashboard.queries.traffic.exchanges import frames
+from pipeline.dashboard.web.here import link
+from pipeline.dashboard.web.parts.exchange_addresses import compare_address, sequence_address
+from pipeline.dashboard.web.words import clock, code, duration, size
+from pipeline.dashboard.web.zone import zoned
+from pipeline.terminal import Console, printable
+
+_MOST_TEXT = 200_000
+"""Characters of a body that a browser is given."""
+_LINES, _HEIGHT = 18, 420
+"""A longer text is scrolled, in a box of so many pixels."""
+_MOST_FRAME = 256 * 1024
+"""Bytes of a frame that is explained, and of what stands compressed in it."""
+_MOST_FIELDS = 1000
+_WIDTH = 140
+"""Fields that are shown of a frame, and characters of a line."""
+
+
+def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> None:
+    """Draw one row of ``silver.exchanges``."""
+    version = "" if exchange["api_version"] is None else f" v{exchange['api_version']}"
+    st.subheader(f"{code((exchange['api_name'] or 'not known') + version)}", anchor=False)
+    client = f"{exchange['client_ip']}:{exchange['client_port']}"
+    server = f"{exchange['server_ip']}:{exchange['server_port']}"
+    latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
+    facts = {
+        zoned("Time"): f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
+        "Latency": latency,
+        "Status": exchange["status"],
+        "Errors": ", ".join(exchange["error_names"] or []) or "none",
+        "Client": f"{exchange['client_id'] or ''} at {client}".strip(),
+        "Server": server,
+        "Exchange": exchange["exchange_id"],
+        "Connection": exchange["connection_id"],
+    }
+    columns = st.columns(4)
+    for index, (label, value) in enumerate(facts.items()):
+        columns[index % 4].caption(label)
+        columns[index % 4].text(printable(value))
+    around, before = st.columns(2)
+    with around:
+        address = sequence_address(exchange["exchange_id"], exchange["ts"])
+        link("sequence", "Its connection as a sequence", "swap_vert", **address)
+    with before:
+        address = compare_address(exchange["exchange_id"], None, exchange["ts"])
+        link("compare", "Compare with the one of its api before it", "compare", **address)
+    left, right = st.columns(2)
+    with left:
+        _body("Request", exchange["request_body"], exchange["request_size"], exchange["request_status"])
+        _embedded(exchange["request_embedded"])
+    with right:
+        _body("Response", exchange["response_body"], exchange["response_size"], exchange["response_status"])
+        _embedded(exchange["response_embedded"])
+    if st.toggle("Byte by byte", key="bytes", help="Each field with its bytes, as `wirelake explain` shows it."):
+        _explain(connection, exchange)
+
+
+def _body(title: str, body: str | None, length: int | None, status: str | None) -> None:
+    state = f", {size(length)}, {status}" if length is not None else ""
+    st.markdown(f"**{title}**{state}")
+    if body is None:
+        st.caption("not seen" if length is None else "did not decode, or was removed")
+        return
+    _json(body)
+
+
+def _embedded(text: str | None) -> None:
+    if text and text != "[]":
+        st.caption("Messages inside its bytes fields")
+        _json(text)
+
+
+def _json(text: str) -> None:
+    try:
+        shown = orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        shown = text
+    _text(shown[:_MOST_TEXT], wraps=True)
+    if len(shown) > _MOST_TEXT:
+        st.caption(f"The first {_MOST_TEXT:,} of {len(shown):,} characters; `wirelake sql` prints all.")
+
+
+def _text(text: str, *, wraps: bool) -> None:
+    long = text.count("\n") > _LINES
+    # In no language: colours that Streamlit has for JSON have a contrast of 2.7 : 1 on a light page.
+    st.code(text, language=None, height=_HEIGHT if long else "content", wrap_lines=wraps)
+
+
+def _explain(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> None:
+    found = frames(connection, exchange)
+    if not found:
+        st.info(
+            "Its raw frames are not in the lake any more: they are kept for a shorter time than what follows from them."
+        )
+    for frame in found:
+        st.markdown(f"**{frame['direction'].capitalize()}**, {size(frame['size'])}")
+        if is_long(frame):
+            st.caption(f"Longer than {size(_MOST_FRAME)}: use `wirelake explain`.")
+            continue
+        _text(explained(frame), wraps=False)
+
+
+def is_long(frame: dict[str, Any]) -> bool:
+    """Whether a frame, or what stands compressed in it, has more bytes than a page can explain."""
+    size_when_read = protocol_of(frame["protocol"]).size_when_read(frame["frame"])
+    return max(len(frame["frame"]), size_when_read) > _MOST_FRAME
+
+
+def explained(frame: dict[str, Any]) -> str:
+    """What each byte of a frame means, as the lines of ``wirelake explain``; of many fields the first and the last."""
+    message = explain(
+        frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
+        protocol=frame["protocol"],
+    )  # fmt: skip
+    text = io.StringIO()
+    show_message(message, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), _MOST_FIELDS)
+    return text.getvalue()

@@ -1,0 +1,25 @@
+"""What does a rule mean? Its page of the documentation, where it is at hand: in a checkout, and in the package."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_PLACES = (Path(__file__).parents[4] / "docs" / "rules", Path(__file__).parents[1] / "rules")
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n*")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_NAME = re.compile(r"[a-z0-9_]+")
+
+
+@cache
+def rule_page(rule: str) -> str | None:
+    """The text of a rule's page in Markdown, without title and picture, its links as names; None if there is none."""
+    if not _NAME.fullmatch(rule):
+        return None
+    for place in _PLACES:
+        page = place / f"{rule}.md"
+        if page.is_file():
+            _, _, text = page.read_text(encoding="utf-8").partition("\n")
+            return _LINK.sub(r"**\1**", _PICTURE.sub("", text)).strip()
+    return None

@@ -1,0 +1,48 @@
+"""An incident as Markdown, for a ticket or a chat: text in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.dashboard.queries.overview.incidents import Told
+from pipeline.dashboard.web.words import code, plain, prose, seen
+
+_EVIDENCE = 5
+"""Exchanges that are named of each finding."""
+
+
+def ticket(incident: dict[str, Any], told: Sequence[Told]) -> str:
+    """What an incident says, as Markdown: names of the wire as text, commands and properties as code.
+
+    Args:
+        incident: its row.
+        told: its findings, in order.
+    """
+    lines = [
+        f"## {plain(incident['headline'])}",
+        "",
+        f"{incident['severity']}, {incident['state']}. {plain(incident['impact'])}",
+        "",
+        f"- **Now:** {prose(incident['do_now'])}",
+        f"- **Fix:** {prose(incident['fix'])}",
+        f"- **{incident['certainty'].capitalize()}:** {prose(incident['why'])}",
+        f"- **Seen:** {seen(incident['first_ts'], incident['last_ts'])}, cluster {code(incident['cluster'])}",
+        "",
+        "Evidence:",
+        "",
+        *(_line(one) for one in told),
+        "",
+        "```sql",
+        incident["sql"].replace("```", ""),
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _line(one: Told) -> str:
+    named = [code(name) for name in one.finding["evidence"][:_EVIDENCE]]
+    more = len(one.finding["evidence"]) - len(named)
+    exchanges = f" Exchanges {', '.join(named)}{f' and {more} more' if more > 0 else ''}." if named else ""
+    said = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}"
+    return f"{'  ' * one.depth}- {said}{exchanges}"

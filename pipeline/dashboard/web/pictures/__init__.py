@@ -1,0 +1,1 @@
+"""Pictures as Altair charts, and their colours; they need no Streamlit."""

@@ -1,0 +1,47 @@
+"""A bar of who owned a partition, in pictures of a partition and of a group: what stands on it, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
+from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.web.pictures.picture import time_text
+from pipeline.dashboard.web.zone import zoned
+
+_SHORT_NAME = 0.04
+"""Part of the width from which on a bar has room for a generation's number."""
+
+
+def bar_words(owned: Mapping[str, Any], scope: Scope, name: str, room: float) -> dict[str, str]:
+    """``name``: what a bar has room for; ``until``: when the owner was one no more.
+
+    Args:
+        owned: ``owned_from``, ``owned_until``, ``is_owned_still``, ``generation``.
+        scope: the span that the picture shows.
+        name: of the owner.
+        room: part of the width from which on a bar has room for that.
+    """
+    width = max((scope.end - scope.start).total_seconds(), 1e-3)
+    part = (owned["owned_until"] - owned["owned_from"]).total_seconds() / width
+    return {
+        "name": name if part >= room else str(owned["generation"]) if part >= _SHORT_NAME else "",
+        "until": "still" if owned["is_owned_still"] else time_text(owned["owned_until"]),
+    }
+
+
+def bar_tooltips(owner: str) -> list[alt.Tooltip]:
+    """What the pointer shows of a bar.
+
+    Args:
+        owner: the field with the owner's name.
+    """
+    return [
+        alt.Tooltip(f"{owner}:N", title="owner"),
+        alt.Tooltip("generation:Q", title="generation"),
+        alt.Tooltip("owned_from_text:N", title=zoned("from")),
+        alt.Tooltip("until:N", title=zoned("until")),
+        alt.Tooltip("member_id:N", title="member id"),
+    ]

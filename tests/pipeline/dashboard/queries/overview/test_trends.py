@@ -1,0 +1,77 @@
+"""What grows while an incident goes on?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.dashboard.queries.overview.incidents import incidents
+from pipeline.dashboard.queries.overview.trends import behind, merged, trends
+from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.sql import connect
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
+from tests.paths import CAPTURES
+from tests.pipeline.dashboard.conftest import at
+
+
+def _said(point: int, high: int | None = None, committed: int | None = None) -> dict[str, Any]:
+    return {"point": point, "high_watermark": high, "committed_offset": committed}
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ([], []),
+        ([_said(0, 10)], []),  # nobody committed: that is not a lag of 10
+        ([_said(0, 10), _said(3, None, 4)], [(3, 6)]),
+        ([_said(0, 10, 4), _said(2, 20), _said(3, None, 20)], [(0, 6), (1, 6), (2, 16), (3, 0)]),
+        ([_said(5, 10, 12)], [(5, 0)]),  # the commit is newer than the last word of the log
+    ],
+)
+def test_offsets_stand_until_another_is_stated(said: list[dict[str, Any]], values: list[tuple[int, float]]) -> None:
+    assert behind(said, "committed_offset") == values
+
+
+def test_only_times_of_incidents_are_read() -> None:
+    spans = [Scope(at(0), at(10)), Scope(at(50), at(60)), Scope(at(5), at(20)), Scope(at(20), at(21))]
+    assert merged(spans) == [Scope(at(0), at(21)), Scope(at(50), at(60))]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
+    names = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
+    write_lake(lake, diagnose(read_inputs([str(CAPTURES / f"{name}.pcap") for name in names]), StreamSettings()).tables)
+    connection = connect(lake)
+    rows = incidents(connection, Scope(at(-(10**9)), at(10**9)))
+    rules = {row["incident_id"]: row["rule"] for row in rows}
+    return {rules[name]: trend for name, trend in trends(connection, rows)}
+
+
+def test_a_stuck_commit_shows_the_lag_of_its_partition(found: dict[str, Any]) -> None:
+    trend = found["stuck_commit"]
+    values = [value for _, value in trend.points]
+    assert trend.kind == "lag"
+    assert min(values) < 5
+    assert max(values) == values[-1] > 90  # the stale offset has the last word
+    assert [ts for ts, _ in trend.points] == sorted(ts for ts, _ in trend.points)
+
+
+def test_a_hanging_transaction_shows_what_it_holds_back(found: dict[str, Any]) -> None:
+    trend = found["hanging_transaction"]
+    values = [value for _, value in trend.points]
+    assert trend.kind == "held back"
+    assert len(values) > 20  # of the time in which something was heard, not of all the silence behind it
+    assert values == sorted(values)
+    assert values[-1] == 152
+
+
+def test_mongodb_shows_its_slowest_answers_and_how_often_it_came(found: dict[str, Any]) -> None:
+    slow, storm = found["mongo_slow_command"], found["mongo_retry_storm"]
+    assert (slow.kind, storm.kind) == ("latency", "times")
+    assert 1400 < max(value for _, value in slow.points) < 1600
+    assert [value for _, value in storm.points][-1] == 6

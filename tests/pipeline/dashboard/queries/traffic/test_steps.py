@@ -1,0 +1,84 @@
+"""A connection as steps: what was sent and answered, what waits, what was lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.dashboard.queries.traffic.steps import Connection, sequence
+from tests.pipeline.dashboard.conftest import at
+
+
+def exchange(name: str, asked: float | None, answered: float | None, **values: Any) -> dict[str, Any]:
+    status = "paired" if asked is not None and answered is not None else "unanswered"
+    return {
+        "exchange_id": name, "api_name": "Fetch", "api_version": 12, "status": status, "error_names": [],
+        "words": "orders-0 from 5 → 1 record", "request_ts": None if asked is None else at(asked),
+        "response_ts": None if answered is None else at(answered),
+        "request_status": None if asked is None else "ok", "response_status": None if answered is None else "ok",
+        "latency_us": None if asked is None or answered is None else int((answered - asked) * 1e6), **values,
+    }  # fmt: skip
+
+
+def told(found: Connection) -> list[tuple[str, str | None]]:
+    return [(step.kind, step.exchange_id) for step in found.steps]
+
+
+def test_requests_and_responses_are_steps_in_the_order_of_time() -> None:
+    found = sequence([exchange("b", 3, 4), exchange("a", 1, 2)], [])
+    assert told(found) == [("request", "a"), ("response", "a"), ("request", "b"), ("response", "b")]
+    assert [step.words for step in found.steps[:2]] == ["orders-0 from 5", "1 record"]
+    assert [(wait.first, wait.last, wait.lane) for wait in found.waits] == [(0, 1, 0), (2, 3, 0)]
+    assert [step.after.total_seconds() if step.after else None for step in found.steps] == [None, 1, 1, 1]
+
+
+def test_requests_that_wait_at_a_time_lie_beside_each_other() -> None:
+    found = sequence([exchange("a", 1, 5), exchange("b", 2, 6), exchange("c", 5.5, 7)], [])
+    assert {wait.exchange_id: wait.lane for wait in found.waits} == {"a": 0, "b": 1, "c": 0}
+
+
+def test_what_has_no_answer_waits_to_the_end_and_says_why() -> None:
+    rows = [
+        exchange("gone", 1, None), exchange("waits", 2, None, status="pending"), exchange("ok", 3, 4),
+        exchange("silent", 5, None, status="no_response_expected"),
+    ]  # fmt: skip
+    waits = {wait.exchange_id: (wait.last, wait.ending) for wait in sequence(rows, []).waits}
+    assert waits == {"gone": (4, "closed"), "waits": (4, "open"), "ok": (3, "answered")}
+
+
+def test_a_response_without_its_request_says_that_the_capture_came_late() -> None:
+    late = exchange("a", None, 1, status="orphan_response", words="1 record")
+    found = sequence([late, exchange("more", None, 2, status="following_response", words="2 docs")], [])
+    assert told(found) == [("joined", "a"), ("response", "a"), ("response", "more")]
+    assert "request not seen" in found.steps[0].words
+    assert [step.words for step in found.steps[1:]] == ["1 record", "2 docs"]
+    assert found.waits == []
+
+
+def test_a_loss_stands_before_what_was_found_behind_it() -> None:
+    lost = {"ts": at(2), "direction": "response", "bytes_lost": 1200}
+    unknown = {"ts": at(3), "direction": "request", "bytes_lost": None}
+    found = sequence([exchange("a", 1, 2)], [unknown, lost])
+    assert [step.kind for step in found.steps] == ["request", "lost", "response", "lost"]
+    assert found.steps[1].words == "1,200 bytes from the server lost"
+    assert found.steps[3].words == "bytes from the client lost"
+
+
+def test_errors_and_what_cannot_be_read_are_wrong() -> None:
+    refused = exchange("a", 1, 2, error_names=["ILLEGAL_GENERATION"], words="billing → ILLEGAL_GENERATION")
+    broken = exchange("b", 3, 4, request_status="malformed", response_status="redacted", words="")
+    found = sequence([refused, broken], [])
+    assert [step.is_wrong for step in found.steps] == [False, True, True, False]
+    assert found.steps[2].words == "(malformed)"
+    assert [wait.is_wrong for wait in found.waits] == [True, False]
+
+
+def test_a_pause_is_one_for_this_connection() -> None:
+    quick = [exchange(f"q{n}", n * 0.01, n * 0.01 + 0.005) for n in range(10)]
+    slow = [exchange(f"s{n}", n * 10, n * 10 + 5) for n in range(10)]
+    later = exchange("l", 1, 1.005)
+    assert [step.exchange_id for step in sequence([*quick, later], []).steps if step.is_pause] == ["l"]
+    assert not any(step.is_pause for step in sequence(slow, []).steps)
+
+
+def test_of_nothing_there_is_nothing() -> None:
+    assert sequence([], []) == Connection([], [])

@@ -1,0 +1,119 @@
+"""Photographs of each page in a real browser: light, dark, and as on a phone.
+
+`python -m tests.pipeline.dashboard.web.browser.screens [NAME…]` (or `make screens`) makes a lake of the sample
+captures, starts the dashboard and writes `docs/screens/NAME.light.png`, `.dark.png` and `.phone.png`, of so few colours
+that each is small; and docs/screens.md, which shows them. `--lake DIR` looks at another lake that holds the stuck
+commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+from tests.paths import ROOT
+from tests.pipeline.dashboard.web.addresses import ADDRESSES, names_in, sample_lake
+from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.served import serve
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+FOLDER = ROOT / "docs" / "screens"
+PAGE = ROOT / "docs" / "screens.md"
+MOST_BYTES = 150_000
+_COLOURS = (128, 64, 32, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How somebody looks at a page. Sizes are CSS pixels."""
+
+    name: str
+    scheme: str
+    width: int
+    height: int
+    is_phone: bool = False
+
+
+LOOKS = (
+    Look("light", "light", 1280, 1080),
+    Look("dark", "dark", 1280, 1080),
+    Look("phone", "light", 390, 844, is_phone=True),
+)
+
+
+def look_as(browser: WebDriver, look: Look) -> None:
+    """Have the browser prefer a colour scheme, on a screen of this size."""
+    features = [
+        {"name": "prefers-color-scheme", "value": look.scheme},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.is_phone}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def picture(browser: WebDriver) -> bytes:
+    """What is seen now, as a PNG of at most ``MOST_BYTES``."""
+    taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+    with Image.open(io.BytesIO(base64.b64decode(taken))) as image:
+        whole = image.convert("RGB")
+    for colours in _COLOURS:
+        out = io.BytesIO()
+        whole.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+        if out.tell() <= MOST_BYTES:
+            break
+    return out.getvalue()
+
+
+def page() -> str:
+    """The document that shows all pictures."""
+    parts = [
+        "<!-- Made by `make screens`. -->",
+        "# What the pages look like",
+        "Of a lake of the sample captures, recorded in Chromium. The pictures follow your system's light or dark.",
+    ]
+    for address in ADDRESSES:
+        name = f"screens/{address.name}"
+        parts.append(
+            f"## {address.name.capitalize()}\n\n<picture>\n"
+            f'  <source media="(prefers-color-scheme: dark)" srcset="{name}.dark.png">\n'
+            f'  <img src="{name}.light.png" alt="The page {address.name}" width="640">\n</picture>\n'
+            f'<img src="{name}.phone.png" alt="The same on a phone" width="200">'
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Photograph the pages into docs/screens.")
+    parser.add_argument("names", nargs="*", choices=[[], *(address.name for address in ADDRESSES)], metavar="NAME")
+    parser.add_argument("--lake", type=Path)
+    arguments = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="wirelake-screens-") as folder:
+        lake = arguments.lake or sample_lake(Path(folder))
+        named = names_in(lake)
+        with serve(lake) as served, open_browser(Path(folder) / "profile") as browser:
+            for address in ADDRESSES:
+                if arguments.names and address.name not in arguments.names:
+                    continue
+                for look in LOOKS:
+                    look_as(browser, look)
+                    browser.get(address.of(served.url, named))
+                    wait_until_drawn(browser)
+                    file = FOLDER / f"{address.name}.{look.name}.png"
+                    file.write_bytes(picture(browser))
+                    print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    main()

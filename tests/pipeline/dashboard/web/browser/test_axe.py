@@ -1,0 +1,102 @@
+"""axe finds nothing serious on any page, light or dark; and a keyboard leads to what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pipeline.dashboard.web.addresses import ADDRESSES, Address, names_in, sample_lake
+from tests.pipeline.dashboard.web.browser.axe import GRAVE, Fault, examine
+from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as
+from tests.pipeline.dashboard.web.browser.served import serve
+from tests.requirements import require_browser, require_streamlit
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+pytestmark = pytest.mark.slow
+
+KNOWN = {
+    "svg-img-alt": (
+        r'^<g class="mark-rect role-mark \w+_brush(?:_bg)?"',
+        "what is dragged over a picture: Vega-Lite has no way to name these marks; the picture itself has a name",
+    ),
+}
+"""Faults of libraries that we cannot mend: rule, the elements that may break it, and why."""
+_MOST_TABS = 80
+_LOOK = "const s = getComputedStyle(arguments[0]); return [s.outlineStyle, s.boxShadow, s.backgroundColor].join()"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_streamlit()
+    require_browser()
+    return sample_lake(tmp_path_factory.mktemp("sampled"))
+
+
+@pytest.fixture(scope="module")
+def named(lake: Path) -> dict[str, str]:
+    return names_in(lake)
+
+
+@pytest.fixture(scope="module")
+def url(lake: Path) -> Iterator[str]:
+    with serve(lake) as served:
+        yield served.url
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    require_browser()
+    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+def is_ours(fault: Fault) -> bool:
+    known = KNOWN.get(fault.rule)
+    return fault.impact in GRAVE and not (known and re.match(known[0], fault.html))
+
+
+@pytest.mark.parametrize(
+    "look", [pytest.param(LOOKS[0], id="light"), pytest.param(LOOKS[1], id="dark", marks=pytest.mark.proof)]
+)
+@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: address.name)
+def test_nothing_serious(address: Address, look: Look, browser: WebDriver, url: str, named: dict[str, str]) -> None:
+    look_as(browser, look)
+    browser.get(address.of(url, named))
+    wait_until_drawn(browser)
+    assert [fault for fault in examine(browser) if is_ours(fault)] == []
+
+
+def test_a_fault_is_found(browser: WebDriver, url: str) -> None:
+    look_as(browser, LOOKS[0])
+    browser.get(url)
+    wait_until_drawn(browser)
+    browser.execute_script("document.querySelector('h1').style.color = '#ddd'")
+    assert "color-contrast" in {fault.rule for fault in examine(browser) if is_ours(fault)}
+
+
+def test_from_the_first_page_to_an_incident_by_keyboard(browser: WebDriver, url: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    look_as(browser, LOOKS[0])
+    browser.get(url)
+    wait_until_drawn(browser)
+    for _ in range(_MOST_TABS):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        focused = browser.switch_to.active_element
+        if "/incident?" in (focused.get_attribute("href") or ""):
+            break
+    else:
+        pytest.fail(f"no incident within {_MOST_TABS} tabs")
+    with_focus = browser.execute_script(_LOOK, focused)
+    browser.execute_script("arguments[0].blur()", focused)
+    assert browser.execute_script(_LOOK, focused) != with_focus, "where the focus is must be seen"
+    focused.send_keys(Keys.ENTER)
+    wait_for(browser, "h1", "Incident")

@@ -1,0 +1,134 @@
+"""The page as somebody meets it who has no mouse, a phone, another zone, or a name to look for; in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
+from tests.paths import CAPTURES
+from tests.pipeline.dashboard.web.apps import PAGES
+from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_for_address, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.served import Served, serve
+from tests.requirements import require_browser, require_streamlit
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+pytestmark = pytest.mark.slow
+
+_CAPTURES = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
+_MOST_TABS = 60
+_DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    require_streamlit()
+    require_browser()
+    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
+    inputs = read_inputs([str(CAPTURES / f"{name}.pcap") for name in _CAPTURES])
+    write_lake(lake, diagnose(inputs, StreamSettings()).tables)
+    with serve(lake) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def browser(started: WebDriver) -> Iterator[WebDriver]:
+    """A browser on an empty page, of a usual size and zone again afterwards."""
+    started.get("about:blank")
+    yield started
+    started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    started.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def tab_to(browser: WebDriver, text: str) -> None:
+    """Press Tab until the link with this text has the focus."""
+    from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    met = []
+    for _ in range(_MOST_TABS):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        focused = browser.switch_to.active_element
+        met.append((focused.tag_name, focused.text[-60:] or focused.get_attribute("aria-label")))
+        if focused.tag_name == "a" and text in focused.text:
+            return
+    pytest.fail(f"{text!r} is not reached by {_MOST_TABS} tabs: {met}")
+
+
+def press_enter(browser: WebDriver) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+
+
+def test_keys_alone_lead_from_the_worst_incident_to_a_message(browser: WebDriver, served: Served) -> None:
+    browser.get(served.url)
+    wait_for(browser, "h1", "Incidents")
+    wait_for(browser, "a", "What happened")
+    wait_for(browser, _DONE)
+    tab_to(browser, "What happened")
+    press_enter(browser)
+    wait_for(browser, "h1", "Incident")
+    wait_for_address(browser, "incident=")
+    wait_for(browser, "p", "keeps transaction orders-tx-1 open")
+    wait_for(browser, "a", "Evidence: 1 exchange")
+    wait_for(browser, _DONE)
+    tab_to(browser, "Evidence: 1 exchange")
+    press_enter(browser)
+    wait_for_address(browser, "finding=")
+    assert "hanging_transaction" in wait_for(browser, "p", "Evidence of")
+    wait_for(browser, "h3", " v")  # the exchange itself: api and version
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_phone_need_not_scroll_sideways(browser: WebDriver, served: Served, page: str) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    )
+    browser.get(f"{served.url}/{'' if page == 'home' else page}?q=billing")
+    wait_for(browser, "h1")
+    wait_for(browser, _DONE)
+    whole, main = browser.execute_script(
+        "const main = document.querySelector('[data-testid=stMain]');"
+        "return [document.scrollingElement.scrollWidth, main.scrollWidth]"
+    )
+    assert (whole, main) == (390, 390)
+
+
+def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
+    browser.get(served.url)
+    wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 04:51:18 UTC")
+    browser.get(f"{served.url}/?times=local")
+    wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 05:51:18 CET")
+    assert "All times are Europe/Berlin" in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
+    link = browser.find_element("partial link text", "What happened").get_attribute("href")
+    assert parse_qs(urlsplit(link or "").query)["times"] == ["local"]
+
+
+@pytest.mark.parametrize("page", ["", "clients", "exchanges"])
+def test_a_name_is_looked_for_from_any_page(browser: WebDriver, served: Served, page: str) -> None:
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    browser.get(f"{served.url}/{page}?protocol=Kafka")
+    wait_until_drawn(browser)
+    browser.find_element("css selector", "input[aria-label='Search for a name']").send_keys("billing-2", Keys.ENTER)
+    wait_for(browser, "h1", "Search")
+    wait_for(browser, "a", "billing-2")
+    query = parse_qs(urlsplit(wait_for_address(browser, "/search")).query)
+    assert query == {"q": ["billing-2"], "protocol": ["Kafka"]}

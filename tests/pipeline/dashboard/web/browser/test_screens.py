@@ -1,0 +1,34 @@
+"""Are the pictures of the page there, small, and shown?"""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image
+
+from tests.paths import ROOT
+from tests.pipeline.dashboard.web.addresses import ADDRESSES
+from tests.pipeline.dashboard.web.browser.screens import FOLDER, LOOKS, MOST_BYTES, PAGE, Look, page
+
+
+def test_each_page_has_an_address() -> None:
+    pages = {page.stem for page in (ROOT / "pipeline" / "dashboard" / "web" / "page").glob("[a-z]*.py")}
+    assert pages - {address.path for address in ADDRESSES} <= {"home"}
+
+
+def test_the_document_shows_each_page() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "make screens writes it anew"
+    assert {file.name for file in FOLDER.iterdir()} == {
+        f"{a.name}.{look.name}.png" for a in ADDRESSES for look in LOOKS
+    }
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
+def test_each_picture_is_small_and_of_its_look(look: Look) -> None:
+    for address in ADDRESSES:
+        file = FOLDER / f"{address.name}.{look.name}.png"
+        assert file.stat().st_size <= MOST_BYTES
+        with Image.open(file) as image:
+            assert image.size == (look.width, look.height)
+            corner = image.convert("RGB").getpixel((look.width - 5, look.height - 5))
+        assert isinstance(corner, tuple)
+        assert (sum(corner) < 200) == (look.scheme == "dark"), file
