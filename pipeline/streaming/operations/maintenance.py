@@ -6,12 +6,15 @@ last year that was read this morning does not vanish tonight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from typing import NamedTuple
 
+import deltalake
+import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -54,9 +57,10 @@ def maintain_tables(
         erase(spark, lake, asked.erase, settings, progress, dry_run=asked.dry_run)
     newest = newest_day(spark, lake)
     # Only a dry run may meet a lake that an older version made: else its tables have been completed.
-    tables = [table for table in TABLES.values() if DeltaTable.isDeltaTable(spark, lake.path(table))]
+    files = {table.full_name: _files(spark, lake, table) for table in TABLES.values()}
+    tables = [table for table in TABLES.values() if files[table.full_name] is not None]
     for table in tables:
-        if not snapshot(spark, lake, table).numOfFiles():
+        if not files[table.full_name]:
             continue
         keep = asked.settings.days_kept(table)
         if newest is not None and keep is not None:
@@ -67,8 +71,9 @@ def maintain_tables(
     catch_up()
     progress("removing files that no table needs any more")
     # What was erased must not lie in old files either. Into ops others may write at any time.
-    hours = {table: 0 if asked.erase and table.schema != "ops" else asked.settings.vacuum_hours for table in tables}
-    vacuum(spark, lake, hours)
+    now = [table for table in tables if asked.erase and table.schema != "ops"]
+    vacuum(spark, lake, now, 0)
+    vacuum(spark, lake, [table for table in tables if table not in now], asked.settings.vacuum_hours)
 
 
 def newest_day(spark: SparkSession, lake: Lake) -> date | None:
@@ -121,25 +126,39 @@ def compact(spark: SparkSession, lake: Lake, table: Table, progress: Progress, *
 
 
 def _small_files(spark: SparkSession, lake: Lake, table: Table) -> list[_Parts]:
+    by_day: defaultdict[str | None, list[bool]] = defaultdict(list)
+    for day, size in _files(spark, lake, table) or ():
+        by_day[day].append(size < _SMALL)
+    return [_Parts(day, sum(small), not all(small)) for day, small in sorted(by_day.items(), key=str)]
+
+
+def _files(spark: SparkSession, lake: Lake, table: Table) -> list[tuple[str | None, int]] | None:
+    """The day and the bytes of each file of a table, the day None if it has no days; None if there is no table."""
+    path = lake.path(table)
+    if lake.is_local:  # Spark would run two jobs for it
+        if not deltalake.DeltaTable.is_deltatable(path):
+            return None
+        actions = pa.table(deltalake.DeltaTable(path).get_add_actions(flatten=True))
+        days = actions["partition.date"].to_pylist() if table.partition_by else [None] * actions.num_rows
+        sizes = actions["size_bytes"].to_pylist()
+        return [(None if day is None else str(day), size) for day, size in zip(days, sizes, strict=True)]
+    if not DeltaTable.isDeltaTable(spark, path):
+        return None
     state = snapshot(spark, lake, table)
-    if state.numOfFiles() < 2:
+    if not state.numOfFiles():
         return []
-    files = DataFrame(state.allFiles().toDF(), spark)
-    is_small = F.col("size") < _SMALL
-    counted = files.groupBy(F.col("partitionValues")["date"].alias("day")).agg(
-        F.count_if(is_small).alias("files"), F.count_if(~is_small).alias("large")
-    )
-    return [_Parts(row.day, row.files, row.large > 0) for row in counted.orderBy("day").collect()]
+    rows = DataFrame(state.allFiles().toDF(), spark).select(F.col("partitionValues")["date"].alias("day"), "size")
+    return [(row.day, row.size) for row in rows.collect()]
 
 
-def vacuum(spark: SparkSession, lake: Lake, hours: Mapping[Table, float]) -> None:
-    """Remove files that left their table so many hours ago or longer."""
+def vacuum(spark: SparkSession, lake: Lake, tables: Sequence[Table], hours: float) -> None:
+    """Remove files that left their table ``hours`` ago or longer."""
 
     def remove(table: Table) -> None:
-        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours[table])
+        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
 
     with _any_retention(spark), _without_prints(spark):
-        side_by_side(*(partial(remove, table) for table in hours))
+        side_by_side(*(partial(remove, table) for table in tables))
 
 
 @contextmanager

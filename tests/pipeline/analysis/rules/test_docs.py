@@ -36,13 +36,13 @@ def test_a_page_states_what_it_means_rests_on_advises_and_leaves_alone(rule: str
     assert set(severities) | ({"warning"} if rule in _LESS_SEVERE_IN_DOUBT else set()) == set(RULES[rule].severities)
     for part in ("What it means.", "What it rests on.", "What to do.", "When it does not fire."):
         assert f"**{part}** " in page
-    links = [link.partition(")")[0] for link in page.split("](")[1:]]
+    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page)
     assert {link.removesuffix(".md") for link in links} <= set(PAGES)
 
 
 def test_headlines_on_pages_are_told_of_recordings() -> None:
     told = [_words(text) for text in (path.read_text() for path in sorted(FOLDER.glob("*.txt")))]
-    quoted = {rule: _words(page.partition("*After:*")[2].partition("**What")[0]) for rule, page in PAGES.items()}
+    quoted = {rule: _words(page.partition("*After:*")[2].partition("![What")[0]) for rule, page in PAGES.items()}
     shown = {rule: text.replace("> ", "") for rule, text in quoted.items() if text}
     assert len(shown) == 12
     for rule, headline in shown.items():

@@ -34,7 +34,7 @@ WITHOUT = {
     "capture_loss": "of a capture, not of what is on the wire",
 }
 """Rules of which there is no picture, and why."""
-_BEST = {"mongo_slow_command": "troubled_mongodb"}
+_BEST = {"mongo_slow_command": "troubled_mongodb", "poison_record": "sick_work_1s"}
 """Recordings that show a rule better than the one that would be chosen."""
 _WIDTH = 640
 _COLOURS = 64
