@@ -28,9 +28,8 @@ def clusters(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """All clusters of the lake: their ids, and of a server that is in none, as MongoDB's, its address.
 
     Args:
-        connection: of :func:`pipeline.dashboard.sql.connect_readable`; looks at all of them after this.
+        connection: of :func:`pipeline.dashboard.sql.connect_readable`, which looks at all of them.
     """
-    show_only(connection, None)
     return [row["cluster"] for row in rows_if_there(connection, _CLUSTERS)]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -39,6 +40,7 @@ class Lake:
         place: the lake's folder or URL.
         connection: where they are.
         unreadable: tables that are there and cannot be read, with the reason, where that was asked for.
+        answers: what was asked of the tables, which do not change.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Lake:
         self._found: dict[str, bool] = {}
         self._opened: dict[str, OpenTable] = {}
         self.unreadable: dict[str, str] = {}
+        self.answers: dict[object, Any] = {}
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
@@ -199,10 +202,12 @@ class Readable:
     Attributes:
         connection: in which the tables that can be read are.
         unreadable: the others that are there, with the reason.
+        answers: what was asked of them before, by this or another connection to the lake as it is now.
     """
 
     connection: duckdb.DuckDBPyConnection
     unreadable: Mapping[str, str]
+    answers: dict[object, Any]
 
 
 _shared: tuple[str, SqlSettings, Marks, Lake] | None = None
@@ -228,7 +233,7 @@ def connect_readable(place: Path | str, limits: SqlSettings) -> Readable:
         _shared = None if marks is None else (str(place), limits, marks, lake)
     else:
         lake = _shared[3]
-    return Readable(lake.another_connection(), lake.unreadable)
+    return Readable(lake.another_connection(), lake.unreadable, lake.answers)
 
 
 def _opened(place: Path | str, limits: SqlSettings, *, readable: bool) -> Lake:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import streamlit as st
 
@@ -22,8 +23,10 @@ from pipeline.settings import load_settings
 from pipeline.terminal import printable
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from streamlit.delta_generator import DeltaGenerator
 
+T = TypeVar("T")
 FRESH_SECONDS = 60
 """A session reads the lake as it was when it looked; after so long the next click looks again."""
 RANGES = ("last day", "last hour", "last 15 minutes", "last 7 days", "all", "from … to")
@@ -84,7 +87,8 @@ def sidebar() -> None:
         anew = st.button("Refresh now", icon=":material/refresh:")
         try:
             lake, taken = _lake_of_session(anew=anew or _is_due(REFRESHES[refresh]))
-            there = extent(lake.connection)
+            show_only(lake.connection, None)
+            there = _once(lake, extent)
             cluster = _cluster(lake, which)
         except UserError as error:
             st.session_state[TROUBLE] = str(error)
@@ -93,7 +97,7 @@ def sidebar() -> None:
         if there is not None:
             with controls:
                 scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
-            st.session_state[HERE] = Here(lake.connection, scope, taken, lake.unreadable)
+            st.session_state[HERE] = Here(lake.connection, scope, taken, lake.unreadable, lake.answers)
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")
         st.caption(f"All times are {zone_name()}.  \nLake as of {clock(taken)[11:]}.")
     if seconds := REFRESHES[refresh]:
@@ -130,9 +134,16 @@ def _tick(seconds: int) -> None:
     again()
 
 
+def _once(lake: Readable, ask: Callable[[DuckDBPyConnection], T]) -> T:
+    """What ``ask`` answers about all of a lake, asked once as long as it is as it is."""
+    if ask not in lake.answers:
+        lake.answers[ask] = ask(lake.connection)
+    return cast("T", lake.answers[ask])
+
+
 def _cluster(lake: Readable, place: DeltaGenerator) -> str | None:
     """Let somebody choose a cluster, if there are several, and limit the session's view of the lake to it."""
-    there = clusters(lake.connection)
+    there = _once(lake, clusters)
     if len(there) < 2:
         return None
     chosen = place.selectbox(

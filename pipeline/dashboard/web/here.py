@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import duckdb
 import streamlit as st
@@ -19,6 +19,9 @@ LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""
 _KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 """Parameters of the address that go with every link."""
+_MOST_ANSWERS = 200
+"""Answers that are kept: a picture's are some hundred kilobytes."""
+T = TypeVar("T")
 TROUBLE, HERE = "trouble", "here"
 """What of the session holds why nothing can be shown, and what is looked at."""
 
@@ -32,12 +35,28 @@ class Here:
         scope: the part of it.
         taken: when the lake was looked at.
         unreadable: tables that cannot be read, with the reason.
+        answers: what was asked of the lake as it is now, in this or another session.
     """
 
     connection: duckdb.DuckDBPyConnection
     scope: Scope
     taken: datetime
     unreadable: Mapping[str, str]
+    answers: dict[object, Any]
+
+    def once(self, ask: Callable[..., T], *about: Any) -> T:
+        """What ``ask`` answers about this part of the lake, asked once as long as the lake is as it is.
+
+        Args:
+            ask: called with the connection, the scope and ``about``; what it returns is not changed by anybody.
+            about: what else it depends on, to be told apart by value.
+        """
+        key = ask, self.scope, about
+        if key not in self.answers:
+            if len(self.answers) >= _MOST_ANSWERS:
+                self.answers.clear()
+            self.answers[key] = ask(self.connection, self.scope, *about)
+        return cast("T", self.answers[key])
 
 
 def run(draw: Callable[[Here], None]) -> None:

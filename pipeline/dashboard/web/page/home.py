@@ -10,11 +10,10 @@ from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.queries.overview.findings import findings
 from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import MOST, incident_counts, incidents
-from pipeline.dashboard.queries.overview.names import Count, counted
+from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.web.here import Here, link, part, run
 from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
-from pipeline.dashboard.web.parts.known import names_here
 from pipeline.dashboard.web.words import between, code, duration, many, moment, number, size
 
 _TRENDS = 8
@@ -67,7 +66,7 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
 
 
 def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:
-    seen = health(here.connection, here.scope)
+    seen = here.once(health)
     place.caption(" · ".join(_told(here, seen)))
 
 
@@ -103,7 +102,7 @@ def _delay(here: Here, seen: Health) -> str:
 
 
 def _healthy(here: Here) -> None:
-    known = names_here(here)
+    known = here.once(names)
     counts = counted(known, findings(here.connection, here.scope))
     if not counts:
         return

@@ -144,7 +144,7 @@ def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | N
 
 
 def _picture(here: Here, place: Place) -> None:
-    shown = offsets(here.connection, here.scope, place)
+    shown = here.once(offsets, place)
     if shown is None:
         st.info("Nothing was seen of this partition in this time range.")
         return

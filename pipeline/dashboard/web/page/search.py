@@ -7,10 +7,9 @@ from itertools import groupby
 import streamlit as st
 
 from pipeline.dashboard.queries.overview.incidents import incidents
-from pipeline.dashboard.queries.overview.names import Name, ids_like, matching
+from pipeline.dashboard.queries.overview.names import Name, ids_like, matching, names
 from pipeline.dashboard.web.here import Here, link, run
 from pipeline.dashboard.web.parts.addresses import address_of
-from pipeline.dashboard.web.parts.known import names_here
 from pipeline.dashboard.web.words import between, code, many, plain
 
 _TITLES = {
@@ -27,7 +26,7 @@ def draw(here: Here) -> None:
     if not text:
         st.info("Type a name above: of a group, topic, client, host, transaction, MongoDB namespace, or a connection.")
         return
-    found = matching(names_here(here), text) + ids_like(here.connection, here.scope, text)
+    found = matching(here.once(names), text) + ids_like(here.connection, here.scope, text)
     wanted = text.casefold()
     told = [
         row
@@ -45,9 +44,9 @@ def draw(here: Here) -> None:
         st.subheader("Incidents", anchor=False)
         for row in told:
             link("incident", plain(row["headline"]), "troubleshoot", incident=row["incident_id"])
-    for kind, names in groupby(found, key=lambda name: name.kind):
+    for kind, some in groupby(found, key=lambda name: name.kind):
         st.subheader(_TITLES[kind], anchor=False)
-        for name in names:
+        for name in some:
             _match(name)
 
 
