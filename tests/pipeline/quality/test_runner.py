@@ -42,6 +42,7 @@ def found(results: Sequence[QualityResult]) -> dict[str, int | None]:
     return {f"{r.table_name}/{r.name}/{r.column_name or ''}": r.rows_failed for r in results if not r.success}
 
 
+@pytest.mark.proof  # all tables, a minute
 def test_a_sound_lake_passes_and_the_results_are_a_table(spark: SparkSession, tmp_path: Path) -> None:
     filled = {
         FRAMES.full_name: [row(FRAMES, seq=n, size=4, frame=b"abcd", decode_status="ok") for n in range(3)],

@@ -16,7 +16,7 @@ from tests.requirements import require_browser, require_streamlit
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]  # its lake is made by the job
+pytestmark = [pytest.mark.spark, pytest.mark.proof]  # its lake is made by the job; others are by a diagnosis
 
 
 @pytest.fixture(scope="module")
