@@ -78,11 +78,9 @@ def open_table(lake: str, table: Table) -> OpenTable | None:
     found = _found(lake, table)
     if found is None:
         return None
-    schema = pa.schema(found.delta.schema().to_arrow())
     plain = _plain_files(found, table)
     if plain is not None:
-        files, columns = plain
-        return OpenTable(pa.schema([field for field in schema if field.name in columns]), files, None)
+        return plain
     dataset = _dataset(found, lake, table)
     return OpenTable(dataset.schema, None, dataset)
 
@@ -133,29 +131,33 @@ def _found(lake: str, table: Table) -> _Found | None:
     return _Found(delta, actions, folder)
 
 
-def _plain_files(found: _Found, table: Table) -> tuple[DataFiles, set[str]] | None:
-    """The files with the names of their columns; None if they are not all of the table, or cannot be opened."""
-    protocol = found.delta.protocol()
+def _plain_files(found: _Found, table: Table) -> OpenTable | None:
+    """The table as its files; None if they are not all of it, or cannot be opened: then Arrow says why."""
+    try:
+        protocol, partitions = found.delta.protocol(), found.delta.metadata().partition_columns
+        schema = pa.schema(found.delta.schema().to_arrow())
+    except Exception:  # delta-rs has one error for each kind of what it does not read
+        return None
     asks_more = protocol.min_reader_version > 1 and (
         protocol.reader_features is None or not set(protocol.reader_features) <= _PLAIN_FEATURES
     )
-    if found.folder is None or asks_more or _READ_AS_PATTERN.search(found.folder) or not found.actions.num_rows:
-        return None
-    partitions = found.delta.metadata().partition_columns
-    if partitions not in ([], ["date"]):
-        return None
     actions = found.actions.to_pylist()
+    if found.folder is None or asks_more or partitions not in ([], ["date"]) or not actions:
+        return None
     for action in actions:
-        folder = f"date={action['partition']['date']}" if partitions else "."
-        if str(PurePosixPath(action["path"]).parent) != folder:
+        path = PurePosixPath(action["path"])
+        day = f"date={action['partition']['date']}" if partitions else "."
+        if str(path.parent) != day or _READ_AS_PATTERN.search(f"{found.folder}/{path.name}"):
             return None
     actions.sort(key=lambda action: (action["modification_time"], action["path"]), reverse=True)
     paths = tuple(f"{found.folder}/{table.path}/{action['path']}" for action in actions)
     try:
         newest, oldest = (set(pq.read_schema(path).names) for path in (paths[0], paths[-1]))
     except (OSError, pa.ArrowException):
-        return None  # the query reports it if it reads the file
-    return DataFiles(paths, bool(partitions), newest != oldest), newest | oldest | set(partitions)
+        return None
+    there = newest | oldest | set(partitions)
+    files = DataFiles(paths, bool(partitions), newest != oldest)
+    return OpenTable(pa.schema([field for field in schema if field.name in there]), files, None)
 
 
 def _dataset(found: _Found, lake: str, table: Table) -> Any:

@@ -88,3 +88,15 @@ def test_a_day_is_told_by_the_log_not_by_chance(tmp_path: Path) -> None:
     log.write_text(log.read_text().replace('"date":"2026-03-02"', '"date":"2026-03-09"'))
     found = query(tmp_path, "SELECT date FROM silver.exchanges ORDER BY ALL").column("date").to_pylist()
     assert found == [date(2026, 3, 1), date(2026, 3, 9)]
+
+
+def test_a_file_whose_name_is_a_pattern_is_read_as_that_file(tmp_path: Path) -> None:
+    write(tmp_path, FINDINGS, [row(FINDINGS, finding_id="ours")])
+    (file,) = (tmp_path / FINDINGS.path).glob("*.parquet")
+    log = next((tmp_path / FINDINGS.path / "_delta_log").glob("*.json"))
+    log.write_text(log.read_text().replace(file.name, "part-[0].parquet"))
+    file.rename(file.with_name("part-[0].parquet"))
+    write(tmp_path / "other", FINDINGS, [row(FINDINGS, finding_id="no more")])
+    (other,) = (tmp_path / "other" / FINDINGS.path).glob("*.parquet")
+    other.rename(file.with_name("part-0.parquet"))
+    assert query(tmp_path, "SELECT finding_id FROM gold.findings").to_pylist() == [{"finding_id": "ours"}]
