@@ -141,9 +141,10 @@ def _plain_files(found: _Found, table: Table) -> OpenTable | None:
     asks_more = protocol.min_reader_version > 1 and (
         protocol.reader_features is None or not set(protocol.reader_features) <= _PLAIN_FEATURES
     )
-    actions = found.actions.to_pylist()
-    if found.folder is None or asks_more or partitions not in ([], ["date"]) or not actions:
+    if found.folder is None or asks_more or partitions not in ([], ["date"]) or not found.actions.num_rows:
         return None
+    needed = ["path", "modification_time", *(["partition"] if partitions else [])]  # statistics are long
+    actions = found.actions.select(needed).to_pylist()
     for action in actions:
         path = PurePosixPath(action["path"])
         day = f"date={action['partition']['date']}" if partitions else "."

@@ -107,7 +107,7 @@ class Campaign:
         settings = StreamSettings()
         diagnosis = diagnose(landed, settings)
         wanted = {table.full_name: _rows(diagnosis.tables[table.full_name]) for table in COMPARED}
-        name = f"{capture.name.partition('.')[0]}, {cut}"
+        name = f"{_name(capture)}, {cut}"
         self.counts["captures and cuts"] += 1
         batches = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
         runs = {
@@ -173,6 +173,10 @@ def _in_pieces(landing: Path, target: Path, chance: random.Random) -> Path:
     return target
 
 
+def _name(capture: Path) -> str:
+    return capture.name.partition(".")[0]
+
+
 def all_captures() -> Iterator[Path]:
     """All recordings of the repository, the long ones last."""
     yield from sorted(CAPTURES.rglob("*.pcap"))
@@ -188,7 +192,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     campaign = Campaign(build_session("equality"), chosen.seed)
     for capture in all_captures():
-        name = capture.name.partition(".")[0]
+        name = _name(capture)
         if chosen.captures and name not in chosen.captures:
             continue
         for cut in chosen.cuts if capture.suffix == ".pcap" else [one for one in chosen.cuts if one == "whole"]:

@@ -8,16 +8,12 @@ from benchmarks.big_lake import Plan, make
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
 from pipeline.dashboard.queries.traffic.searching import Search, search
 from pipeline.dashboard.sql import connect
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
+from tests.pipeline.lakes import diagnosed_lake
 
 
 def test_copies_have_ids_and_times_of_their_own_and_are_found_by_what_they_state(tmp_path: Path) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
-    write_lake(small, diagnose(read_inputs([str(CAPTURES / "version_negotiation.pcap")]), StreamSettings()).tables)
+    diagnosed_lake(small, "version_negotiation")
     make(small, large, 500, most_a_day=3)
     with connect(small) as connection:
         rows = ask_rows(connection, "SELECT count(*) AS n FROM silver.exchanges")[0]["n"]

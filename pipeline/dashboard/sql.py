@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import duckdb
 import pyarrow as pa
@@ -29,8 +30,35 @@ _SPARK_NAMES = (
 )
 
 
+_MOST_ANSWERS = 200
+"""Answers that are kept: a picture's are some hundred kilobytes."""
+T = TypeVar("T")
 _TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
 """DuckDB's name of a type of the registry, where it has another one."""
+
+
+class Answers:
+    """What was asked of tables that do not change, for all who ask; of very many, those of late."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Any] = {}
+
+    def once(self, ask: Callable[..., T], connection: duckdb.DuckDBPyConnection, *about: Any) -> T:
+        """What ``ask`` answers, asked once.
+
+        Args:
+            ask: called with the connection and ``about``; what it returns is not changed by anybody.
+            connection: one of those to the tables.
+            about: what the answer depends on, to be told apart by value.
+        """
+        key = ask, about
+        with suppress(KeyError):
+            return cast("T", self._known[key])
+        answer = ask(connection, *about)
+        if len(self._known) >= _MOST_ANSWERS:
+            self._known.clear()
+        self._known[key] = answer
+        return answer
 
 
 class Lake:
@@ -59,7 +87,7 @@ class Lake:
         self._found: dict[str, bool] = {}
         self._opened: dict[str, OpenTable] = {}
         self.unreadable: dict[str, str] = {}
-        self.answers: dict[object, Any] = {}
+        self.answers = Answers()
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
@@ -207,7 +235,7 @@ class Readable:
 
     connection: duckdb.DuckDBPyConnection
     unreadable: Mapping[str, str]
-    answers: dict[object, Any]
+    answers: Answers
 
 
 _shared: tuple[str, SqlSettings, Marks, Lake] | None = None
@@ -297,8 +325,8 @@ def _names(place: str) -> str:
     with lake.connection as connection:
         lake.attach()
         known = connection.execute(
-            "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+            "SELECT schema_name, view_name FROM duckdb_views() "
+            "WHERE NOT internal AND NOT starts_with(view_name, 'delta_') ORDER BY ALL"
         ).fetchall()
-    tables = [f"{schema}.{name}" for schema, name in known if schema != "main" and not name.startswith("delta_")]
-    views_ = [name for schema, name in known if schema == "main" and not name.startswith("delta_")]
-    return f"tables: {', '.join(tables)}\nviews: {', '.join(views_)}"
+    tables = [f"{schema}.{name}" for schema, name in known if schema != "main"]
+    return f"tables: {', '.join(tables)}\nviews: {', '.join(name for schema, name in known if schema == 'main')}"

@@ -1,4 +1,4 @@
-"""What tests of whole lakes share: reading tables without a JVM, comparing lakes."""
+"""What tests of whole lakes share: making and reading one without a JVM, comparing lakes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSETS_BEFORE, TABLES, Table
+from tests.paths import CAPTURES
 
 DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSETS_BEFORE]
 """The tables that describe the traffic, not of the pipeline.
 
 What was known before an hour is noted of hours with news: where the stream was cut shows there.
 """
+
+
+def diagnosed_lake(lake: Path, *captures: str) -> Path:
+    """The lake of ``wirelake diagnose --lake`` of captures, by their names below ``tests/captures`` without suffix."""
+    inputs = read_inputs([str(CAPTURES / f"{name}.pcap") for name in captures])
+    write_lake(lake, diagnose(inputs, StreamSettings()).tables)
+    return lake
 
 
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -23,10 +22,8 @@ from pipeline.settings import load_settings
 from pipeline.terminal import printable
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
     from streamlit.delta_generator import DeltaGenerator
 
-T = TypeVar("T")
 FRESH_SECONDS = 60
 """A session reads the lake as it was when it looked; after so long the next click looks again."""
 RANGES = ("last day", "last hour", "last 15 minutes", "last 7 days", "all", "from … to")
@@ -88,7 +85,7 @@ def sidebar() -> None:
         try:
             lake, taken = _lake_of_session(anew=anew or _is_due(REFRESHES[refresh]))
             show_only(lake.connection, None)
-            there = _once(lake, extent)
+            there = lake.answers.once(extent, lake.connection)
             cluster = _cluster(lake, which)
         except UserError as error:
             st.session_state[TROUBLE] = str(error)
@@ -134,16 +131,9 @@ def _tick(seconds: int) -> None:
     again()
 
 
-def _once(lake: Readable, ask: Callable[[DuckDBPyConnection], T]) -> T:
-    """What ``ask`` answers about all of a lake, asked once as long as it is as it is."""
-    if ask not in lake.answers:
-        lake.answers[ask] = ask(lake.connection)
-    return cast("T", lake.answers[ask])
-
-
 def _cluster(lake: Readable, place: DeltaGenerator) -> str | None:
     """Let somebody choose a cluster, if there are several, and limit the session's view of the lake to it."""
-    there = _once(lake, clusters)
+    there = lake.answers.once(clusters, lake.connection)
     if len(there) < 2:
         return None
     chosen = place.selectbox(

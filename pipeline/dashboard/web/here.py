@@ -11,6 +11,7 @@ import duckdb
 import streamlit as st
 
 from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.sql import Answers
 from pipeline.dashboard.web.words import code, plain
 from pipeline.errors import UserError
 from pipeline.terminal import printable
@@ -19,8 +20,6 @@ LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""
 _KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 """Parameters of the address that go with every link."""
-_MOST_ANSWERS = 200
-"""Answers that are kept: a picture's are some hundred kilobytes."""
 T = TypeVar("T")
 TROUBLE, HERE = "trouble", "here"
 """What of the session holds why nothing can be shown, and what is looked at."""
@@ -42,7 +41,7 @@ class Here:
     scope: Scope
     taken: datetime
     unreadable: Mapping[str, str]
-    answers: dict[object, Any]
+    answers: Answers
 
     def once(self, ask: Callable[..., T], *about: Any) -> T:
         """What ``ask`` answers about this part of the lake, asked once as long as the lake is as it is.
@@ -51,12 +50,7 @@ class Here:
             ask: called with the connection, the scope and ``about``; what it returns is not changed by anybody.
             about: what else it depends on, to be told apart by value.
         """
-        key = ask, self.scope, about
-        if key not in self.answers:
-            if len(self.answers) >= _MOST_ANSWERS:
-                self.answers.clear()
-            self.answers[key] = ask(self.connection, self.scope, *about)
-        return cast("T", self.answers[key])
+        return self.answers.once(ask, self.connection, self.scope, *about)
 
 
 def run(draw: Callable[[Here], None]) -> None:

@@ -62,11 +62,9 @@ def proof(
 
 
 def _said(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]) -> Said | None:
-    for exchange_id in evidence[:1]:
-        exchange = one(connection, exchange_id, row["first_ts"])
-        if exchange is not None:
-            part = around(connection, exchange["connection_id"], exchange["ts"], _EXCHANGES)
-            steps = sequence(part.exchanges, part.losses)
-            if steps.steps:
-                return Said(part, steps, exchange_id)
-    return None
+    exchange = one(connection, evidence[0], row["first_ts"]) if evidence else None
+    if exchange is None:
+        return None
+    part = around(connection, exchange["connection_id"], exchange["ts"], _EXCHANGES)
+    steps = sequence(part.exchanges, part.losses)
+    return Said(part, steps, evidence[0]) if steps.steps else None

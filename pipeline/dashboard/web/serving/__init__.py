@@ -1,1 +1,1 @@
-"""The server of the page: who may ask, what it answers, and files to download."""
+"""The server of the page: who may ask, by which names of it, and with which headers it answers."""

@@ -11,7 +11,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.dashboard.web.parts.names import is_loopback, read_host
+from pipeline.dashboard.web.serving.names import is_loopback, read_host
 from pipeline.errors import UserError
 
 TOKEN = "WIRELAKE_PAGE_TOKEN"  # noqa: S105 - the name of a variable

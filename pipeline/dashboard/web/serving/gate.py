@@ -19,8 +19,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.dashboard.web.parts.names import Place, is_loopback, read_host, read_origin, read_place, usual_form
 from pipeline.dashboard.web.serving.access import Access
+from pipeline.dashboard.web.serving.names import Place, is_loopback, read_host, read_origin, read_place, usual_form
 
 HEALTH = "/_stcore/health"
 """Whether the page runs: the one thing that everybody may ask."""

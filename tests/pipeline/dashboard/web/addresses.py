@@ -10,11 +10,8 @@ from urllib.parse import urlencode
 
 from pipeline.commands.demo import SAMPLES
 from pipeline.dashboard.sql import query
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES, ROOT
+from tests.paths import ROOT
+from tests.pipeline.lakes import diagnosed_lake
 
 _PARTITION = {"group": "billing", "topic": "payments", "partition": "2"}
 _WORST = """
@@ -70,10 +67,7 @@ ADDRESSES = tuple(one for one in _ALL if not one.path or (_PAGES / f"{one.path}.
 
 def sample_lake(folder: Path) -> Path:
     """A lake of the demo's captures, made without a JVM."""
-    lake = folder / "lake"
-    captures = [str(CAPTURES / f"{name}.pcap") for name in SAMPLES]
-    write_lake(lake, diagnose(read_inputs(captures), StreamSettings()).tables)
-    return lake
+    return diagnosed_lake(folder / "lake", *SAMPLES)
 
 
 def names_in(lake: Path) -> dict[str, str]:

@@ -12,12 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.apps import PAGES, text_of
+from tests.pipeline.lakes import diagnosed_lake
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +23,7 @@ _EXCHANGES, _TIMELINE, _FINDINGS = "silver/exchanges", "gold/offset_timeline", "
 
 @pytest.fixture(scope="module")
 def whole_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
-    write_lake(lake, diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables)
-    return lake
+    return diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", "stuck_commit")
 
 
 @pytest.fixture

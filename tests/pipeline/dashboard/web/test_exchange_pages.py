@@ -9,12 +9,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.apps import frames, open_page, text_of
+from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_streamlit
 
 if TYPE_CHECKING:
@@ -26,9 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_streamlit()
-    folder = tmp_path_factory.mktemp("diagnosed") / "lake"
-    write_lake(folder, diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables)
-    return folder
+    return diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", "stuck_commit")
 
 
 @pytest.fixture

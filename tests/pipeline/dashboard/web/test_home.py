@@ -14,12 +14,8 @@ from pipeline.dashboard.queries.overview.incidents import findings_of, incident,
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.queries.traffic.searching import Search, search
 from pipeline.dashboard.sql import connect
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.apps import PAGES, text_of
+from tests.pipeline.lakes import diagnosed_lake
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
@@ -29,21 +25,14 @@ pytestmark = pytest.mark.slow
 _CAPTURES = ("stuck_commit", "stalled_lso", "old_format", "mongodb/troubled_mongodb")
 
 
-def _lake(folder: Path, *captures: str) -> Path:
-    write_lake(
-        folder, diagnose(read_inputs([str(CAPTURES / f"{name}.pcap") for name in captures]), StreamSettings()).tables
-    )
-    return folder
-
-
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _lake(tmp_path_factory.mktemp("troubled") / "lake", *_CAPTURES)
+    return diagnosed_lake(tmp_path_factory.mktemp("troubled") / "lake", *_CAPTURES)
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _lake(tmp_path_factory.mktemp("healthy") / "lake", "healthy")
+    return diagnosed_lake(tmp_path_factory.mktemp("healthy") / "lake", "healthy")
 
 
 def _plain(app: AppTest) -> str:

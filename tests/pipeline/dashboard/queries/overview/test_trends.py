@@ -10,12 +10,8 @@ from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.trends import behind, merged, trends
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.lakes import diagnosed_lake
 
 
 def _said(point: int, high: int | None = None, committed: int | None = None) -> dict[str, Any]:
@@ -43,9 +39,8 @@ def test_only_times_of_incidents_are_read() -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
     names = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
-    write_lake(lake, diagnose(read_inputs([str(CAPTURES / f"{name}.pcap") for name in names]), StreamSettings()).tables)
+    lake = diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", *names)
     connection = connect(lake)
     rows = incidents(connection, Scope(at(-(10**9)), at(10**9)))
     rules = {row["incident_id"]: row["rule"] for row in rows}

@@ -13,14 +13,10 @@ from pipeline.dashboard.queries.progress.groups import Group
 from pipeline.dashboard.queries.progress.rebalances import rebalances, told_of
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
 from pipeline.tables import ASSIGNMENTS, EXCHANGES, OFFSET_TIMELINE, STATE_EVENTS, TABLES
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.conftest import MAX, at
+from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import row, write
 
 pytest.importorskip("altair")
@@ -174,9 +170,7 @@ def test_a_young_lake_has_the_lag_of_a_group(lake: Path, tmp_path: Path) -> None
 
 
 def test_of_a_recording_the_stuck_member_is_the_one_that_kept_the_other_waiting(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    write_lake(lake, diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables)
-    with connect(lake) as connection:
+    with connect(diagnosed_lake(tmp_path / "lake", "stuck_commit")) as connection:
         everything = Scope(at(-1e9), at(1e9), "kafka")
         (billing,) = [one for one in groups.groups(connection, everything) if one.group_id == "billing"]
         shown = groups.group_seen(connection, everything, billing)

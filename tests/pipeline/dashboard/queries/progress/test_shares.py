@@ -13,12 +13,9 @@ from pipeline.analysis.rules.kafka.groups.share_states import ACCEPT, REJECT, RE
 from pipeline.dashboard.queries.progress.shares import Held, again, held, shares, shares_seen
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.lakes import diagnosed_lake
 
 PLACE = SharePlace("k", "g", "orders", 0)
 
@@ -63,9 +60,7 @@ def test_a_recording_shows_what_the_clients_wrote_down(tmp_path: Path) -> None:
     pytest.importorskip("altair")
     from pipeline.dashboard.web.pictures.share_picture import in_words, share_picture  # noqa: PLC0415 - not without Altair
 
-    lake = tmp_path / "lake"
-    tables = diagnose(read_inputs([str(CAPTURES / "incidents" / "share_groups.pcap")]), StreamSettings()).tables
-    write_lake(lake, tables)
+    lake = diagnosed_lake(tmp_path / "lake", "incidents/share_groups")
     truth = json.loads((CAPTURES / "incidents" / "share_groups.truth.json").read_text())
     with connect(lake) as connection:
         everything = Scope(at(-1e9), at(1e9), "kafka")

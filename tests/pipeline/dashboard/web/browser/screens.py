@@ -12,6 +12,7 @@ import argparse
 import base64
 import io
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,9 +65,14 @@ def look_as(browser: WebDriver, look: Look) -> None:
 def picture(browser: WebDriver) -> bytes:
     """What is seen now, as a PNG of at most ``MOST_BYTES``."""
     taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
-    with Image.open(io.BytesIO(base64.b64decode(taken))) as image:
+    return small_png(base64.b64decode(taken), _COLOURS)
+
+
+def small_png(taken: bytes, numbers: Sequence[int]) -> bytes:
+    """A picture as a PNG of so many colours: the first number that leaves it at ``MOST_BYTES``, else the last."""
+    with Image.open(io.BytesIO(taken)) as image:
         whole = image.convert("RGB")
-    for colours in _COLOURS:
+    for colours in numbers:
         out = io.BytesIO()
         whole.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
         if out.tell() <= MOST_BYTES:

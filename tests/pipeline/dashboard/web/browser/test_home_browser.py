@@ -8,14 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.apps import PAGES
 from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_for_address, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.served import Served, serve
+from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_browser, require_streamlit
 
 if TYPE_CHECKING:
@@ -32,10 +28,7 @@ _DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     require_streamlit()
     require_browser()
-    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
-    inputs = read_inputs([str(CAPTURES / f"{name}.pcap") for name in _CAPTURES])
-    write_lake(lake, diagnose(inputs, StreamSettings()).tables)
-    with serve(lake) as running:
+    with serve(diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", *_CAPTURES)) as running:
         yield running
 
 

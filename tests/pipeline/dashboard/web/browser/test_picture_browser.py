@@ -8,11 +8,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.browser.browsing import (
     click,
     open_browser,
@@ -21,6 +16,7 @@ from tests.pipeline.dashboard.web.browser.browsing import (
     wait_for_change,
 )
 from tests.pipeline.dashboard.web.browser.served import Served, serve
+from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_browser, require_streamlit
 
 if TYPE_CHECKING:
@@ -37,9 +33,7 @@ _POINTS = "[data-testid=stVegaLiteChart] svg .mark-symbol path[aria-label*='memb
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     require_streamlit()
     require_browser()
-    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
-    captures = [str(CAPTURES / f"{name}.pcap") for name in ("stuck_commit", "incidents/evicted")]
-    write_lake(lake, diagnose(read_inputs(captures), StreamSettings()).tables)
+    lake = diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", "stuck_commit", "incidents/evicted")
     with serve(lake) as running:
         yield running
 

@@ -14,9 +14,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-from PIL import Image
-
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.run import finding_rows
 from pipeline.dashboard.charts import finding_chart
@@ -27,6 +24,7 @@ from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from tests.paths import ROOT
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
+from tests.pipeline.dashboard.web.browser.screens import small_png
 
 FOLDER = ROOT / "docs" / "screens" / "rules"
 PAGES = ROOT / "docs" / "rules"
@@ -56,17 +54,10 @@ def picture(lake: Path, rows: Iterable[dict[str, Any]]) -> bytes | None:
             chart = finding_chart(lake, row["finding_id"], width=_WIDTH)
         except UserError:
             continue
-        return _small(chart)
+        drawn = io.BytesIO()
+        chart.save(drawn, format="png", scale_factor=1)
+        return small_png(drawn.getvalue(), [_COLOURS])
     return None
-
-
-def _small(chart: alt.VConcatChart | alt.LayerChart) -> bytes:
-    drawn, out = io.BytesIO(), io.BytesIO()
-    chart.save(drawn, format="png", scale_factor=1)
-    with Image.open(drawn) as image:
-        whole = image.convert("RGB")
-    whole.quantize(_COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
-    return out.getvalue()
 
 
 def with_picture(page: str, rule: str, recording: str) -> str:

@@ -15,13 +15,9 @@ from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.sql import connect, query
 from pipeline.dashboard.web.parts.rules import rule_page
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
 from tests.pipeline.dashboard.web.pictures.rule_pictures import FOLDER, PAGES, WITHOUT, with_picture
+from tests.pipeline.lakes import diagnosed_lake
 
 _MOST_BYTES = 80_000
 _RULES = [rule.name for rule in all_rules() if rule.name not in WITHOUT]
@@ -30,11 +26,8 @@ _RULES = [rule.name for rule in all_rules() if rule.name not in WITHOUT]
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Incidents about partitions, groups, clients and brokers, and of MongoDB."""
-    place = tmp_path_factory.mktemp("diagnosed") / "lake"
     names = ("incidents/evicted", "incidents/refused", "mongodb/troubled_mongodb")
-    captures = [str(CAPTURES / f"{name}.pcap") for name in names]
-    write_lake(place, diagnose(read_inputs(captures), StreamSettings()).tables)
-    return place
+    return diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", *names)
 
 
 @pytest.mark.parametrize("rule", _RULES)

@@ -71,7 +71,7 @@ def test_an_address_of_another_machine_is_refused(hand_made_lake: Path) -> None:
 )
 def test_what_to_type_into_a_browser(host: str, url: str, loopback: bool) -> None:
     require_streamlit()
-    from pipeline.dashboard.web.parts.names import is_loopback  # noqa: PLC0415
+    from pipeline.dashboard.web.serving.names import is_loopback  # noqa: PLC0415
     from pipeline.dashboard.web.serving.server import page_url  # noqa: PLC0415 - loads Streamlit
 
     assert (page_url(host, 80), is_loopback(host)) == (url, loopback)

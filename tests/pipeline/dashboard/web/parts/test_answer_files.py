@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.dashboard.web.here import LAKE
-from pipeline.dashboard.web.serving import answer_files
-from pipeline.dashboard.web.serving.answer_files import csv_of, parquet_of
+from pipeline.dashboard.web.parts import answer_files
+from pipeline.dashboard.web.parts.answer_files import csv_of, parquet_of
 from pipeline.settings import SqlSettings
 
 LIMITS = SqlSettings()
