@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -44,13 +44,33 @@ class Console(_Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See rich: the pieces of text that anything becomes before it is written."""
-        for segment in super().render(renderable, options):
+        segments = super().render(renderable, options)
+        for segment in segments if self.is_terminal else _unpadded(segments):
             if segment.control or segment.text.isprintable():
                 yield segment
             else:
                 yield Segment(printable_lines(segment.text), segment.style)
 
 
+def _unpadded(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The same without blanks at the ends of lines: a file, or what is copied out of it, needs no filled columns."""
+    blanks: list[Segment] = []
+    for segment in segments:
+        if segment.control:
+            yield segment
+            continue
+        for part in _LINE_END.split(segment.text):
+            text = part.rstrip(" ")
+            if text == "\n":
+                blanks = []
+            if text:
+                yield from (*blanks, Segment(text, segment.style))
+                blanks = []
+            if text != part:
+                blanks.append(Segment(part[len(text) :], segment.style))
+
+
+_LINE_END = re.compile("(\n)")
 _STEERS = re.compile(
     # DEL and C1; Arabic letter mark; Mongolian vowel separator; zero-width and bidirectional characters; line and
     # paragraph separators; byte order mark and interlinear annotations; musical, shorthand and tag characters

@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, show_incidents
+from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, many, show_incidents
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
@@ -69,7 +69,10 @@ def findings(
         show_findings(rows, Console())
     else:
         hidden = len(incidents) - len(kept)
-        show_incidents(kept, findings, partial(lake_commands, str(lake)), Console(), hidden=hidden)
+        console = Console()
+        show_incidents(kept, findings, partial(lake_commands, str(lake)), console, hidden=hidden)
+        if kept:
+            console.print(f"The page of these addresses: wirelake dashboard --lake {quote(str(lake))}", soft_wrap=True)
     if any(row["severity"] == "critical" for row in (rows if as_json or flat else kept)):
         raise typer.Exit(1)
 
@@ -95,7 +98,7 @@ def lake_commands(lake: str, row: Row) -> list[str]:
     """The commands that show an incident of a lake."""
     from pipeline.analysis.incidents.telling import sql_command  # noqa: PLC0415
 
-    return [sql_command(lake, row["sql"]), f"{_PAGE}{row['page']}  (wirelake dashboard --lake {quote(lake)})"]
+    return [sql_command(lake, row["sql"]), f"{_PAGE}{row['page']}"]
 
 
 def read_incidents(lake: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -201,8 +204,8 @@ def what_was_looked_at(found: Diagnosis) -> str:
 
     looked = found.looked
     return (
-        f"Looked at {looked.groups:,} groups, {looked.partitions:,} partitions, {looked.clients:,} clients and "
-        f"{looked.servers:,} servers by {len(all_rules())} rules."
+        f"Looked at {many(looked.groups, 'group')}, {many(looked.partitions, 'partition')}, "
+        f"{many(looked.clients, 'client')} and {many(looked.servers, 'server')} by {len(all_rules())} rules."
     )
 
 

@@ -11,6 +11,7 @@ import duckdb
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.queries.overview.findings import finding
+from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import Said, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen, group_seen, groups
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
@@ -19,6 +20,7 @@ from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.pictures.group_picture import one_group_chart
+from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.offsets_picture import one_chart
 from pipeline.dashboard.web.pictures.picture import below_each_other
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
@@ -140,6 +142,8 @@ def finding_chart(
 ) -> alt.VConcatChart | alt.LayerChart:
     """The picture that shows a finding: its partition, else its group over time, else its connection as a sequence.
 
+    Of what the capture lost it is when, and of which clients.
+
     Args:
         lake: the lake's folder or URL.
         finding_id: as in ``gold.findings``.
@@ -157,6 +161,8 @@ def finding_chart(
             return one_chart(shown, dark=dark, width=width)
         case GroupSeen():
             return one_group_chart(shown, dark=dark, width=width)
+        case Losses():
+            return below_each_other([losses_picture(shown, dark=dark)], dark=dark, width=width)
         case Said():
             chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=dark)
             return below_each_other([chart], dark=dark, width=width)

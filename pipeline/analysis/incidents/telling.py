@@ -24,6 +24,7 @@ _LOOSE = {("server",), ("client",), ("topic",)}
 """What an effect may share with its cause by chance."""
 _EVIDENCE = 5
 _URGENCIES = 100
+_SECOND_US = 1_000_000
 """One more than the greatest urgency of :class:`Words`."""
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
@@ -127,7 +128,7 @@ def _impacts(case: Case, words: Words) -> Iterator[str]:
     others = [name for name in case.groups if name != case.lead.group]
     if others:
         yield f"hurts {named_groups(others)}"
-    span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us > case.first_us else ""
+    span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us - case.first_us >= _SECOND_US else ""
     match case.state:
         case "open":
             yield f"since {moment(case.first_us)} UTC{span}, not over at the end of the data"

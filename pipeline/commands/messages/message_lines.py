@@ -10,11 +10,13 @@ from pipeline.commands.messages.telling import Tellers
 from pipeline.lines import Lines, Part, columns_of, cut
 from pipeline.terminal import printable
 
-_MEDIUM, _WIDE = 100, 160
+_MEDIUM, _WIDE = 120, 160
 """Columns from which on a line has versions, clients and servers; sizes and correlation ids, too."""
 _ARROW = " → "
-_ROOM = 24
-"""Columns in which question and answer have room beside each other."""
+_ROOM = 48
+"""Columns in which a question keeps its half beside an answer that is longer."""
+_LEAST = 10
+"""Columns of a question that still tell something."""
 _STATUS_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
 
 
@@ -36,14 +38,15 @@ class MessageLines:
     def write(self, item: Decoded, remark: str = "") -> None:
         """Write a message; ``remark`` stands before its words."""
         parts = list(self._front(item))
-        if remark:
-            parts.append((f"[{remark}] ", "cyan"))
         message = item.message
-        words = printable(self._tellers.tell(item))
+        mark = printable(f"[{remark}] ") if remark else ""
+        words = mark + printable(self._tellers.tell(item))
         if words:
-            room = self._lines.width - sum(len(text) for text, _ in parts)
+            if self._lines.width:
+                words = _fitting(words, self._lines.width - sum(len(text) for text, _ in parts))
             is_wrong = item.frame.direction == "response" and self._tellers.errors(item)
-            parts.append((_fitting(words, room) if self._lines.width else words, "yellow" if is_wrong else ""))
+            marked = len(mark) if words.startswith(mark) else 0
+            parts += [(words[:marked], "cyan"), (words[marked:], "yellow" if is_wrong else "")]
         if message.error_code is not None:
             told = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
             parts.append((told, _STATUS_STYLES.get(message.status, "red")))
@@ -85,12 +88,14 @@ class MessageLines:
 
 
 def _fitting(words: str, room: int) -> str:
-    """The words in so many columns: what was asked gives way to the answer, as far as half of the room."""
+    """The words in so many columns: what was asked, which stands in the request's line, gives way to the answer."""
     asked, arrow, answer = words.partition(_ARROW)
-    if not arrow or columns_of(words) <= room or room < _ROOM:
+    if not arrow or columns_of(words) <= room:
         return words
-    most = max(room - columns_of(answer) - len(_ARROW), room // 2)
-    return f"{cut(asked, most)}{_ARROW}{answer}"
+    left = room - columns_of(answer) - len(_ARROW)
+    if room >= _ROOM:
+        left = max(left, room // 2)
+    return f"{cut(asked, left)}{_ARROW}{answer}" if left >= _LEAST else f"{_ARROW}{answer}".lstrip()
 
 
 def _latency(microseconds: int, *, is_short: bool) -> str:

@@ -52,14 +52,12 @@ lagging AS (
   WHERE g.age = 1
 )
 SELECT
-  s.cluster, s.topic, s.partition, s.group_id, s.committed_offset, s.last_stable_offset, s.high_watermark,
-  s.lag, s.lag_read_committed,
+  s.group_id, s.topic, s.partition, s.lag, s.lag_read_committed,
   -- The oldest record of then waits still; when the first came since, the group's statement does not show: null.
   CASE
     WHEN s.lag = 0 THEN 0
     WHEN s.lag_then > 0
       THEN s.lag_seconds + (unix_micros(s.partition_seen) - unix_micros(s.group_seen)) / 1e6
   END AS lag_seconds,
-  s.group_seen,
-  s.partition_seen
+  s.committed_offset, s.last_stable_offset, s.high_watermark, s.group_seen, s.partition_seen, s.cluster
 FROM lagging AS s

@@ -94,9 +94,9 @@ def sidebar() -> None:
         if there is not None:
             with controls:
                 scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
-            st.session_state[HERE] = Here(lake.connection, scope, taken, lake.unreadable, lake.answers)
+            st.session_state[HERE] = Here(lake.connection, scope, there.last, taken, lake.unreadable, lake.answers)
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")
-        st.caption(f"All times are {zone_name()}.  \nLake as of {clock(taken)[11:]}.")
+        st.caption(f"All times are {zone_name()}.  \nLake as of {clock(taken)}.")
     if seconds := REFRESHES[refresh]:
         _tick(seconds)
 

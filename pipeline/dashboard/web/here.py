@@ -32,6 +32,7 @@ class Here:
     Attributes:
         connection: to what can be read of the lake.
         scope: the part of it.
+        newest: time of the last that the whole lake has seen.
         taken: when the lake was looked at.
         unreadable: tables that cannot be read, with the reason.
         answers: what was asked of the lake as it is now, in this or another session.
@@ -39,6 +40,7 @@ class Here:
 
     connection: duckdb.DuckDBPyConnection
     scope: Scope
+    newest: datetime
     taken: datetime
     unreadable: Mapping[str, str]
     answers: Answers

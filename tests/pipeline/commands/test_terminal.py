@@ -24,7 +24,7 @@ from tests.pipeline.commands.golden import FOLDER, PRINTED, WIDTHS, file_of, mak
 
 STUCK = str(CAPTURES / "stuck_commit.pcap")
 SMALL = str(CAPTURES / "version_negotiation.pcap")
-_NOT_CUT = re.compile(r"decode_records|sql_(markdown|csv|json|no_)|describe_view")
+_NOT_CUT = re.compile(r"decode_records|diagnose|sql_(markdown|csv|json|no_)|describe_view")
 """What goes to programs and documents, or is broken by the terminal."""
 
 

@@ -18,7 +18,7 @@ from pipeline.dashboard.queries.scope import Scope, rows_if_there
 MOST = 20_000
 """Names of one kind that are looked at."""
 MOST_FOUND = 12
-"""Matches of one kind that a search gives."""
+"""Connections that a search gives."""
 
 GROUP, TOPIC, PARTITION, CLIENT, HOST = "group", "topic", "partition", "client", "host"
 TRANSACTION, NAMESPACE, SERVER, CONNECTION, EXCHANGE = "transaction", "namespace", "server", "connection", "exchange"
@@ -149,7 +149,7 @@ def matching(known: Iterable[Name], text: str) -> list[Name]:
         if wanted in shown:
             rank = 0 if shown == wanted else 1 if shown.startswith(wanted) else 2
             found.setdefault(name.kind, []).append((rank, len(shown), shown, name))
-    return [one[-1] for kind in KINDS for one in sorted(found.get(kind, ()), key=lambda one: one[:3])[:MOST_FOUND]]
+    return [one[-1] for kind in KINDS for one in sorted(found.get(kind, ()), key=lambda one: one[:3])]
 
 
 def ids_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> list[Name]:
@@ -188,10 +188,13 @@ def counted(known: Sequence[Name], findings: Iterable[dict[str, Any]]) -> list[C
         known: names that were looked at.
         findings: rows of ``gold.findings``.
     """
-    entities = {entity for row in findings if (row["state"] or "open") != "closed" for entity in Known.of(row).entities}
+    found = [row for row in findings if (row["state"] or "open") != "closed"]
+    entities = {
+        (cluster, *entity) for row in found for entity in Known.of(row).entities for cluster in (row["cluster"], "")
+    }
     counts = []
     for kind in COUNTED:
-        seen = {one.text: one for one in known if one.kind == kind}
+        seen = {(one.cluster, one.text): one for one in known if one.kind == kind}
         if seen:
             counts.append(Count(kind, len(seen), sum(_is_named(one, entities) for one in seen.values())))
     return counts
@@ -199,4 +202,4 @@ def counted(known: Sequence[Name], findings: Iterable[dict[str, Any]]) -> list[C
 
 def _is_named(name: Name, entities: Collection[tuple[str, ...]]) -> bool:
     key = (name.topic or "", str(name.partition)) if name.kind == PARTITION else (name.text,)
-    return (name.kind, *key) in entities
+    return (name.cluster, name.kind, *key) in entities

@@ -1,4 +1,4 @@
-"""Which part of the lake proves a finding or an incident? A partition over time, its group, or the connection."""
+"""Which part of the lake proves a finding or an incident? A partition or group over time, losses, or a connection."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.dashboard.queries.overview.losses import Losses, losses
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen, group_seen
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
 from pipeline.dashboard.queries.progress.partitions import Place
@@ -16,6 +17,8 @@ from pipeline.dashboard.queries.traffic.exchanges import one
 from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import Connection, sequence
 
+_CAPTURE_LOSS = "capture_loss"
+"""The one rule that is about the capture, not about what went over the wire."""
 _AROUND = 1.5
 """What is shown is so many times as long as what it proves, so that what was before it is seen."""
 _EXCHANGES = 12
@@ -39,7 +42,7 @@ class Said:
 
 def proof(
     connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
-) -> Offsets | GroupSeen | Said | None:
+) -> Offsets | GroupSeen | Losses | Said | None:
     """What to look at, the most telling that the lake has; None if it has nothing.
 
     Args:
@@ -51,7 +54,9 @@ def proof(
         NotThereYetError: a table is missing.
     """
     scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
-    found: Offsets | GroupSeen | Said | None = None
+    found: Offsets | GroupSeen | Losses | Said | None = None
+    if row["rule"] == _CAPTURE_LOSS:
+        return losses(connection, scope, row["subject"])
     if row["topic"] is not None and row["partition"] is not None:
         found = offsets(connection, scope, Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or ""))
     if found is None and row["group_id"]:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
 from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
 from pipeline.dashboard.web.pictures.clients_picture import matrix
@@ -69,10 +70,7 @@ def _matrix(rows: list[dict[str, Any]]) -> None:
     if not found:
         return
     st.subheader("What breaks on which release of Kafka", anchor=False)
-    st.altair_chart(
-        matrix(found, dark=st.context.theme.type == "dark"), key="matrix",
-        alt="Which client breaks on which release of Kafka",
-    )  # fmt: skip
+    draw_chart(matrix(found, dark=is_dark()), key="matrix", alt="Which client breaks on which release of Kafka")
     more = f" The {MOST_SHOWN} that break on most." if len(found) > MOST_SHOWN else ""
     st.caption(f"A number: so many of the request versions that it uses get no answer from that release.{more}")
 

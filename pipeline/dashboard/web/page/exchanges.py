@@ -11,6 +11,7 @@ from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import search
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.drawn import draw_text
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
@@ -52,7 +53,7 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
         st.info("There is no such finding in this lake, or not any more.")
         return []
     st.markdown(f"Evidence of **{shown['rule']}** {code(shown['subject'])}")
-    st.text(shown["summary"])
+    draw_text(shown["summary"])
     rows = exchanges.by_ids(here.connection, shown["evidence"], shown["first_ts"], shown["last_ts"])
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")

@@ -10,6 +10,8 @@ import streamlit as st
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.drawn import draw_text
+from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.parts.rules import rule_page
 from pipeline.dashboard.web.words import between, code, many, moment, prose, seen
@@ -71,7 +73,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
 
 
 def _finding(row: dict[str, Any]) -> None:
-    st.text(row["summary"])
+    draw_text(row["summary"])
     st.markdown("**What to do**")
     st.markdown(prose(row["advice"]))
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
@@ -84,6 +86,8 @@ def _finding(row: dict[str, Any]) -> None:
                 "swap_horiz",
                 finding=row["finding_id"],
             )
+            address = sequence_address(row["evidence"][0], row["first_ts"])
+            link("sequence", "Its connection as a sequence", "swap_vert", **address)
         if row["topic"] is not None and row["partition"] is not None:
             link(
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],

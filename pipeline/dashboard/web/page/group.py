@@ -9,6 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.web.here import Here, choose, fixed, go, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group
 from pipeline.dashboard.web.pictures import share_picture
@@ -95,7 +96,10 @@ def _pictures(shown: GroupSeen) -> None:
             "group", "Link to this picture, with these times", "link", group=shown.group.group_id,
             cluster=shown.group.cluster, **fixed(shown.scope),
         )  # fmt: skip
-        link("partitions", "Offsets of its partitions", "stacked_line_chart", group=shown.group.group_id)
+        link(
+            "partitions", "Offsets of its partitions", "stacked_line_chart", group=shown.group.group_id,
+            cluster=shown.group.cluster, **fixed(shown.scope),
+        )  # fmt: skip
 
 
 def _members(shown: GroupSeen) -> None:
@@ -170,8 +174,8 @@ def _share(here: Here, known: shares.Shares, group: Group) -> None:
         return
     words = share_picture.in_words(shown)
     st.caption(f"{plain(words)} {seen(shown.scope.start, shown.scope.end)}. Click a bar's end to open its exchange.")
-    chart = share_picture.share_picture(shown, dark=st.context.theme.type == "dark", can_open=True)
-    event = st.altair_chart(chart, key=f"share {place}", on_select="rerun", alt=words)
+    chart = share_picture.share_picture(shown, dark=is_dark(), can_open=True)
+    event = draw_chart(chart, key=f"share {place}", on_select="rerun", alt=words)
     _again(shown)
     if clicked := event["selection"].get(share_picture.OPEN):
         go("exchanges", exchange=clicked[0]["exchange_id"])

@@ -62,7 +62,9 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
         )
         return
     over = f" {number(numbers['closed'])} more over." if numbers["closed"] else ""
-    st.markdown(f"**{', '.join(counts)}** now, the worst first.{over}")
+    st.markdown(
+        f"**{', '.join(counts)}** at {moment(here.scope.end)}, the end of what was seen; the worst first.{over}"
+    )
 
 
 def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:
@@ -95,8 +97,7 @@ def _lost(seen: Health) -> str:
 
 
 def _delay(here: Here, seen: Health) -> str:
-    newest = here.scope.end
-    if (seconds := seen.behind_seconds(newest, datetime.now(timezone.utc))) is not None:
+    if (seconds := seen.behind_seconds(here.newest, datetime.now(timezone.utc))) is not None:
         return f"{duration(seconds)} behind the wire"
     return "not being written now" if seen.written is None else f"not being written now; last {moment(seen.written)}"
 

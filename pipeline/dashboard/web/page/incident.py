@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from pipeline.dashboard.queries.overview.incidents import Told, findings_of, incident, incidents
+from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import Said, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.here import Here, fixed, go, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, draw_text, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group
 from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
 from pipeline.dashboard.web.parts.ticket import ticket
 from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, in_words, nodes
+from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in_words
+from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.dashboard.web.words import code, many, plain, seen
@@ -48,7 +53,12 @@ def draw(here: Here) -> None:
     for one in told:
         _told(one)
     with st.expander("Copy for a ticket", icon=":material/content_copy:"):
-        st.code(ticket(row, told), language=None, wrap_lines=True)
+        st.code(ticket(row, told, _address(row)), language=None, wrap_lines=True)
+
+
+def _address(row: dict[str, Any]) -> str:
+    """Of this page, for somebody else; nothing if the browser did not state it."""
+    return f"{st.context.url}?{urlencode({'incident': row['incident_id']})}" if st.context.url else ""
 
 
 def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
@@ -67,13 +77,15 @@ def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
                 "group", "Look closer", "zoom_in", group=shown.group.group_id, cluster=shown.group.cluster,
                 **fixed(shown.scope),
             )  # fmt: skip
+        case Losses():
+            words = losses_in_words(shown)
+            st.caption(f"{plain(words)} Do not conclude anything from silence at these times.")
+            draw_chart(losses_picture(shown, dark=is_dark()), key=f"losses {row['incident_id']}", alt=words)
         case Said():
             words = sequence_in_words(shown.steps, shown.part.ends)
             st.caption(f"{plain(words)} Time runs down, not to scale.")
-            chart = sequence_picture(
-                shown.steps, shown.part.ends, shown.exchange_id, dark=st.context.theme.type == "dark"
-            )
-            st.altair_chart(chart, key=f"sequence {row['incident_id']}", alt=words)
+            chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=is_dark())
+            draw_chart(chart, key=f"sequence {row['incident_id']}", alt=words)
             link("sequence", "Look closer", "zoom_in", **sequence_address(shown.exchange_id, row["first_ts"]))
 
 
@@ -82,8 +94,8 @@ def _graph(row: dict[str, Any], told: list[Told]) -> None:
     if len(graph) < 2:
         return
     key = f"causes {row['incident_id']}"
-    chart = causes_picture(graph, dark=st.context.theme.type == "dark")
-    event = st.altair_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_words(graph))
+    chart = causes_picture(graph, dark=is_dark())
+    event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_words(graph))
     if clicked := event["selection"].get(OPEN):
         go("exchanges", finding=clicked[0]["finding"])
 
@@ -95,7 +107,7 @@ def _told(one: Told) -> None:
         because = f" because {plain(one.because)}" if one.because else ""
         arrow = "↳ " if one.depth else ""
         st.markdown(f"{arrow}**{one.finding['rule']}** {code(one.finding['subject'])}{because}")
-        st.text(one.finding["summary"])
+        draw_text(one.finding["summary"])
         if one.finding["evidence"]:
             link(
                 "exchanges", f"Evidence: {many(len(one.finding['evidence']), 'exchange')}", "swap_horiz",

@@ -10,6 +10,7 @@ import streamlit as st
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.web.here import Here, choose, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.words import between, code
@@ -77,27 +78,33 @@ def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked:
 
 def _over_time(here: Here, asked: Asked) -> None:
     span = latency.span(here.connection, here.scope, asked)
-    dark = st.context.theme.type == "dark"
+    dark = is_dark()
     points = latency.over_time(here.connection, span, asked)
     before = latency.day_before(here.connection, span, asked)
     width, words = latency.step(span)
     name = code(asked.api_name or "")
     st.markdown(f"**How many {name} took how long**, each {latency.step(span, latency.HEAT_BUCKETS)[1]}")
     cells = latency.heat(here.connection, span, asked)
-    st.altair_chart(
+    draw_chart(
         latency_picture.heat(span, cells, dark=dark), key="heat", alt="How many exchanges took how long, over time"
     )
     left, right = st.columns(2)
     with left:
         st.markdown(f"**Latency of {name}**, each {words}")
-        st.altair_chart(latency_picture.latency(span, points, before, dark=dark), key="percentiles")
+        draw_chart(
+            latency_picture.latency(span, points, before, dark=dark), key="percentiles",
+            alt=f"Percentiles of the latency of {asked.api_name} over time",
+        )  # fmt: skip
         if before.num_rows:
             st.caption("Broad and faint: the same hours a day earlier.")
         else:
             st.caption("Of the same hours a day earlier there are no data.")
     with right:
         st.markdown(f"**Answers to {name}**, each {words}")
-        st.altair_chart(latency_picture.answers(span, points, width, dark=dark), key="answers")
+        draw_chart(
+            latency_picture.answers(span, points, width, dark=dark), key="answers",
+            alt=f"Answers to {asked.api_name} over time, with and without an error",
+        )  # fmt: skip
 
 
 def _heat_by(here: Here, asked: Asked) -> None:
@@ -109,8 +116,8 @@ def _heat_by(here: Here, asked: Asked) -> None:
     span = latency.span(here.connection, here.scope, of)
     cells = latency.heat_by(here.connection, span, of, row)
     if cells.num_rows:
-        chart = latency_picture.heat_by(span, cells, row, dark=st.context.theme.type == "dark")
-        st.altair_chart(chart, key="heat by", alt=f"99th percentile of latency by {row} over time")
+        chart = latency_picture.heat_by(span, cells, row, dark=is_dark())
+        draw_chart(chart, key="heat by", alt=f"99th percentile of latency by {row} over time")
 
 
 def _errors(here: Here) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.words import between
@@ -106,8 +107,8 @@ def _latency(here: Here) -> None:
     cells = latency.heat_by(here.connection, span, asked, "api")
     if cells.num_rows:
         st.markdown("**99th percentile of latency by command**")
-        chart = latency_picture.heat_by(span, cells, "api", dark=st.context.theme.type == "dark")
-        st.altair_chart(chart, key="heat", alt="99th percentile of latency by command over time")
+        chart = latency_picture.heat_by(span, cells, "api", dark=is_dark())
+        draw_chart(chart, key="heat", alt="99th percentile of latency by command over time")
 
 
 def _cursors(here: Here) -> None:

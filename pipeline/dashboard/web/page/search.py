@@ -10,7 +10,7 @@ from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.names import Name, ids_like, matching, names
 from pipeline.dashboard.web.here import Here, link, run
 from pipeline.dashboard.web.parts.addresses import address_of
-from pipeline.dashboard.web.words import between, code, many, plain
+from pipeline.dashboard.web.words import between, code, many, number, plain
 
 _TITLES = {
     "group": "Consumer groups", "topic": "Topics", "partition": "Partitions", "client": "Clients", "host": "Hosts",
@@ -18,6 +18,8 @@ _TITLES = {
     "connection": "Connections", "exchange": "Exchanges",
 }  # fmt: skip
 _MOST_TEXT = 300
+_FIRST, _MOST = 12, 200
+"""Matches of a kind that are shown at once, and behind a click."""
 
 
 def draw(here: Here) -> None:
@@ -46,8 +48,19 @@ def draw(here: Here) -> None:
             link("incident", plain(row["headline"]), "troubleshoot", incident=row["incident_id"])
     for kind, some in groupby(found, key=lambda name: name.kind):
         st.subheader(_TITLES[kind], anchor=False)
-        for name in some:
-            _match(name)
+        _matches(list(some))
+
+
+def _matches(found: list[Name]) -> None:
+    """The first of one kind; the others open."""
+    for name in found[:_FIRST]:
+        _match(name)
+    if more := found[_FIRST:]:
+        with st.expander(f"{number(len(more))} more"):
+            for name in more[:_MOST]:
+                _match(name)
+            if len(more) > _MOST:
+                st.caption(f"The first {_MOST} of them: more of the name finds fewer.")
 
 
 def _match(name: Name) -> None:

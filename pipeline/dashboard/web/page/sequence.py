@@ -12,6 +12,7 @@ from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import sequence
 from pipeline.dashboard.web.here import Here, go, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
@@ -51,9 +52,9 @@ def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
         f"Connection {code(exchange['connection_id'])}. {plain(told)} Shown: {span}. Time runs down, not to scale."
     )
     _turns(part, asked, exchange["ts"])
-    chart = sequence_picture(shown, part.ends, asked, dark=st.context.theme.type == "dark")
+    chart = sequence_picture(shown, part.ends, asked, dark=is_dark())
     key = f"sequence {hashlib.sha256(repr((asked, shown.steps[0].ts)).encode(errors='backslashreplace')).hexdigest()}"
-    event = st.altair_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=told)
+    event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=told)
     if (clicked := event["selection"].get(OPEN)) and clicked[0]["exchange_id"]:
         _open(part, clicked[0]["exchange_id"])
     with st.expander("The same as a list"):

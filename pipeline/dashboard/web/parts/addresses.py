@@ -22,7 +22,7 @@ def address_of(name: Name) -> tuple[str, str, dict[str, str]]:
     text = name.text
     match name.kind:
         case kind if kind == GROUP:
-            return "partitions", "groups", {"group": text, "cluster": name.cluster}
+            return "group", "groups", {"group": text, "cluster": name.cluster}
         case kind if kind == TOPIC:
             return "partitions", "topic", {"topic": text, "cluster": name.cluster}
         case kind if kind == PARTITION:

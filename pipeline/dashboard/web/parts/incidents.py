@@ -9,9 +9,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.trends import Trend
 from pipeline.dashboard.web.here import link
+from pipeline.dashboard.web.parts.drawn import draw_chart, draw_text, is_dark
 from pipeline.dashboard.web.pictures.trend_picture import trend_picture
-from pipeline.dashboard.web.words import between, clock, many, moment, number, plain, prose
-from pipeline.terminal import printable
+from pipeline.dashboard.web.words import between, many, moment, number, plain, prose
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -36,7 +36,7 @@ def draw_cards(rows: Sequence[dict[str, Any]]) -> dict[str, DeltaGenerator]:
             with left:
                 draw_head(row)
                 _people(row)
-                st.text(row["impact"])
+                draw_text(row["impact"])
                 st.markdown(f"**Now.** {prose(row['do_now'])}")
                 _links(row)
             places[row["incident_id"]] = right.empty()
@@ -51,14 +51,13 @@ def draw_trend(place: DeltaGenerator, trend: Trend) -> None:
     times = between(trend.points[0][0], trend.points[-1][0])
     with place.container():
         st.metric(label, number(round(shown)), help=f"{help_}, {times}. Most: {number(round(max(values)))}.")
-        dark = st.context.theme.type == "dark"
-        st.altair_chart(trend_picture(trend, label, dark=dark), alt=f"{label}, {times}: {number(round(shown))}")
+        draw_chart(trend_picture(trend, label, dark=is_dark()), alt=f"{label}, {times}: {number(round(shown))}")
 
 
 def draw_over(rows: Sequence[dict[str, Any]]) -> None:
     """Draw incidents that are over, a line each that opens."""
     for row in rows:
-        with st.expander(f"{clock(row['last_ts'])[11:]} over: {plain(row['headline'])}"):
+        with st.expander(f"{moment(row['last_ts'])}, over: {plain(row['headline'])}"):
             _people(row)
             draw_words(row)
             _links(row)
@@ -76,18 +75,16 @@ def draw_head(row: dict[str, Any]) -> None:
 
 def draw_words(row: dict[str, Any]) -> None:
     """Draw how bad it is, what to do now, what to mend, and how sure that is."""
-    st.text(row["impact"])
+    draw_text(row["impact"])
     st.markdown(f"**Now.** {prose(row['do_now'])}")
     st.markdown(f"**Fix.** {prose(row['fix'])}")
     st.caption(f"**{row['certainty'].capitalize()}.** {prose(row['why'])}")
 
 
 def _people(row: dict[str, Any]) -> None:
-    named = [
-        f"{label}: {printable(name)}" for label, name in (("Cause", row["culprit"]), ("Hurt", row["hurt"])) if name
-    ]
+    named = [f"{label}: {name}" for label, name in (("Cause", row["culprit"]), ("Hurt", row["hurt"])) if name]
     if named:
-        st.text("\n".join(named))
+        draw_text(*named)
 
 
 def _links(row: dict[str, Any]) -> None:

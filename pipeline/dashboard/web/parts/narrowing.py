@@ -48,10 +48,10 @@ def facets(counts: Mapping[str, Sequence[tuple[str, int]]]) -> None:
         asked = st.session_state.get(_KEYS[name])
         if not values or (len(values) == 1 and name != "error") or (asked and asked != ANY_ERROR):
             continue
-        labels = {value: f"{plain(_short(value))} {number(count)}" for value, count in values}
+        labels = {value: f"{plain(_short(value))} · {number(count)}" for value, count in values}
         st.pills(
             f"Narrow by {_LABELS[name].lower()}", list(labels), key=f"narrow {name}", format_func=labels.__getitem__,
-            on_change=_narrow, args=(name,), label_visibility="collapsed",
+            on_change=_narrow, args=(name,),
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.scope import Scope, narrowed
 from pipeline.dashboard.web.here import go, look_at
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
 from pipeline.dashboard.web.words import plain, seen
 
@@ -24,17 +25,17 @@ def draw_offsets(shown: Offsets, *, can_zoom: bool) -> None:
     how = "Click a commit to open its exchange" + ("; drag over times to look closer." if can_zoom else ".")
     st.caption(f"{plain(words)} What was seen of this partition: {seen(span.start, span.end)}. {how}")
     selections = [OPEN, ZOOM] if can_zoom else [OPEN]
-    above, below = offsets_picture(shown, dark=st.context.theme.type == "dark", select=selections)
+    above, below = offsets_picture(shown, dark=is_dark(), select=selections)
     name = repr((shown.place, span)).encode(errors="backslashreplace")
     key = f"offsets {hashlib.sha256(name).hexdigest()}"  # what is selected ends with what is shown
     if shown.commits.num_rows or can_zoom:
-        event = st.altair_chart(above, key=key, on_select=lambda: _look_closer(key, span), alt=words)
+        event = draw_chart(above, key=key, on_select=lambda: _look_closer(key, span), alt=words)
         if clicked := event["selection"].get(OPEN):
             go("exchanges", exchange=clicked[0]["exchange_id"])
     else:
-        st.altair_chart(above, key=key, alt=words)
+        draw_chart(above, key=key, alt=words)
     if below is not None:
-        st.altair_chart(below, key="owners", alt="Who owned the partition when, by generation of the group")
+        draw_chart(below, key="owners", alt="Who owned the partition when, by generation of the group")
 
 
 def _look_closer(key: str, span: Scope) -> None:

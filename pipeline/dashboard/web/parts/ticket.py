@@ -12,12 +12,13 @@ _EVIDENCE = 5
 """Exchanges that are named of each finding."""
 
 
-def ticket(incident: dict[str, Any], told: Sequence[Told]) -> str:
+def ticket(incident: dict[str, Any], told: Sequence[Told], address: str = "") -> str:
     """What an incident says, as Markdown: names of the wire as text, commands and properties as code.
 
     Args:
         incident: its row.
         told: its findings, in order.
+        address: of its page.
     """
     lines = [
         f"## {plain(incident['headline'])}",
@@ -28,6 +29,7 @@ def ticket(incident: dict[str, Any], told: Sequence[Told]) -> str:
         f"- **Fix:** {prose(incident['fix'])}",
         f"- **{incident['certainty'].capitalize()}:** {prose(incident['why'])}",
         f"- **Seen:** {seen(incident['first_ts'], incident['last_ts'])}, cluster {code(incident['cluster'])}",
+        *([f"- **Page:** <{address}>"] if address else []),
         "",
         "Evidence:",
         "",

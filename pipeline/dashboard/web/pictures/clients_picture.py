@@ -39,7 +39,12 @@ def matrix(verdicts: Sequence[Verdict], *, dark: bool) -> alt.LayerChart:
     releases = list(dict.fromkeys(row["release"] for row in rows))
     base = alt.Chart(data(rows)).encode(
         x=alt.X("release:O", title=None, scale=alt.Scale(domain=releases), axis=alt.Axis(orient="top", labelAngle=0)),
-        y=alt.Y("client:N", title=None, scale=alt.Scale(domain=clients), axis=alt.Axis(labelLimit=_LABEL)),
+        y=alt.Y(
+            "client:N",
+            title=None,
+            scale=alt.Scale(domain=clients),
+            axis=alt.Axis(labelLimit=_LABEL, labelOverlap=False, labelFlush=False),
+        ),
         tooltip=[
             alt.Tooltip("client:N", title="client"),
             alt.Tooltip("release:N", title="Kafka"),

@@ -12,7 +12,7 @@ import altair as alt
 from pipeline.dashboard.queries.progress.groups import MOST_PARTITIONS, GroupSeen
 from pipeline.dashboard.web.pictures.colours import Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words
-from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, shade, time_axis
+from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
@@ -22,7 +22,7 @@ MOST_WAITING = 40
 _LANE = 22
 _LONG_NAME = 0.12
 """Part of the width from which on a bar has room for a member's name."""
-ROOM = {"owners": 170, "waits": 70, "lag": 130, "gaps": 70}
+ROOM = {"owners": 172, "waits": 104, "lag": 188, "gaps": 104}
 """Pixels that title, axis and legend of each part take; a page fits all of them into a chart's height."""
 _TITLES = {
     "owners": "Who owned which partition; shaded: a rebalance",
@@ -85,7 +85,7 @@ def _legend() -> alt.Legend:
 
 def _places(shown: GroupSeen) -> alt.Y:
     names = [_place(*place) for place in shown.partitions]
-    return alt.Y("place:N", title=None, scale=alt.Scale(domain=names), axis=label_axis())
+    return alt.Y("place:N", title=None, scale=alt.Scale(domain=names), axis=name_axis())
 
 
 def _place(topic: str, partition: int) -> str:
@@ -182,7 +182,7 @@ def _waits(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
         .mark_bar(clip=True, height={"band": 0.7}, minBandSize=3, strokeWidth=2)
         .encode(
             x=time_axis(shown.scope, "asked"), x2="answered:T",
-            y=alt.Y("who:N", title=None, scale=alt.Scale(domain=named), axis=label_axis()),
+            y=alt.Y("who:N", title=None, scale=alt.Scale(domain=named), axis=name_axis()),
             color=_colour(shown, colours, legend=False),
             tooltip=[
                 alt.Tooltip("who:N", title="member"),
@@ -208,7 +208,7 @@ def _lag(shown: GroupSeen, *, dark: bool) -> alt.Chart | None:
     places = set(shown.partitions)
     rows = [
         {
-            **row, "place": _place(row["topic"], row["partition"]), "shade": row["lag"] + 1.0,
+            **row, "place": _place(row["topic"], row["partition"]), "shade": float(max(row["lag"], 1)),
             "behind": duration(row["lag_seconds"]) or "not known",
         }
         for row in shown.lag.to_pylist()
@@ -222,7 +222,7 @@ def _lag(shown: GroupSeen, *, dark: bool) -> alt.Chart | None:
         .mark_rect(clip=True)
         .encode(
             x=time_axis(shown.scope, "began"), x2="ended:T", y=_places(shown),
-            color=shade("shade:Q", "records + 1", (1, max(top, 10)), dark=dark, form="~s"),
+            color=shade("shade:Q", "records behind", (1, max(top, 10)), dark=dark, form="~s"),
             tooltip=[
                 alt.Tooltip("place:N", title="partition"),
                 alt.Tooltip("lag:Q", title="lag, records", format=",d"),

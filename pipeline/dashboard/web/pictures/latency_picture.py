@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline.dashboard.queries.latency import BANDS, HEAT_BUCKETS, Row, step
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import palette
-from pipeline.dashboard.web.pictures.picture import data, label_axis, milliseconds, shade, time_axis
+from pipeline.dashboard.web.pictures.picture import data, milliseconds, name_axis, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
 
@@ -96,7 +96,7 @@ def heat_by(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
         .encode(
             x=time_axis(scope),
             x2="end:T",
-            y=alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=label_axis()),
+            y=alt.Y("name:N", title=None, scale=alt.Scale(domain=names), axis=name_axis()),
             color=shade("p99:Q", "p99, ms", (min(values), max(*values, min(values) * 2)), dark=dark),
             tooltip=[
                 alt.Tooltip("name:N", title=row),

@@ -18,7 +18,7 @@ from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.pictures.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words
-from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
+from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
 from pipeline.dashboard.web.words import duration, many, size
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal import printable
@@ -82,7 +82,7 @@ def one_chart(shown: Offsets, *, dark: bool, width: int) -> alt.VConcatChart | a
     above = above.properties(width=width)
     whole = above if below is None else alt.vconcat(above, below.properties(width=width), spacing=4)
     whole.config = settings
-    return whole.properties(background=palette(dark=dark).background)
+    return readable(whole.properties(background=palette(dark=dark).background), dark=dark)
 
 
 def in_words(shown: Offsets) -> str:

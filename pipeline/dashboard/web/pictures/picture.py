@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import altair as alt
 import pyarrow as pa
 
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import palette
-from pipeline.dashboard.web.zone import in_zone, scale_type
+from pipeline.dashboard.web.zone import in_zone, scale_type, zone_name
 from pipeline.terminal import printable
 
+Chart = TypeVar("Chart", alt.Chart, alt.LayerChart, alt.VConcatChart)
 _MARGIN = 120
 """Pixels left of a plot, for labels."""
 _SHADES = alt.SchemeParams(name="cividis", extent=[0.15, 1])
@@ -54,9 +55,21 @@ def time_axis(scope: Scope, field: str = "ts", *, axis: bool = True) -> alt.X:
     domain = [ts.isoformat() for ts in (scope.start, max(scope.end, scope.start + timedelta(milliseconds=1)))]
     return alt.X(
         f"{field}:T",
-        title=None,
+        title=zone_name() if axis else None,
         scale=alt.Scale(type=scale_type(), domain=domain, nice=False),
-        axis=alt.Axis(format=_format(scope), labelOverlap=True, labelBound=True, tickCount=8) if axis else None,
+        axis=alt.Axis(
+            format=_format(scope),
+            labelOverlap=True,
+            labelBound=True,
+            tickCount=8,
+            titleAnchor="end",
+            titleAlign="right",
+            titleFontSize=11,
+            titleFontWeight="normal",
+            titlePadding=0,
+        )
+        if axis
+        else None,
     )
 
 
@@ -70,6 +83,32 @@ def _format(scope: Scope) -> str:
 def label_axis(**axis: Any) -> alt.Axis:
     """A vertical axis of one width in all charts, so that times lie below each other."""
     return alt.Axis(minExtent=_MARGIN, maxExtent=_MARGIN, labelLimit=_MARGIN - 8, **axis)
+
+
+def name_axis() -> alt.Axis:
+    """The same of names: each row has its label, at its own height."""
+    return label_axis(labelOverlap=False, labelFlush=False)
+
+
+def readable(chart: Chart, *, dark: bool) -> Chart:
+    """The chart with its words in ink, on a grid that lies behind.
+
+    What draws a chart has a theme of its own, whose grey is too faint on white (WCAG 2 AA), or whose black is not seen
+    on a dark page.
+
+    Args:
+        chart: a whole one, not a part of another.
+        dark: whether it stands on a dark page.
+    """
+    colours = palette(dark=dark)
+    words = {"labelColor": colours.ink, "titleColor": colours.ink}
+    lines = {"domainColor": colours.faint, "tickColor": colours.faint, "gridColor": colours.faint, "gridOpacity": 0.25}
+    known = {} if chart.config is alt.Undefined else chart.config.to_dict()
+    own = {
+        **known, "axis": {**words, **lines, **known.get("axis", {})}, "legend": {**words, **known.get("legend", {})},
+        "view": {"stroke": colours.faint, "strokeOpacity": 0.25, **known.get("view", {})},
+    }  # fmt: skip
+    return chart.properties(config=alt.Config.from_dict(own))
 
 
 def shade(field: str, title: str, domain: tuple[float, float], *, dark: bool, form: str = "~g") -> alt.Color:
@@ -101,4 +140,4 @@ def below_each_other(
     """
     whole = alt.vconcat(*(part.properties(width=width) for part in parts), spacing=12)
     apart = whole.resolve_scale(**dict.fromkeys(own, "independent"))
-    return apart.properties(background=palette(dark=dark).background)
+    return readable(apart.properties(background=palette(dark=dark).background), dark=dark)

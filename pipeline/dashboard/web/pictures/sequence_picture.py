@@ -137,11 +137,11 @@ def _marked(shown: Connection, marked: str | None, colours: Palette) -> list[alt
 
 
 def _pauses(shown: Connection, colours: Palette) -> list[alt.Chart]:
-    """A line across where nothing happened for much longer than usual."""
-    rows = [{"at": step.at - 0.8, "x": _LEFT, "x2": _RIGHT} for step in shown.steps if step.is_pause]
+    """A line between the lanes where nothing happened for much longer than usual."""
+    rows = [{"at": step.at - 0.8, "x": 0.0, "x2": 1.0} for step in shown.steps if step.is_pause]
     if not rows:
         return []
-    line = alt.Chart(data(rows)).mark_rule(color=colours.faint, strokeDash=[1, 5], strokeWidth=2)
+    line = alt.Chart(data(rows)).mark_rule(color=colours.faint, strokeDash=[8, 8], strokeWidth=1)
     return [line.encode(x=_x(), x2="x2:Q", y=_y())]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -9,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from pipeline.dashboard.queries.overview.findings import counts, findings
-from pipeline.dashboard.queries.overview.health import health
+from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.queries.traffic.searching import Search, search
@@ -52,6 +53,19 @@ def _links(app: AppTest) -> dict[str, dict[str, str]]:
         }
         for link in app.get("page_link")
     }
+
+
+def test_how_far_it_is_behind_goes_by_the_newest_of_the_lake_whatever_is_looked_at(
+    use: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[datetime] = []
+    monkeypatch.setattr(Health, "behind_seconds", lambda _, newest, now: asked.append(newest) or (now - newest).days)
+    app = use(lake, "home", **{"range": "from … to", "from": "2026-11-21 04:46:00Z", "to": "2026-11-21 04:46:10Z"})
+    with connect(lake) as connection:
+        there = extent(connection)
+    assert there is not None
+    assert asked == [there.last]
+    assert "behind the wire" in _plain(app)
 
 
 def test_the_worst_is_named_first_with_cause_and_who_is_hurt(use: Any, lake: Path) -> None:
@@ -124,8 +138,8 @@ def test_pages_show_the_counts_of_each_other(use: Any, lake: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "page", "parameters"),
     [
-        ("billing", "partitions", {"group": "billing"}),
-        ("BILL", "partitions", {"group": "billing"}),
+        ("billing", "group", {"group": "billing"}),
+        ("BILL", "group", {"group": "billing"}),
         ("payments", "partitions", {"topic": "payments"}),
         ("payments-2", "partitions", {"topic": "payments", "partition": "2", "group": "billing"}),
         ("billing-1", "exchanges", {"client": "billing-1"}),

@@ -65,7 +65,7 @@ def test_groups_come_first_and_no_kind_hides_another() -> None:
     known = [*(Name("client", f"app-{n}") for n in range(100)), Name("group", "app")]
     found = matching(known, "app")
     assert found[0] == Name("group", "app")
-    assert len(found) == 13
+    assert len(found) == 101
 
 
 @pytest.mark.parametrize("text", ["%", "_", "'", "\\", "a_b", "[", "\u202e"])
@@ -99,7 +99,7 @@ def test_connections_are_found_by_the_beginning_of_their_id_and_by_address() -> 
 
 def _finding(state: str | None, **values: Any) -> dict[str, Any]:
     nothing = {"topic": None, "partition": None, "group_id": None, "details": "{}"}
-    return {"rule": "stopped", "subject": "s", "state": state, **nothing, **values}
+    return {"rule": "stopped", "subject": "s", "state": state, "cluster": "k", **nothing, **values}
 
 
 def test_what_has_a_finding_is_not_healthy() -> None:
@@ -115,8 +115,9 @@ def test_what_has_a_finding_is_not_healthy() -> None:
     assert counted(known, found) == [Count("group", 2, 1), Count("partition", 2, 1), Count("client", 2, 1)]
 
 
-def test_a_name_in_two_clusters_is_counted_once() -> None:
-    assert counted([Name("group", "g", "one"), Name("group", "g", "two")], []) == [Count("group", 1, 0)]
+def test_a_name_in_two_clusters_is_two_and_what_is_found_in_one_is_not_of_the_other() -> None:
+    known = [Name("group", "g", "one"), Name("group", "g", "two")]
+    assert counted(known, [_finding("open", group_id="g", cluster="two")]) == [Count("group", 2, 1)]
 
 
 def test_nothing_is_counted_where_nothing_was_seen() -> None:

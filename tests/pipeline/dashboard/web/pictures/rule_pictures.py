@@ -28,10 +28,6 @@ from tests.pipeline.dashboard.web.browser.screens import small_png
 
 FOLDER = ROOT / "docs" / "screens" / "rules"
 PAGES = ROOT / "docs" / "rules"
-WITHOUT = {
-    "capture_loss": "of a capture, not of what is on the wire",
-}
-"""Rules of which there is no picture, and why."""
 _BEST = {"mongo_slow_command": "troubled_mongodb", "poison_record": "sick_work_1s"}
 """Recordings that show a rule better than the one that would be chosen."""
 _WIDTH = 640
@@ -72,7 +68,7 @@ def main() -> None:
     """Draw them."""
     parser = argparse.ArgumentParser(description="Draw a picture of each rule.")
     parser.add_argument("rules", nargs="*", metavar="RULE")
-    wanted = parser.parse_args().rules or [rule.name for rule in all_rules() if rule.name not in WITHOUT]
+    wanted = parser.parse_args().rules or [rule.name for rule in all_rules()]
     FOLDER.mkdir(parents=True, exist_ok=True)
     some = recordings(ALL)
     chosen = {rule: shown_in(rule, some) for rule in wanted}

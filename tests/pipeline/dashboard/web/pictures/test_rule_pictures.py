@@ -16,11 +16,11 @@ from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.sql import connect, query
 from pipeline.dashboard.web.parts.rules import rule_page
 from pipeline.errors import UserError
-from tests.pipeline.dashboard.web.pictures.rule_pictures import FOLDER, PAGES, WITHOUT, with_picture
+from tests.pipeline.dashboard.web.pictures.rule_pictures import FOLDER, PAGES, with_picture
 from tests.pipeline.lakes import diagnosed_lake
 
 _MOST_BYTES = 80_000
-_RULES = [rule.name for rule in all_rules() if rule.name not in WITHOUT]
+_RULES = [rule.name for rule in all_rules()]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_no_picture_is_of_a_rule_that_is_gone() -> None:
 
 def test_every_finding_with_evidence_is_shown(lake: Path) -> None:
     kinds = set()
-    found = query(lake, "SELECT * FROM gold.findings WHERE len(evidence) > 0 AND rule <> 'capture_loss'").to_pylist()
+    found = query(lake, "SELECT * FROM gold.findings WHERE len(evidence) > 0").to_pylist()
     with connect(lake) as connection:
         for row in found:
             shown = proof(connection, row, row["evidence"])
