@@ -24,7 +24,8 @@ _FURTHER_SECONDS = 10.0
 
 
 def draw(here: Here) -> None:
-    """Draw the page."""
+    """Draw the page; the exchange that the address names stands above the search, one that is selected below it."""
+    named = st.container()
     finding_id = st.query_params.get("finding")
     rows = _evidence(here, finding_id) if finding_id else _found(here)
     chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", selectable=True) if rows else None
@@ -42,7 +43,8 @@ def draw(here: Here) -> None:
     if exchange is None:
         st.info(f"There is no exchange {code(exchange_id)} in this lake; it may be older than the lake keeps.")
         return
-    show_exchange(here.connection, exchange)
+    with named if chosen is None and not finding_id else st.container():
+        show_exchange(here.connection, exchange)
 
 
 def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:

@@ -16,6 +16,8 @@ from pipeline.durations import microseconds
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
 _KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}
 _LABELS = {"api_name": "Api", "client_id": "Client", "error": "Error", "status": "Status", "host": "Server"}
+_SELDOM = ("host", "slower", "status", "connection", "transaction", "namespace")
+"""Of the address: what is behind a click while nothing is searched by it."""
 _LONG = 40
 """Characters of a value that a count shows."""
 _NAMES = "A name; `*` stands for anything, `?` for one character."
@@ -23,20 +25,23 @@ _NAMES = "A name; `*` stands for anything, `?` for one character."
 
 def controls(here: Here) -> Search:
     """Draw the boxes, and what they state."""
-    rows = [*st.columns(5), *st.columns(5), *st.columns(2)]
+    often = st.columns(6)
+    seldom = st.expander("More to search by", expanded=any(name in st.query_params for name in _SELDOM))
+    with seldom:
+        rows = [*st.columns(3), *st.columns(3)]
     given: dict[str, Any] = {
-        "topic": _text(rows[0], "Topic", "topic", f"{_NAMES} Or a topic's id."),
-        "partition": _number(_text(rows[1], "Partition", "partition", "Its number.")),
-        "group_id": _text(rows[2], "Group", "group", _NAMES),
-        "api_name": _choice(rows[3], "Api or command", "api", exchanges.apis(here.connection, here.scope)),
-        "error": _choice(rows[4], "Error", "error", [ANY_ERROR, *st.session_state.get("errors seen", ())]),
-        "client_id": _text(rows[5], "Client id contains", "client", "In any case; or a name with `*` and `?`."),
-        "host": _text(rows[6], "Host", "host", "An address, or one with its port, of client or server."),
-        "slower_than_us": _slower(_text(rows[7], "Slower than", "slower", "E.g. 20ms or 1.5s.")),
-        "status": _choice(rows[8], "Status", "status", _STATUSES),
-        "connection_id": _text(rows[9], "Connection", "connection", "Its id, or how that begins."),
-        "transactional_id": _text(rows[10], "Transactional id", "transaction", _NAMES),
-        "namespace": _text(rows[11], "MongoDB namespace", "namespace", "A database, or `database.collection`."),
+        "topic": _text(often[0], "Topic", "topic", f"{_NAMES} Or a topic's id."),
+        "partition": _number(_text(often[1], "Partition", "partition", "Its number.")),
+        "group_id": _text(often[2], "Group", "group", _NAMES),
+        "api_name": _choice(often[3], "Api or command", "api", exchanges.apis(here.connection, here.scope)),
+        "client_id": _text(often[4], "Client id contains", "client", "In any case; or a name with `*` and `?`."),
+        "error": _choice(often[5], "Error", "error", [ANY_ERROR, *st.session_state.get("errors seen", ())]),
+        "host": _text(rows[0], "Host", "host", "An address, or one with its port, of client or server."),
+        "slower_than_us": _slower(_text(rows[1], "Slower than", "slower", "E.g. 20ms or 1.5s.")),
+        "status": _choice(rows[2], "Status", "status", _STATUSES),
+        "connection_id": _text(rows[3], "Connection", "connection", "Its id, or how that begins."),
+        "transactional_id": _text(rows[4], "Transactional id", "transaction", _NAMES),
+        "namespace": _text(rows[5], "MongoDB namespace", "namespace", "A database, or `database.collection`."),
     }
     return Search(**given)
 
