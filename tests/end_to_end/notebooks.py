@@ -6,6 +6,7 @@ that ``WIRELAKE_LAKE`` names; without it, at one of the demo's captures.
 
 from __future__ import annotations
 
+import base64
 import os
 import sys
 import tempfile
@@ -18,10 +19,12 @@ from nbclient import NotebookClient
 
 from tests.paths import ROOT
 from tests.pipeline.dashboard.web.addresses import sample_lake
+from tests.pipeline.dashboard.web.browser.screens import small_png
 
 FOLDER = ROOT / "notebooks"
 NAMES = tuple(sorted(file.stem for file in FOLDER.glob("*.ipynb")))
 _MOST_SECONDS = 300
+_COLOURS = (128, 64)
 
 
 def run(name: str, **environment: str) -> Any:
@@ -53,12 +56,20 @@ def outputs(notebook: Any) -> Iterator[Any]:
             yield from cell.outputs
 
 
+def _small(notebook: Any) -> Any:
+    """The same with pictures of few colours, which are kept in the repository."""
+    for one in outputs(notebook):
+        if picture := one.get("data", {}).get("image/png"):
+            one["data"]["image/png"] = base64.b64encode(small_png(base64.b64decode(picture), _COLOURS)).decode()
+    return notebook
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wirelake-tour-") as folder:
         for name in sys.argv[1:] or NAMES:
             lake = os.environ.get("WIRELAKE_LAKE") or (str(sample_lake(Path(folder))) if name == "tour" else "")
             file = FOLDER / f"{name}.ipynb"
-            nbformat.write(run(name, WIRELAKE_LAKE=lake), file)
+            nbformat.write(_small(run(name, WIRELAKE_LAKE=lake)), file)
             print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes", flush=True)
 
 

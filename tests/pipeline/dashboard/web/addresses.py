@@ -31,11 +31,13 @@ class Address:
         name: of its picture.
         path: below the page's root.
         parameters: of the address; ``{incident}``, ``{exchange}`` and ``{connection}`` are those of the stuck commit.
+        press: the button that is pressed for its picture.
     """
 
     name: str
     path: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    press: str = ""
 
     def of(self, url: str, named: Mapping[str, str]) -> str:
         """The whole address on a server."""
@@ -60,7 +62,7 @@ _ALL = (
     Address("sequence", "sequence", {"exchange": "{exchange}"}),
     Address("compare", "compare", {"exchange": "{exchange}"}),
     Address("quality", "quality", {"range": "all"}),
-    Address("sql", "query", {"sql": "FROM consumer_lag"}),
+    Address("sql", "query", {"sql": "FROM consumer_lag"}, press="Run"),
 )
 ADDRESSES = tuple(one for one in _ALL if not one.path or (_PAGES / f"{one.path}.py").exists())
 

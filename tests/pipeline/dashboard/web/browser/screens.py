@@ -22,7 +22,7 @@ from PIL import Image
 
 from tests.paths import ROOT
 from tests.pipeline.dashboard.web.addresses import ADDRESSES, names_in, sample_lake
-from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.browsing import click, open_browser, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.served import serve
 
 if TYPE_CHECKING:
@@ -126,6 +126,9 @@ def main() -> None:
                     look_as(browser, look)
                     browser.get(address.of(served.url, named))
                     wait_until_drawn(browser)
+                    if address.press:
+                        click(browser, "button", address.press)
+                        wait_until_drawn(browser)
                     file = FOLDER / f"{address.name}.{look.name}.png"
                     file.write_bytes(picture(browser))
                     print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes", flush=True)
