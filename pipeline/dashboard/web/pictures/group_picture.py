@@ -11,7 +11,7 @@ import altair as alt
 
 from pipeline.dashboard.queries.progress.groups import MOST_PARTITIONS, GroupSeen
 from pipeline.dashboard.web.pictures.colours import Palette, looks, palette, readable_on
-from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words
+from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
@@ -123,8 +123,10 @@ def _owners(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
         )
     )  # fmt: skip
     texts = alt.Chart(data([row for row in rows if row["name"]] or rows[:1]))
-    named = texts.mark_text(align="left", dx=5, fontSize=11, clip=True).encode(
-        x="owned_from:T", y="place:N", text="name:N", color=alt.Color("text_colour:N", scale=None, legend=None)
+    named = (
+        with_room(texts)
+        .mark_text(align="left", dx=5, fontSize=11, clip=True)
+        .encode(x="owned_from:T", y="place:N", text="name:N", color=alt.Color("text_colour:N", scale=None, legend=None))
     )
     layers = alt.layer(bars, named, *_shades(shown, colours)).resolve_scale(color="independent")
     return layers.properties(height=_lanes(len(shown.partitions)))

@@ -17,7 +17,7 @@ from pipeline.dashboard.queries.progress.lanes import lanes
 from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.pictures.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
-from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words
+from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
 from pipeline.dashboard.web.words import duration, many, size
 from pipeline.dashboard.web.zone import zoned
@@ -40,6 +40,8 @@ _LANE, _PADDING = 26, 14
 _LONG_NAME = 0.18
 """Part of the width from which on a bar has room for a member's name and its generation."""
 _NAMED_HOLD = 0.12
+_COLUMNS = alt.ExprRef("width < 360 ? 1 : 4")
+"""Of the legend above: on a phone its entries stand below each other."""
 _BELOW = {"orient": "bottom", "columns": 2, "labelLimit": 420, "symbolSize": 90}
 
 
@@ -69,7 +71,7 @@ def offsets_picture(
     ]
     own = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
     above = alt.layer(*layers).resolve_scale(**own).properties(height=400)
-    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, columns=2)
+    above = above.configure_legend(orient="top", titleOrient="left", labelLimit=240, columns=_COLUMNS)
     below = _band(shown, members, colours) if shown.owners or shown.rebalances else None
     return above, below
 
@@ -380,7 +382,7 @@ def _band(shown: Offsets, members: _Members, colours: Palette) -> alt.LayerChart
         )
     )  # fmt: skip
     texts = alt.Chart(data(rows)).mark_text(align="left", dx=6, fontSize=11, clip=True)
-    named = texts.encode(
+    named = with_room(texts).encode(
         x=time_axis(shown.scope, "owned_from", axis=False), y="middle:Q", text="name:N",
         color=alt.Color("text_colour:N", scale=None, legend=None),
     )  # fmt: skip

@@ -11,12 +11,14 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.picture import time_text
 from pipeline.dashboard.web.zone import zoned
 
+_LETTER = 6.5
+"""Pixels of a character, and what is around it."""
 _SHORT_NAME = 0.04
 """Part of the width from which on a bar has room for a generation's number."""
 
 
-def bar_words(owned: Mapping[str, Any], scope: Scope, name: str, room: float) -> dict[str, str]:
-    """``name``: what a bar has room for; ``until``: when the owner was one no more.
+def bar_words(owned: Mapping[str, Any], scope: Scope, name: str, room: float) -> dict[str, Any]:
+    """``name``: what a bar has room for; ``part``: of the width; ``until``: when the owner was one no more.
 
     Args:
         owned: ``owned_from``, ``owned_until``, ``is_owned_still``, ``generation``.
@@ -28,8 +30,14 @@ def bar_words(owned: Mapping[str, Any], scope: Scope, name: str, room: float) ->
     part = (owned["owned_until"] - owned["owned_from"]).total_seconds() / width
     return {
         "name": name if part >= room else str(owned["generation"]) if part >= _SHORT_NAME else "",
+        "part": part,
         "until": "still" if owned["is_owned_still"] else time_text(owned["owned_until"]),
     }
+
+
+def with_room(texts: alt.Chart) -> alt.Chart:
+    """The names of bars without those for which a narrow page has no room; charts below each other do not know theirs."""
+    return texts.transform_filter(f"!(width > 0) || width * datum.part > {_LETTER} * length(datum.name)")
 
 
 def bar_tooltips(owner: str) -> list[alt.Tooltip]:
