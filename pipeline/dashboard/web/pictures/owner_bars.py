@@ -36,7 +36,7 @@ def bar_words(owned: Mapping[str, Any], scope: Scope, name: str, room: float) ->
 
 
 def with_room(texts: alt.Chart) -> alt.Chart:
-    """The names of bars without those for which a narrow page has no room; charts below each other do not know theirs."""
+    """Without the names for which a narrow page has no room; a chart that is part of another does not know its own."""
     return texts.transform_filter(f"!(width > 0) || width * datum.part > {_LETTER} * length(datum.name)")
 
 
