@@ -6,24 +6,27 @@ import gzip
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from typer.testing import CliRunner, Result
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
 from pipeline.dashboard.sql import query
-from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
-from pipeline.tables import OFFSET_TIMELINE, TABLES
+from pipeline.tables import CLIENTS, OFFSET_TIMELINE, TABLES
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, Recording, recordings
 
@@ -39,6 +42,11 @@ def refusal(*arguments: str | Path) -> str:
     done = run(*arguments)
     assert isinstance(done.exception, UserError), done.output
     return str(done.exception)
+
+
+@cache
+def diagnosed(capture: Path) -> Diagnosis:
+    return diagnose(read_inputs([str(capture)]), StreamSettings())
 
 
 def as_json(done: Result) -> list[dict[str, Any]]:
@@ -195,6 +203,23 @@ def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:
     assert run(path, "--allow-truncated").exit_code == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("capture", "kept", "code"), [(STUCK, -10, 1), (HEALTHY, 200_000, 2)], ids=["critical", "nothing found"]
+)
+def test_of_a_pipe_that_is_cut_off_what_came_is_judged(capture: Path, kept: int, code: int) -> None:
+    """It cannot be read again."""
+    piped = subprocess.run(
+        [sys.executable, "-c", "from pipeline.cli import main; main()", "diagnose", "-"],
+        input=capture.read_bytes()[:kept], capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert piped.returncode == code
+    assert piped.stdout.decode().startswith("Read ")
+    (line,) = [one for one in piped.stderr.decode().splitlines() if "truncated" in one]
+    assert line.startswith("warning: -: truncated at byte ")
+    assert line.endswith("; what precedes it was read")
+
+
 def test_a_capture_without_messages_is_no_good_news(tmp_path: Path) -> None:
     path = tmp_path / "nothing.pcap"
     path.write_bytes(STUCK.read_bytes()[:24])
@@ -216,6 +241,43 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="schema"):
         write_lake(tmp_path / "lake", {OFFSET_TIMELINE.full_name: pa.table({"foreign": [1]})})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_tables_hold_to_their_checks(tmp_path: Path) -> None:
+    """Whoever writes next is told by the table itself."""
+    write_lake(tmp_path / "lake", diagnosed(HEALTHY).tables)
+    for table in TABLES.values():
+        held = DeltaTable(str(tmp_path / "lake" / table.path))
+        checks = {name.removeprefix("delta.constraints.") for name in held.metadata().configuration}
+        assert checks == set(table.checks), table.full_name
+        assert held.protocol().min_writer_version == (3 if table.checks else 2)
+    place = str(tmp_path / "lake" / CLIENTS.path)
+    row = DeltaTable(place).to_pyarrow_table().slice(0, 1).to_pylist()[0]
+    wrong = pa.Table.from_pylist([{**row, "breaks_on_kafka_4": True}], DeltaTable(place).to_pyarrow_table().schema)
+    with pytest.raises(DeltaError, match="failed validation"):
+        write_deltalake(place, wrong, mode="append")
+
+
+@pytest.mark.slow
+def test_of_two_that_write_a_lake_at_once_one_stays_whole(tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as threads:
+        both = [
+            threads.submit(write_lake, tmp_path / "lake", diagnosed(capture).tables)
+            for _ in range(3)
+            for capture in (HEALTHY, STUCK)
+        ]
+    assert [one.result() for one in both] == [None] * len(both)
+    assert {path.name for path in tmp_path.iterdir()} == {"lake"}
+    held = {
+        table.full_name: DeltaTable(str(tmp_path / "lake" / table.path)).to_pyarrow_table().num_rows
+        for table in TABLES.values()
+    }
+    of_each = [
+        {name: rows[name].num_rows if name in rows else 0 for name in held}
+        for rows in (diagnosed(HEALTHY).tables, diagnosed(STUCK).tables)
+    ]
+    assert held in of_each
 
 
 @pytest.mark.slow
