@@ -8,8 +8,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +19,18 @@ from typing import IO
 import pyarrow as pa
 
 from pipeline.embedded.inputs import checked, frame_files, gap_files, rows_of
+from pipeline.embedded.private_folder import of_private_folder, private_folder
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
 
 _MOST_FILES = 32
 """Files that are taken at once."""
+
+_MOST_LINES = 100
+"""Kept of what the agent prints, the last ones."""
+
+_WARNING = "warning: "
 
 _RUN = """
 import ctypes, signal
@@ -93,17 +100,24 @@ class AgentProcess:
         self._stdin = stdin
         self._stack = ExitStack()
         self._is_stopped = False
+        self._printed: deque[str] = deque(maxlen=_MOST_LINES)
 
     def __enter__(self) -> AgentProcess:
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="wirelake-"))
-        self.zone = Path(folder) / "landing"
-        self._errors = self._stack.enter_context(tempfile.TemporaryFile())
-        publish = ("--publish-every", str(PUBLISH_EVERY_S))
+        self.zone = self._stack.enter_context(private_folder()) / "landing"
+        how = ("--publish-every", str(PUBLISH_EVERY_S), "--store-timeout", "0")  # nobody would see that it waits
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *publish],
-            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
+            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
+            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
+        # A file would lie where no room may be left: the reason of most troubles.
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._listener.start()
         return self
+
+    def _listen(self, errors: Iterable[bytes]) -> None:
+        """The thread: take what the agent prints."""
+        for line in errors:
+            self._printed.append(line.decode("utf-8", "replace").rstrip())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,6 +125,9 @@ class AgentProcess:
         if self.is_running:
             self._process.kill()
             self._process.wait()
+        self._listener.join()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
         self._stack.close()
 
     @property
@@ -124,11 +141,18 @@ class AgentProcess:
             self._is_stopped = True
             self._process.terminate()
 
+    def warnings(self) -> list[str]:
+        """What it has warned of since this was asked last."""
+        lines = [self._printed.popleft() for _ in range(len(self._printed))]
+        self._printed.extendleft(reversed([line for line in lines if not line.startswith(_WARNING)]))
+        return [line for line in lines if line.startswith(_WARNING)]
+
     def outcome(self) -> tuple[bool, str]:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
-        self._errors.seek(0)
-        printed = self._errors.read().decode("utf-8", "replace").strip()
+        self._listener.join()
+        printed = "\n".join(self._printed).strip()
         is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen
         if is_early or not self._process.returncode:
             return True, printed
-        return False, printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"
+        reason = printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"
+        return False, of_private_folder(reason) if str(self.zone) in reason else reason

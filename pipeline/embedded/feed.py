@@ -34,9 +34,9 @@ class Feed:
         return self._news.take()
 
     def notes(self) -> list[str]:
-        """Why files were left out, since this was asked last."""
+        """Why files were left out, and what the agent has warned of, since this was asked last."""
         notes, self._news.set_aside = self._news.set_aside, []
-        return notes
+        return notes + (self._agent.warnings() if self._agent is not None else [])
 
     @property
     def can_end(self) -> bool:
