@@ -10,25 +10,21 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-import pyarrow as pa
-
-from pipeline.embedded.inputs import checked, frame_files, gap_files, rows_of
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
 
-_MOST_FILES = 32
-"""Files that are taken at once."""
-
 _MOST_LINES = 100
 """Kept of what the agent prints, the last ones."""
+
+_LISTEN_S = 5.0
+"""What an agent printed is there soon after its end; a program that it had started may hold the line open, s."""
 
 _WARNING = "warning: "
 
@@ -41,47 +37,6 @@ except (AttributeError, OSError):
 from pipeline.cli import main
 main()
 """
-
-
-class NewFiles:
-    """What is new in a landing zone, each file once.
-
-    Args:
-        zone: its folder.
-        removes: whether files go when they were taken: then they are our own, and not compared with their manifests.
-
-    Attributes:
-        set_aside: why files were left out, since this was taken the last time.
-    """
-
-    def __init__(self, zone: Path, *, removes: bool = False) -> None:
-        self._zone = zone
-        self._removes = removes
-        self._taken: set[Path] = set()
-        self.set_aside: list[str] = []
-
-    def take(self) -> tuple[pa.Table, pa.Table] | None:
-        """Frames and gaps of further files; None: there are none now.
-
-        Raises:
-            UserError: a file cannot be read.
-        """
-        frames = [file for file in frame_files(self._zone) if file not in self._taken][:_MOST_FILES]
-        gaps = [file for file in gap_files(self._zone) if file not in self._taken][:_MOST_FILES]
-        if not frames and not gaps:
-            return None
-        good_frames, good_gaps = frames, gaps
-        if not self._removes:
-            good_frames, no_frames = checked(self._zone, "frames", frames)
-            good_gaps, no_gaps = checked(self._zone, "gaps", gaps)
-            self.set_aside += [*no_frames, *no_gaps]
-        rows = rows_of(good_frames, good_gaps)
-        for file in (*frames, *gaps):
-            if self._removes:
-                file.unlink(missing_ok=True)
-            else:
-                self._taken.add(file)
-        return rows
 
 
 class AgentProcess:
@@ -114,10 +69,11 @@ class AgentProcess:
         self._listener.start()
         return self
 
-    def _listen(self, errors: Iterable[bytes]) -> None:
+    def _listen(self, errors: IO[bytes]) -> None:
         """The thread: take what the agent prints."""
-        for line in errors:
-            self._printed.append(line.decode("utf-8", "replace").rstrip())
+        with errors:
+            for line in errors:
+                self._printed.append(line.decode("utf-8", "replace").rstrip())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -125,9 +81,7 @@ class AgentProcess:
         if self.is_running:
             self._process.kill()
             self._process.wait()
-        self._listener.join()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        self._listener.join(_LISTEN_S)
         self._stack.close()
 
     @property
@@ -149,7 +103,7 @@ class AgentProcess:
 
     def outcome(self) -> tuple[bool, str]:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
-        self._listener.join()
+        self._listener.join(_LISTEN_S)
         printed = "\n".join(self._printed).strip()
         is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen
         if is_early or not self._process.returncode:

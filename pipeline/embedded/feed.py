@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.capture.packets.sources import STDIN
-from pipeline.embedded.agent_process import AgentProcess, NewFiles
+from pipeline.embedded.agent_process import AgentProcess
 from pipeline.embedded.inputs import is_landing_zone
+from pipeline.embedded.new_files import NewFiles
 
 
 class Feed:
