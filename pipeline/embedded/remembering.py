@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-MOST_PAST = 1_000
-"""Findings that are found no more: they are judged again each time, for what they may have caused."""
+MOST_PAST = 500
+"""Findings that are found no more. They are grouped anew at each judgement, a thousand in some 0.4 s of CPU."""
 
 MOST_PAST_OF_CAPTURE = 10_000
 """The same of a capture that is judged in parts: each part takes longer, and its answer comes at the end."""
