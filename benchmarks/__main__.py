@@ -1,4 +1,7 @@
-"""Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS (``capture`` may name a FILE); else all."""
+"""Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS; else all.
+
+``capture`` may name a FILE, ``endless`` a number of exchanges.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from benchmarks import (
     capture,
     decode,
+    endless,
     follow,
     live,
     mongodb,
@@ -24,6 +28,7 @@ from benchmarks import (
 PARTS = {
     "capture": capture.main,
     "decode": decode.main,
+    "endless": endless.main,
     "follow": follow.main,
     "live": live.main,
     "mongodb": mongodb.main,
@@ -45,6 +50,9 @@ def main(arguments: list[str]) -> int:
         return 2
     if len(arguments) == 2 and arguments[0] == "capture":
         capture.main(Path(arguments[1]))
+        return 0
+    if len(arguments) == 2 and arguments[0] == "endless":
+        endless.main(int(arguments[1]))
         return 0
     for name in arguments or PARTS:
         PARTS[name]()

@@ -134,6 +134,12 @@ class Facts:
             _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
         return Facts(brokers, topics)
 
+    def newest(self, most: int) -> Facts:
+        """At most so many of each kind: those that were seen last."""
+        if max(len(self.brokers), len(self.topics)) <= most:
+            return self
+        return Facts(_newest(self.brokers, most), _newest(self.topics, most))
+
     def servers_changed(self, before: Facts) -> list[str]:
         """Servers whose cluster is another, at some time, than in ``before``."""
         old, new = before._spans, self._spans
@@ -143,6 +149,11 @@ class Facts:
         """Names of topic ids that ``before`` did not know or named otherwise."""
         old = before.names()
         return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+
+
+def _newest(seen: Mapping[tuple[str, str], Seen], most: int) -> dict[tuple[str, str], Seen]:
+    last = sorted(seen, key=lambda key: (seen[key].last_us, key))[-most:]
+    return {key: seen[key] for key in last}
 
 
 def _cluster_in(spans: Iterable[tuple[int, int, str]], server: str, ts_us: int) -> str:

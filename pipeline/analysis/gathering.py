@@ -7,6 +7,7 @@ but where a rule may look into one. When it becomes too much the older half goes
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,18 @@ from pipeline.tables import (
 MOST_EXCHANGES = 200_000
 """Kept at once: some ten minutes of a busy broker, half a gigabyte."""
 
+ROWS_AN_EXCHANGE = 5
+"""Rows of all kinds that may be kept for each: recorded ones have two to four, one Fetch can have thousands."""
+
+BYTES_AN_EXCHANGE = 3_000
+"""Bytes of them: recorded ones have one to two thousand."""
+
+MOST_FACTS = 20_000
+"""Servers, and topic ids, that are known at once: some 10 MB of each."""
+
+Limit = Literal["rows", "halves", "connections", "names"]
+"""Of what there was too much: something was dropped that may still have mattered."""
+
 TABLES = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "commands": MONGO_COMMANDS, "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
@@ -56,6 +69,7 @@ class Gathering:
         connections: of which frames were ever taken; one that was silent for longer than halves wait counts anew.
         bytes_lost: in all gaps that were ever taken.
         first_us, last_us: times of the first and the last frame, µs since the epoch; None without any.
+        reached: limits that were.
     """
 
     def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES, since_us: int | None = None) -> None:
@@ -67,6 +81,7 @@ class Gathering:
         self.exchanges = self.connections = self.bytes_lost = 0
         self.first_us: int | None = None
         self.last_us: int | None = None
+        self.reached: set[Limit] = set()
 
     def add(self, frames: pa.Table, gaps: pa.Table) -> None:
         """Take further rows of ``bronze.frames``, each frame once, and of ``bronze.gaps``."""
@@ -75,10 +90,23 @@ class Gathering:
         halves = pa.concat_tables([self._halves, frames])
         paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
         new = gathered(paired, gaps, self._kept.facts)
-        self._halves = halves_of(new.pending, halves)
+        self._halves = self._few("halves", halves_of(new.pending, halves))
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
-        self._clocks = newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
-        self.take(new)
+        self._clocks = self._few(
+            "connections", newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
+        )
+        facts = new.facts.newest(MOST_FACTS)
+        if facts is not new.facts:
+            self.reached.add("names")
+        self.take(replace(new, facts=facts))
+
+    def _few(self, limit: Limit, frames: pa.Table) -> pa.Table:
+        """All, or the newest half of what may be kept."""
+        if frames.num_rows <= self._most and frames.nbytes <= self._most * BYTES_AN_EXCHANGE // 2:
+            return frames
+        self.reached.add(limit)
+        kept = min(self._most, frames.num_rows) // 2
+        return frames.sort_by([("ts", "descending")]).slice(0, kept).combine_chunks()
 
     def take(self, new: Gathered) -> None:
         """Take exchanges that others have paired, with what they state; its facts are all that is known."""
@@ -92,7 +120,21 @@ class Gathering:
     @property
     def is_full(self) -> bool:
         """Whether it is time to judge, and then to :meth:`drop`."""
-        return int(self._kept.exchanges.num_rows) >= self._most
+        return self.holds(self._most)
+
+    def holds(self, most: int) -> bool:
+        """Whether so many exchanges are kept, or more rows or bytes than so many should have."""
+        kept = self._aged
+        return bool(
+            self._kept.exchanges.num_rows >= most
+            or sum(rows.num_rows for rows in kept) >= most * ROWS_AN_EXCHANGE
+            or sum(rows.nbytes for rows in kept) >= most * BYTES_AN_EXCHANGE
+        )
+
+    @property
+    def _aged(self) -> list[pa.Table]:
+        """What is dropped when it is old."""
+        return [getattr(self._kept, name) for name in TABLES if name != "handshakes"]
 
     def _count(self, frames: pa.Table, gaps: pa.Table) -> None:
         self.bytes_lost += pc.sum(gaps.column("bytes_lost")).as_py() or 0
@@ -111,11 +153,18 @@ class Gathering:
         return self._kept
 
     def drop(self) -> None:
-        """Keep the newer half."""
-        times = self._kept.exchanges.column("ts").cast(pa.int64())
-        middle = pc.quantile(times, 0.5, interpolation="lower")[0].as_py()
-        self.since_us = middle + 1
-        self._kept = _since(self._kept, self.since_us)
+        """Keep the newer half, or less if that is still too much."""
+        self.reached.add("rows")
+        while True:
+            times = pa.chunked_array(
+                [some for rows in self._aged for some in rows.column("ts").cast(pa.int64()).chunks]
+            )
+            if not len(times):
+                return
+            self.since_us = pc.quantile(times, 0.5, interpolation="lower")[0].as_py() + 1
+            self._kept = _since(self._kept, self.since_us, self._most)
+            if not self.is_full:
+                return
 
 
 def _nothing() -> Gathered:
@@ -137,7 +186,7 @@ def _joined(*tables: pa.Table) -> pa.Table:
     return together.combine_chunks() if together.column(0).num_chunks > _MOST_CHUNKS else together
 
 
-def _since(kept: Gathered, us: int) -> Gathered:
+def _since(kept: Gathered, us: int, most: int) -> Gathered:
     """What is not older than a time. Handshakes of connections that go on stay: a connection states them once."""
     late = {
         name: rows.filter(pc.greater_equal(rows.column("ts").cast(pa.int64()), us))
@@ -147,4 +196,5 @@ def _since(kept: Gathered, us: int) -> Gathered:
     }
     going_on = late["exchanges"].column("connection_id")
     handshakes = kept.handshakes.filter(pc.is_in(kept.handshakes.column("connection_id"), going_on.combine_chunks()))
-    return Gathered(pending=kept.pending, facts=kept.facts, handshakes=handshakes, **late)
+    newest_ones = handshakes.slice(max(0, handshakes.num_rows - most))
+    return Gathered(pending=kept.pending, facts=kept.facts, handshakes=newest_ones, **late)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -22,7 +21,6 @@ from pipeline.terminal import Console, json_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.capture.stats import CaptureStats
     from pipeline.commands.incidents import Commands, Row
     from pipeline.embedded.diagnosis import Diagnosis
     from pipeline.embedded.inputs import Inputs
@@ -68,7 +66,7 @@ def diagnose(
 ) -> None:
     """Show what is wrong in a capture and what to do, the first thing first, with evidence. Needs no Java.
 
-    The exit code is 1 if a finding is critical, 2 if nothing could be read.
+    The exit code is 1 if a finding is critical, else 2 if nothing could be read, or not all of a pipe that was cut off.
 
     Examples:
 
@@ -113,7 +111,7 @@ def diagnose(
 
         refuse_lake(lake)
     keeps_tables = lake is not None or open_page
-    found, stats = _diagnosed(
+    found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
     rows = in_order(found.findings.to_pylist())
@@ -123,7 +121,7 @@ def diagnose(
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     else:
-        console.print(Text(what_was_read(found, stats)), soft_wrap=True)
+        console.print(Text(what_was_read(found, inputs.stats)), soft_wrap=True)
         if flat:
             show_findings(rows, console)
         else:
@@ -135,6 +133,8 @@ def diagnose(
         _leave(found, lake, open_page=open_page)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
+    if inputs.cut:
+        raise typer.Exit(2)
 
 
 def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
@@ -191,7 +191,7 @@ def _diagnosed(
     tls_embedded_keys: bool,
     *,
     keeps_tables: bool,
-) -> tuple[Diagnosis, CaptureStats | None]:
+) -> tuple[Diagnosis, Inputs]:
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.embedded.following import diagnose_pieces  # noqa: PLC0415
@@ -212,14 +212,16 @@ def _diagnosed(
             )
         warn_of(inputs, errors)
         if inputs.rows > MANY_FRAMES and not keeps_tables:
-            return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs.stats
-        return diagnose_landed(inputs.landed(), settings.stream), inputs.stats
+            return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
+        return diagnose_landed(inputs.landed(), settings.stream), inputs
 
 
 def warn_of(inputs: Inputs, errors: Console) -> None:
     """Say what is missing; refuse to judge nothing."""
     from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
 
+    if inputs.cut:
+        errors.print(Text(f"warning: {inputs.cut}", "yellow"), soft_wrap=True)
     for warning in warnings(inputs.stats) if inputs.stats is not None else ():
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
     for reason in inputs.set_aside:
@@ -235,8 +237,9 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
 
 def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:
     from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
+    from pipeline.embedded.private_folder import left_on_sigterm  # noqa: PLC0415
 
-    with _folder(lake) as root:
+    with left_on_sigterm(), _folder(lake) as root:
         write_lake(root, found.tables)
         if open_page:  # a process of its own, with pandas
             subprocess.run([sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)], check=False)
@@ -248,5 +251,7 @@ def _folder(lake: Path | None) -> Iterator[Path]:
     if lake is not None:
         yield lake
         return
-    with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
-        yield Path(folder) / "lake"
+    from pipeline.embedded.private_folder import private_folder  # noqa: PLC0415
+
+    with private_folder() as folder:
+        yield folder / "lake"

@@ -27,6 +27,7 @@ from pipeline.commands.incidents import print_incident, show_incidents
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed
 from pipeline.embedded.following import Change, Following
+from pipeline.embedded.told import IncidentChange
 from pipeline.errors import UserError
 from pipeline.settings import Settings
 from pipeline.terminal import Console, json_line, printable
@@ -79,7 +80,7 @@ def follow_and_report(
 
 
 def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
-    is_unjudged, has_dropped = False, False
+    is_unjudged = False
     took_s, judged = 0.0, 0.0
     while True:
         is_last = feed.has_ended if feed.can_end else stop.asked()
@@ -92,17 +93,13 @@ def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
         is_time = time.monotonic() - judged >= max(took_s, LOOK_EVERY_S)  # half of the time is for reading
         if is_unjudged and (is_time or (is_last and rows is None)):
             begin = time.monotonic()
-            show.changes(following.judge(), following)
+            show.changes(following.judge(), following.incident_changes(), following)
             judged, is_unjudged = time.monotonic(), False
             took_s = judged - begin
             if took_s > MOST_JUDGING_S:
                 following.keep_less()
-        if following.since_us is not None and not has_dropped:
-            has_dropped = True
-            show.note(
-                "more traffic than is kept at once: from now on the older half is dropped each time; what began "
-                "before that is remembered by its finding alone"
-            )
+        for limit in following.limits():
+            show.note(limit)
         if rows is None:
             if is_last:
                 return
@@ -136,10 +133,10 @@ class _ShowText:
 class _ShowIncidents(_ShowText):
     """An incident when it begins, when it turns out to follow from something else, when it ends."""
 
-    def changes(self, changes: Sequence[Change], following: Following) -> None:
+    def changes(self, _changes: Sequence[Change], changes: Sequence[IncidentChange], following: Following) -> None:
         """What is new."""
         findings = {row["finding_id"]: row for row in following.findings}
-        for change in following.incident_changes():
+        for change in changes:
             row = change.row
             line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
             self._console.print()
@@ -155,7 +152,7 @@ class _ShowIncidents(_ShowText):
 class _ShowFindings(_ShowText):
     """Findings one by one."""
 
-    def changes(self, changes: Sequence[Change], _following: Following) -> None:
+    def changes(self, changes: Sequence[Change], _told: Sequence[IncidentChange], _following: Following) -> None:
         """A finding that is new, worse, or over."""
         for change in changes:
             row = change.row
@@ -173,7 +170,7 @@ class _ShowFindings(_ShowText):
 class _ShowJson:
     """For a program."""
 
-    def changes(self, changes: Sequence[Change], _following: Following) -> None:
+    def changes(self, changes: Sequence[Change], _told: Sequence[IncidentChange], _following: Following) -> None:
         """See _ShowFindings."""
         for change in changes:
             self._line({"change": change.kind, **_finding(change)})

@@ -44,9 +44,10 @@ def stream(
     """
     settings = _settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
+    with needs_spark():
+        from pipeline.streaming.job import check_places, run_stream  # noqa: PLC0415 - loads Spark
+    check_places(zone, place)  # a typo is told before a JVM starts, which takes ten seconds
     with spark_session("wirelake stream", settings) as spark, steps() as report:
-        from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
-
         summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)
     Console().print(f"{frames} new frames in {place}. Next: wirelake findings --lake {place}", soft_wrap=True)
@@ -181,6 +182,19 @@ def steps() -> Iterator[Progress]:
 
 
 @contextmanager
+def needs_spark() -> Iterator[None]:
+    """Around imports of what loads Spark.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(f"this command needs Spark: pip install 'wirelake[spark,quality]' ({error})") from error
+
+
+@contextmanager
 def spark_session(name: str, settings: Settings) -> Iterator[SparkSession]:
     """A Spark session that ends with the command.
 
@@ -194,10 +208,8 @@ def spark_session(name: str, settings: Settings) -> Iterator[SparkSession]:
         )
     if not java.in_use:
         os.environ["JAVA_HOME"] = str(java.home)
-    try:
+    with needs_spark():
         from pipeline.streaming.spark.session import build_session  # noqa: PLC0415 - loads Spark
-    except ImportError as error:
-        raise UserError(f"this command needs Spark: pip install 'wirelake[spark,quality]' ({error})") from error
     with Console(stderr=True).status("starting Spark"):
         spark = build_session(name, extra_conf=settings.spark)
     try:

@@ -8,22 +8,25 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import tempfile
+import threading
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-import pyarrow as pa
-
-from pipeline.embedded.inputs import checked, frame_files, gap_files, rows_of
+from pipeline.embedded.private_folder import of_private_folder, private_folder
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
 
-_MOST_FILES = 32
-"""Files that are taken at once."""
+_MOST_LINES = 100
+"""Kept of what the agent prints, the last ones."""
+
+_LISTEN_S = 5.0
+"""What an agent printed is there soon after its end; a program that it had started may hold the line open, s."""
+
+_WARNING = "warning: "
 
 _RUN = """
 import ctypes, signal
@@ -34,47 +37,6 @@ except (AttributeError, OSError):
 from pipeline.cli import main
 main()
 """
-
-
-class NewFiles:
-    """What is new in a landing zone, each file once.
-
-    Args:
-        zone: its folder.
-        removes: whether files go when they were taken: then they are our own, and not compared with their manifests.
-
-    Attributes:
-        set_aside: why files were left out, since this was taken the last time.
-    """
-
-    def __init__(self, zone: Path, *, removes: bool = False) -> None:
-        self._zone = zone
-        self._removes = removes
-        self._taken: set[Path] = set()
-        self.set_aside: list[str] = []
-
-    def take(self) -> tuple[pa.Table, pa.Table] | None:
-        """Frames and gaps of further files; None: there are none now.
-
-        Raises:
-            UserError: a file cannot be read.
-        """
-        frames = [file for file in frame_files(self._zone) if file not in self._taken][:_MOST_FILES]
-        gaps = [file for file in gap_files(self._zone) if file not in self._taken][:_MOST_FILES]
-        if not frames and not gaps:
-            return None
-        good_frames, good_gaps = frames, gaps
-        if not self._removes:
-            good_frames, no_frames = checked(self._zone, "frames", frames)
-            good_gaps, no_gaps = checked(self._zone, "gaps", gaps)
-            self.set_aside += [*no_frames, *no_gaps]
-        rows = rows_of(good_frames, good_gaps)
-        for file in (*frames, *gaps):
-            if self._removes:
-                file.unlink(missing_ok=True)
-            else:
-                self._taken.add(file)
-        return rows
 
 
 class AgentProcess:
@@ -93,17 +55,25 @@ class AgentProcess:
         self._stdin = stdin
         self._stack = ExitStack()
         self._is_stopped = False
+        self._printed: deque[str] = deque(maxlen=_MOST_LINES)
 
     def __enter__(self) -> AgentProcess:
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="wirelake-"))
-        self.zone = Path(folder) / "landing"
-        self._errors = self._stack.enter_context(tempfile.TemporaryFile())
-        publish = ("--publish-every", str(PUBLISH_EVERY_S))
+        self.zone = self._stack.enter_context(private_folder()) / "landing"
+        how = ("--publish-every", str(PUBLISH_EVERY_S), "--store-timeout", "0")  # nobody would see that it waits
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *publish],
-            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
+            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
+            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
+        # A file would lie where no room may be left: the reason of most troubles.
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._listener.start()
         return self
+
+    def _listen(self, errors: IO[bytes]) -> None:
+        """The thread: take what the agent prints."""
+        with errors:
+            for line in errors:
+                self._printed.append(line.decode("utf-8", "replace").rstrip())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,6 +81,7 @@ class AgentProcess:
         if self.is_running:
             self._process.kill()
             self._process.wait()
+        self._listener.join(_LISTEN_S)
         self._stack.close()
 
     @property
@@ -124,11 +95,18 @@ class AgentProcess:
             self._is_stopped = True
             self._process.terminate()
 
+    def warnings(self) -> list[str]:
+        """What it has warned of since this was asked last."""
+        lines = [self._printed.popleft() for _ in range(len(self._printed))]
+        self._printed.extendleft(reversed([line for line in lines if not line.startswith(_WARNING)]))
+        return [line for line in lines if line.startswith(_WARNING)]
+
     def outcome(self) -> tuple[bool, str]:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
-        self._errors.seek(0)
-        printed = self._errors.read().decode("utf-8", "replace").strip()
+        self._listener.join(_LISTEN_S)
+        printed = "\n".join(self._printed).strip()
         is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen
         if is_early or not self._process.returncode:
             return True, printed
-        return False, printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"
+        reason = printed.removeprefix("error: ") or f"the agent ended with {self._process.returncode}"
+        return False, of_private_folder(reason) if str(self.zone) in reason else reason

@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.capture.packets.sources import STDIN
-from pipeline.embedded.agent_process import AgentProcess, NewFiles
+from pipeline.embedded.agent_process import AgentProcess
 from pipeline.embedded.inputs import is_landing_zone
+from pipeline.embedded.new_files import NewFiles
 
 
 class Feed:
@@ -34,9 +35,9 @@ class Feed:
         return self._news.take()
 
     def notes(self) -> list[str]:
-        """Why files were left out, since this was asked last."""
+        """Why files were left out, and what the agent has warned of, since this was asked last."""
         notes, self._news.set_aside = self._news.set_aside, []
-        return notes
+        return notes + (self._agent.warnings() if self._agent is not None else [])
 
     @property
     def can_end(self) -> bool:

@@ -13,17 +13,32 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
-from pipeline.analysis.gathering import MOST_EXCHANGES, Gathering
+from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.embedded.told import IncidentChange, Told
 from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
+
+_LIMITS = {
+    "rows": "more traffic than is kept at once: from now on the older half is dropped each time; what began before "
+    "that is remembered by its finding alone",
+    "halves": "more requests without an answer than are kept: from now on the older half is dropped each time; the "
+    "answer to one of these counts as one without a request",
+    "connections": "more connections than are known at once: those that were silent for longest are forgotten; one of "
+    "them that goes on counts anew",
+    "names": f"more servers or topics than are known at once ({MOST_FACTS:,}): those that were named longest ago are "
+    "forgotten, and stand by their address or id until they are named again",
+    "past": "more findings that are past than are kept: those that were over first are forgotten; they were reported, "
+    "and the summary lacks them",
+}
+"""What is told of each limit, when it is reached for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +56,31 @@ class Change:
 
 @dataclass(slots=True)
 class Reported:
-    """What of findings was reported, so that nothing is reported twice."""
+    """What of findings was reported, so that nothing is reported twice.
 
-    _last: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    Args:
+        most: findings that have gone, of which it stays known that they were reported.
+    """
+
+    most: int = MOST_REPORTED
+    _last: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _gone: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Change]:
         """What is new in all findings of now. One that is found no more is over."""
         now = {row["finding_id"]: row for row in rows}
+        before, self._last = self._last, now
         for finding_id, row in now.items():
-            kind = kind_of_change(row, self._last.get(finding_id))
+            kind = kind_of_change(row, before.get(finding_id) or self._gone.pop(finding_id, None))
             if kind is not None:
                 yield Change(kind, row)
-            self._last[finding_id] = row
-        for finding_id, row in self._last.items():
-            if finding_id not in now and row["state"] != "closed":
-                self._last[finding_id] = {**row, "state": "closed"}
-                yield Change("over", self._last[finding_id])
+        for finding_id, row in before.items():
+            if finding_id not in now:
+                if row["state"] != "closed":
+                    yield Change("over", {**row, "state": "closed"})
+                self._gone[finding_id] = {"state": "closed", "severity": row["severity"]}
+        for finding_id in list(self._gone)[: max(0, len(self._gone) - self.most)]:
+            del self._gone[finding_id]
 
 
 def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: StreamSettings) -> Diagnosis:
@@ -69,9 +93,10 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     Raises:
         ValueError: there are no frames.
     """
-    following = Following(settings)
+    following = Following(settings, most_past=MOST_PAST_OF_CAPTURE)
     for frames, gaps in pieces:
         following.add(frames, gaps)
+        following.skip_changes()  # nobody is told of them before the end
     following.judge()
     found = following.diagnosis()
     if found is None:
@@ -85,16 +110,22 @@ class Following:
     Args:
         settings: thresholds, and how long halves wait.
         most: exchanges kept at once; None: MOST_EXCHANGES.
+        most_past: findings known that are found no more.
         by_kernel: whether the compiled kernel decodes, which takes seconds to load.
 
     Attributes:
         frames: taken so far.
     """
 
-    def __init__(self, settings: StreamSettings, most: int | None = None, *, by_kernel: bool = True) -> None:
+    def __init__(
+        self, settings: StreamSettings, most: int | None = None, *, most_past: int = MOST_PAST, by_kernel: bool = True
+    ) -> None:
         self._settings = settings
         self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)
         self._by_kernel = by_kernel
+        self._most_past = most_past
+        self._reached: set[str] = set()
+        self._noted: set[str] = set()
         self._reported = Reported()
         self._told = Told()
         self._rows: list[dict[str, Any]] = []
@@ -140,7 +171,7 @@ class Following:
 
     def keep_less(self) -> None:
         """Judging takes too long: keep the newer half of what is kept, but for :data:`LEAST_EXCHANGES`."""
-        if self._gathering.kept.exchanges.num_rows >= 2 * LEAST_EXCHANGES:
+        if self._gathering.holds(2 * LEAST_EXCHANGES):
             self._gathering.drop()
 
     def judge(self) -> list[Change]:
@@ -153,11 +184,26 @@ class Following:
         changes, self._untold = self._untold, []
         return changes
 
+    def skip_changes(self) -> None:
+        """Nobody wants to know what has changed until now."""
+        self._unreported, self._untold = [], []
+
+    def limits(self) -> list[str]:
+        """Which limits were reached, a sentence each, since this was asked last; each once."""
+        new = sorted((self._reached | self._gathering.reached) - self._noted)
+        self._noted.update(new)
+        return [_LIMITS[one] for one in new]
+
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
         self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
         found = findings_of(self._derived, settings)
-        now = judged(found, self._rows, self.since_us, settings)
+        ids = {finding.finding_id for finding in found.findings}
+        roots = {row["root_id"] for row in self._incidents}
+        known = remembered(self._rows, ids, roots, self._most_past)
+        if len(known) < len(self._rows):
+            self._reached.add("past")
+        now = judged(found, known, self.since_us, settings)
         self._rows, self._incidents = now.findings, now.incidents
         self._untold += self._told.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,9 +24,12 @@ from pipeline.capture.landing.manifests import (
     parsed,
     start_of,
 )
+from pipeline.capture.landing.stores import LandingError
+from pipeline.capture.packets.packet import CaptureError, CutStreamError
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.errors import UserError
 from pipeline.tables import FRAMES, GAPS, LANDING_COLUMNS
 
@@ -57,11 +59,13 @@ class Inputs:
 
     Attributes:
         stats, set_aside: see Landed.
+        cut: where standard input was cut off, as a sentence: what precedes that was read; else empty.
         rows: frames in all, as the files count them.
     """
 
-    def __init__(self, zone: Path, stats: CaptureStats | None, *, is_ours: bool) -> None:
+    def __init__(self, zone: Path, stats: CaptureStats | None, *, is_ours: bool, cut: str = "") -> None:
         self.stats = stats
+        self.cut = cut
         self.set_aside: tuple[str, ...] = ()
         self._frames, self._gaps = frame_files(zone), gap_files(zone)
         if not is_ours:
@@ -105,6 +109,7 @@ def open_inputs(
     """Read captures as ``wirelake capture read`` does, or a landing zone that it wrote.
 
     What is read of a capture lies, redacted by the payload policy ``lengths``, in a private temporary folder meanwhile.
+    Standard input that is cut off is read up to there, for it cannot be read again: see Inputs.cut.
 
     Args:
         paths: captures, directories of them, ``-`` for standard input; or one landing zone.
@@ -112,23 +117,35 @@ def open_inputs(
 
     Raises:
         CaptureError: a capture cannot be read.
-        UserError: a landing file cannot be read.
+        UserError: a landing file cannot be read, or the temporary folder not be written.
     """
     wanted = list(paths)
     if len(wanted) == 1 and is_landing_zone(wanted[0]):
         yield Inputs(Path(wanted[0]), None, is_ours=False)
         return
-    with tempfile.TemporaryDirectory(prefix="wirelake-") as folder:
-        stats = read_capture(
-            wanted,
-            folder,
-            allow_truncated=allow_truncated,
-            tls_keylog=tls_keylog,
-            tls_embedded_keys=tls_embedded_keys,
-            work=work,
-            on_progress=on_progress,
-        )
-        yield Inputs(Path(folder), stats, is_ours=True)
+    cuts: list[str] = []
+
+    def on_error(error: CaptureError) -> None:
+        if not isinstance(error, CutStreamError):
+            raise error
+        cuts.append(str(error))
+
+    with private_folder() as folder:
+        try:
+            stats = read_capture(
+                wanted,
+                folder,
+                allow_truncated=allow_truncated,
+                tls_keylog=tls_keylog,
+                tls_embedded_keys=tls_embedded_keys,
+                work=work,
+                store_timeout_s=0.0,  # nobody sees that we wait, and nothing is lost that could not be read again
+                on_progress=on_progress,
+                on_error=on_error,
+            )
+        except LandingError as error:
+            raise UserError(of_private_folder(str(error))) from error
+        yield Inputs(folder, stats, is_ours=True, cut="; ".join(cuts))
 
 
 def read_inputs(paths: Iterable[str]) -> Landed:

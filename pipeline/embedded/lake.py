@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
 from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_STDERR = threading.Lock()  # it is one for the whole process
+_BY_SYSTEM = re.compile(r"([^:↳]+?) \(os error \d+\)")
 
 
 def refuse_lake(root: Path) -> None:
@@ -46,15 +57,49 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
         try:
-            for table in TABLES.values():
-                _write(fresh, table, tables.get(table.full_name))
+            with _without_panics():
+                for table in TABLES.values():
+                    _write(fresh, table, tables.get(table.full_name))
             (fresh / WRITTEN_BY_DIAGNOSE).touch()
             _put_in_place(fresh, root)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
-    except OSError as error:
-        raise UserError(f"cannot write the lake {root}: {error.strerror or error}") from error
+    except (OSError, DeltaError) as error:
+        reason = _reason(error)
+        if reason is None:
+            raise
+        raise UserError(f"cannot write the lake {root}: {reason}") from error
+
+
+def _reason(error: OSError | DeltaError) -> str | None:
+    """Why something cannot be written, in a few words; None: that is not what went wrong.
+
+    delta-rs prints the chain of causes as a tree in colours; the last line is what the system said.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    by_system = _BY_SYSTEM.search(lines[-1]) if lines else None
+    if by_system is not None:
+        return by_system[1].strip()
+    return lines[-1].lstrip("↳ ") if lines and isinstance(error, OSError) else None
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """What threads of delta-rs print when nothing can be written goes nowhere: the reason comes as an exception."""
+    with _STDERR:
+        sys.stderr.flush()
+        before = os.dup(2)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, 2)
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            os.close(nowhere)
 
 
 def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
@@ -64,9 +109,11 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
         Field(field.name, field.type, nullable=column.nullable, metadata={"comment": column.comment})
         for column, field in zip(table.columns, Schema.from_arrow(schema).fields, strict=True)
     ]
-    DeltaTable.create(
+    held = DeltaTable.create(
         place, Schema(fields), partition_by=list(table.partition_by), description=table.comment, name=table.full_name
     )
+    if table.checks:  # not as properties: whoever writes next must be told by the protocol to hold to them
+        held.alter.add_constraint(dict(table.checks))
     if rows is not None and rows.num_rows:
         target = pa.schema(
             [field.with_nullable(column.nullable) for column, field in zip(table.columns, schema, strict=True)]
@@ -75,10 +122,29 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
 
 
 def _put_in_place(fresh: Path, root: Path) -> None:
-    if root.exists():
+    """Take the place of what is there, one after the other if several want it: what was put last stays."""
+    with _alone(root.parent):
+        refuse_lake(root)  # somebody else may have come meanwhile
+        if not root.exists():
+            fresh.rename(root)
+            return
         old = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
         root.rename(old / root.name)
-        fresh.rename(root)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        fresh.rename(root)
+        try:
+            fresh.rename(root)
+        except BaseException:
+            (old / root.name).rename(root)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of all processes that ask for it one at a time; the lock is the folder's own, so that no file is left behind."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

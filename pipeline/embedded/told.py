@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeline.analysis.rules.model import SEVERITIES
+
+_MOST_GONE = 1_000
+"""Incidents of which nothing is found any more, that are known to have been told."""
+
+_MOST_ROOTS = 100
+"""Roots that an incident was told with, that are known: the last ones."""
 
 IncidentKind = Literal["new", "again", "worse", "root", "over"]
 
@@ -32,7 +38,7 @@ class _Told:
     """An incident as it was told last, and all roots that it was told with."""
 
     row: Mapping[str, Any]
-    roots: set[str]
+    roots: list[str]
 
 
 @dataclass(slots=True)
@@ -53,20 +59,19 @@ class Told:
         told = []
         for index, row in enumerate(now):
             before = earlier.get(index, [])
-            roots = {root for one in before for root in one.roots}
+            roots = [root for one in before for root in one.roots]
             change = _change(row, before, roots)
             was_part_of_another = not before and row["root_id"] in all_roots
             if change is not None and not was_part_of_another:
                 yield change
-            told.append(_Told(row, roots | {row["root_id"]}))
+            told.append(_Told(row, _newest(roots, row["root_id"])))
         known = {id(one) for some in earlier.values() for one in some}
-        for one in self._last:
-            if id(one) not in known:
-                if one.row["state"] != "closed":
-                    one.row = {**one.row, "state": "closed"}
-                    yield IncidentChange("over", one.row)
-                told.append(one)
-        self._last = told
+        gone = [one for one in self._last if id(one) not in known]  # those that went last come first
+        for one in gone:
+            if one.row["state"] != "closed":
+                one.row = {**one.row, "state": "closed"}
+                yield IncidentChange("over", one.row)
+        self._last = [*told, *gone[:_MOST_GONE]]
 
     def _earlier(self, now: list[Mapping[str, Any]]) -> dict[int, list[_Told]]:
         """By index of an incident of now those that were told and are in it."""
@@ -80,7 +85,11 @@ class Told:
         return found
 
 
-def _change(row: Mapping[str, Any], before: list[_Told], roots: set[str]) -> IncidentChange | None:
+def _newest(roots: Iterable[str], root: str) -> list[str]:
+    return [*(one for one in dict.fromkeys(roots) if one != root), root][-_MOST_ROOTS:]
+
+
+def _change(row: Mapping[str, Any], before: list[_Told], roots: Collection[str]) -> IncidentChange | None:
     if not before:
         return IncidentChange("new", row)
     was_over = all(one.row["state"] == "closed" for one in before)

@@ -119,6 +119,10 @@ class Watch:
         """See Following."""
         self._following.keep_less()
 
+    def limits(self) -> list[str]:
+        """See Following."""
+        return self._following.limits()
+
     def now(self, now_us: int | None = None) -> Now | None:
         """How things stand; None before anything was judged, or if more came since.
 

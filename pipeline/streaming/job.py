@@ -48,7 +48,7 @@ from pipeline.streaming.operations.requests import (
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
-from pipeline.streaming.storage.lake import Lake, create_tables
+from pipeline.streaming.storage.lake import Lake, check_lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal import printable_lines
@@ -124,6 +124,19 @@ class _Job:
         queries.run(queries.gold)
 
 
+def check_places(landing: str | Path, lake: str | Path) -> None:
+    """Look whether a stream can begin, which needs no Spark.
+
+    Raises:
+        UserError: the landing zone or the lake cannot be used, or another job works there.
+    """
+    Landing.at(landing)
+    place = Lake.at(lake)
+    check_lake(place)
+    with job_lock(place):
+        pass
+
+
 def run_stream(
     landing: str | Path,
     lake: str | Path,
@@ -146,6 +159,7 @@ def run_stream(
     Raises:
         UserError: the landing zone, the lake or a query cannot be used; the message explains what to do.
     """
+    check_places(landing, lake)
     zone, place = Landing.at(landing), Lake.at(lake)
     summary = StreamSummary()
     with _until_terminated() as is_enough:

@@ -181,7 +181,7 @@ CLIENTS = Table(
         optional("protocol", "string", "kafka or mongodb"),
     ),
     key=("cluster", "client_id", "client_ip"),
-    checks={"reason_given": "breaks_on_kafka_4 = (cardinality(removed_versions) > 0)"},
+    checks={"reason_given": "(cardinality(removed_versions) > 0) = breaks_on_kafka_4"},
 )
 
 FINDINGS = Table(

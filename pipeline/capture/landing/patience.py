@@ -26,7 +26,7 @@ class PatientStore:
 
     Args:
         store: what fails now and then.
-        timeout_s: seconds after which the failure is raised as LandingError; 0 raises the first.
+        timeout_s: seconds after which the failure is raised as LandingError; 0 raises the first as it is.
         stop: when set, nothing is repeated any more.
     """
 
@@ -58,6 +58,8 @@ class PatientStore:
             try:
                 result = action()
             except LandingError as error:
+                if not self._timeout_s:
+                    raise
                 now = time.monotonic()
                 failing_since = now if failing_since is None else failing_since
                 left = failing_since + self._timeout_s - now

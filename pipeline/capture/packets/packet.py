@@ -77,6 +77,16 @@ class DamagedCaptureError(CaptureError):
         self.offset = offset
 
 
+class CutStreamError(CaptureError):
+    """Raised after the last good packet of standard input that ends, or turns to nonsense, in the middle.
+
+    What precedes it was read: it cannot be read again.
+    """
+
+    def __init__(self, path: str, problem: str, offset: int) -> None:
+        super().__init__(path, f"{problem} at byte {offset:,}; what precedes it was read")
+
+
 class Damage(Exception):  # noqa: N818 - inside this package only: the readers below raise it, read_packets translates
     """What is wrong with the bytes at ``offset``."""
 

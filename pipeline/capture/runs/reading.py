@@ -10,7 +10,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
-from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.packet import CaptureError, CutStreamError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.packets.sources import STDIN, Extent, capture_files, captures, extent, read_packets
 from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
@@ -182,7 +182,7 @@ def _read_standard_input(
                 run.take(packet)
         except DamagedCaptureError as error:
             if not (allow_truncated or stop.asked()):
-                on_error(CaptureError(STDIN, f"{error.problem} at byte {error.offset:,}; what precedes it has landed"))
+                on_error(CutStreamError(STDIN, error.problem, error.offset))
         run.finish()
         check_link_types(run.stats, STDIN)
         return run.stats

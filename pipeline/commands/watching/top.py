@@ -59,7 +59,7 @@ def top(
     Keys: q ends, l and t sort groups by lag and trend, r, p and e all else by rate, p99 and errors. Into a file or a
     pipe goes a screen every few seconds. At the end of what is read the last screen stays.
 
-    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read.
+    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read, or not all of a pipe.
 
     Examples:
 
@@ -89,8 +89,10 @@ def top(
     settings = load_settings(conf)
     window_us, ports = int(window * 1e6), frozenset(port or ())
     if once:
-        watch = _watched(files, settings, window_us, ports, allow_truncated, tls_keylog, tls_embedded_keys)
+        watch, is_cut = _watched(files, settings, window_us, ports, allow_truncated, tls_keylog, tls_embedded_keys)
         _show_once(", ".join(files), watch, order)
+        if is_cut:
+            raise typer.Exit(2)
         return
     if len(files) != 1:
         raise UserError("several captures need --once: without it one of '-', a directory, a landing zone, a capture")
@@ -113,8 +115,8 @@ def _watched(
     allow_truncated: bool,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
-) -> Watch:
-    """All that is there, judged."""
+) -> tuple[Watch, bool]:
+    """All that is there, judged; and whether a pipe was cut off."""
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
     from pipeline.embedded.diagnosis import KERNEL_AFTER  # noqa: PLC0415
@@ -135,7 +137,7 @@ def _watched(
         for frames, gaps in inputs.pieces(PIECE_FRAMES):
             watch.add(frames, gaps)
     watch.judge()
-    return watch
+    return watch, bool(inputs.cut)
 
 
 def _show_once(name: str, watch: Watch, order: Order) -> None:

@@ -125,6 +125,7 @@ class _Session:
             self.notes += feed.notes()
             if rows is not None:
                 self._watch.add(*rows)
+                self.notes += self._watch.limits()
                 self._arrived, is_unjudged = time.monotonic(), True
                 self._set_clock()
             elif is_last:

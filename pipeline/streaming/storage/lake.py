@@ -122,18 +122,25 @@ def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | Non
     Raises:
         LakeError: the lake cannot be written to.
     """
-    if lake.is_local:
-        if (Path(lake.root) / WRITTEN_BY_DIAGNOSE).exists():
-            raise LakeError(
-                f"{lake.root} was written by `wirelake diagnose --lake`, all at once: no job can go on with it. "
-                "Name another folder"
-            )
-        _check_writable(Path(lake.root))
+    check_lake(lake)
     wanted = TABLES.values() if tables is None else tables
     side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))
 
 
-def _check_writable(root: Path) -> None:
+def check_lake(lake: Lake) -> None:
+    """Look whether a job may write to a lake; of one in an object store that shows when it is done.
+
+    Raises:
+        LakeError: it may not; the message explains what to do.
+    """
+    if not lake.is_local:
+        return
+    root = Path(lake.root)
+    if (root / WRITTEN_BY_DIAGNOSE).exists():
+        raise LakeError(
+            f"{lake.root} was written by `wirelake diagnose --lake`, all at once: no job can go on with it. "
+            "Name another folder"
+        )
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):

@@ -46,3 +46,11 @@ def test_what_was_learned() -> None:
     assert after.names_learned(before) == {"id": "t"}
     again = after.merged([fact(B, "C", 12, "id", "t")])
     assert (again.servers_changed(after), again.names_learned(after)) == ([], {})
+
+
+def test_of_too_many_those_that_were_seen_last_stay() -> None:
+    facts = Facts().merged(Fact(f"10.0.0.{n}:9092", f"c{n}", f"id{n}", f"t{n}", n, n + 1) for n in range(5))
+    few = facts.newest(2)
+    assert set(few.brokers) == {("10.0.0.3:9092", "c3"), ("10.0.0.4:9092", "c4")}
+    assert set(few.topics) == {("c3", "id3"), ("c4", "id4")}
+    assert facts.newest(5) is facts

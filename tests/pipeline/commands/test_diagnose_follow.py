@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +83,19 @@ def test_what_came_before_a_pipe_was_cut_off_is_judged_and_the_cut_is_reported()
 def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
     process = start("-", stdin=subprocess.PIPE)
     assert process.stdin
+    assert process.stdout
+    assert process.stderr
     process.stdin.write(STUCK.read_bytes())
     process.stdin.flush()
-    time.sleep(6)
+    before = b""
+    while b" NEW " not in before:
+        line = process.stdout.readline()
+        assert line, process.stderr.read().decode()
+        before += line
     process.send_signal(number)
-    printed, errors = process.communicate(timeout=60)
-    assert process.returncode == 1, errors.decode()
-    text = printed.decode()
+    text = (before + process.stdout.read()).decode()  # what readline has buffered, too
+    errors = process.stderr.read()
+    assert process.wait(60) == 1, errors.decode()
     assert "NEW CRITICAL billing-1 (127.0.0.1) sets group billing back" in text
     assert text.count(" NEW ") == 1
     assert "The end. Read 16 connections, 1,330 exchanges" in text

@@ -6,28 +6,34 @@ import gzip
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from typer.testing import CliRunner, Result
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
+from pipeline.commands.diagnose import _diagnosed
+from pipeline.commands.findings import in_order, what_was_read
 from pipeline.dashboard.sql import query
-from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
+from pipeline.settings import StreamSettings, load_settings
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
-from pipeline.tables import OFFSET_TIMELINE, TABLES
+from pipeline.tables import CLIENTS, OFFSET_TIMELINE, TABLES
 from tests.paths import CAPTURES, ROOT
-from tests.pipeline.analysis.rules.incidents import RECORDINGS, Recording, recordings
+from tests.pipeline.analysis.rules.incidents import Recording, recordings
 
 STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"
+SOME = ("stalled_lso", "lossy", "troubled_mongodb")
 
 
 def run(*arguments: str | Path) -> Result:
@@ -41,12 +47,18 @@ def refusal(*arguments: str | Path) -> str:
     return str(done.exception)
 
 
+@cache
+def diagnosed(capture: Path) -> Diagnosis:
+    return diagnose(read_inputs([str(capture)]), StreamSettings())
+
+
 def as_json(done: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("recording", recordings(RECORDINGS), ids=lambda one: one.name)
-def test_each_recorded_incident_is_found_and_nothing_else(recording: Recording) -> None:
+@pytest.mark.parametrize("recording", recordings(SOME), ids=lambda one: one.name)
+def test_a_recorded_incident_is_found_and_nothing_else(recording: Recording) -> None:
+    """As it is printed; what is found in the others: tests/pipeline/embedded/test_following.py."""
     found = as_json(run(recording.pcap, "--json"))
     assert {(row["rule"], row["subject"]) for row in found} == recording.expected
 
@@ -145,23 +157,36 @@ def test_a_landing_file_that_is_not_what_its_manifest_states_is_left_out(tmp_pat
     assert not read_inputs([str(landing)]).set_aside
 
 
+def answer(place: Path) -> tuple[list[dict[str, Any]], str]:
+    """Findings as the command prints them, and its first line."""
+    found, inputs = _diagnosed([str(place)], load_settings(None), False, None, False, keeps_tables=False)
+    return in_order(found.findings.to_pylist()), what_was_read(found, inputs.stats)
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[list[dict[str, Any]], str]:
+    """Of a capture that is judged at once."""
+    return answer(STUCK)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [100_000, 400])
-def test_a_large_capture_is_judged_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int) -> None:
+def test_a_large_capture_is_judged_in_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, whole: tuple[list[dict[str, Any]], str], most: int
+) -> None:
     """If all of it can be kept the same is found; if not, it is remembered."""
-    expected, whole = as_json(run(STUCK, "--json")), run(STUCK).stdout.splitlines()[0]
     monkeypatch.setattr("pipeline.commands.diagnose.MANY_FRAMES", 100)
     monkeypatch.setattr("pipeline.commands.diagnose.PIECE_FRAMES", 300)
     monkeypatch.setattr("pipeline.capture.landing.files.ROWS_PER_FILE", 200)
     monkeypatch.setattr("pipeline.embedded.following.MOST_EXCHANGES", most)
-    found = as_json(run(STUCK, "--json"))
+    found, first_line = answer(STUCK)
     if most > 10_000:
-        assert found == expected
+        assert found == whole[0]
     assert ("stuck_commit", "billing/payments-2") in {(row["rule"], row["subject"]) for row in found}
-    assert run(STUCK).stdout.splitlines()[0] == whole
+    assert first_line == whole[1]
     read_capture([STUCK], tmp_path / "landing")
     assert len(list((tmp_path / "landing").glob("date=*/*.parquet"))) > 5
-    assert [row["rule"] for row in as_json(run(tmp_path / "landing", "--json"))] == [row["rule"] for row in found]
+    assert [row["rule"] for row in answer(tmp_path / "landing")[0]] == [row["rule"] for row in found]
 
 
 @pytest.mark.slow
@@ -195,6 +220,23 @@ def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:
     assert run(path, "--allow-truncated").exit_code == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("capture", "kept", "code"), [(STUCK, -10, 1), (HEALTHY, 200_000, 2)], ids=["critical", "nothing found"]
+)
+def test_of_a_pipe_that_is_cut_off_what_came_is_judged(capture: Path, kept: int, code: int) -> None:
+    """It cannot be read again."""
+    piped = subprocess.run(
+        [sys.executable, "-c", "from pipeline.cli import main; main()", "diagnose", "-"],
+        input=capture.read_bytes()[:kept], capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert piped.returncode == code
+    assert piped.stdout.decode().startswith("Read ")
+    (line,) = [one for one in piped.stderr.decode().splitlines() if "truncated" in one]
+    assert line.startswith("warning: -: truncated at byte ")
+    assert line.endswith("; what precedes it was read")
+
+
 def test_a_capture_without_messages_is_no_good_news(tmp_path: Path) -> None:
     path = tmp_path / "nothing.pcap"
     path.write_bytes(STUCK.read_bytes()[:24])
@@ -216,6 +258,43 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="schema"):
         write_lake(tmp_path / "lake", {OFFSET_TIMELINE.full_name: pa.table({"foreign": [1]})})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_tables_hold_to_their_checks(tmp_path: Path) -> None:
+    """Whoever writes next is told by the table itself."""
+    write_lake(tmp_path / "lake", diagnosed(HEALTHY).tables)
+    for table in TABLES.values():
+        held = DeltaTable(str(tmp_path / "lake" / table.path))
+        checks = {name.removeprefix("delta.constraints.") for name in held.metadata().configuration}
+        assert checks == set(table.checks), table.full_name
+        assert held.protocol().min_writer_version == (3 if table.checks else 2)
+    place = str(tmp_path / "lake" / CLIENTS.path)
+    row = DeltaTable(place).to_pyarrow_table().slice(0, 1).to_pylist()[0]
+    wrong = pa.Table.from_pylist([{**row, "breaks_on_kafka_4": True}], DeltaTable(place).to_pyarrow_table().schema)
+    with pytest.raises(DeltaError, match="failed validation"):
+        write_deltalake(place, wrong, mode="append")
+
+
+@pytest.mark.slow
+def test_of_two_that_write_a_lake_at_once_one_stays_whole(tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as threads:
+        both = [
+            threads.submit(write_lake, tmp_path / "lake", diagnosed(capture).tables)
+            for _ in range(3)
+            for capture in (HEALTHY, STUCK)
+        ]
+    assert [one.result() for one in both] == [None] * len(both)
+    assert {path.name for path in tmp_path.iterdir()} == {"lake"}
+    held = {
+        table.full_name: DeltaTable(str(tmp_path / "lake" / table.path)).to_pyarrow_table().num_rows
+        for table in TABLES.values()
+    }
+    of_each = [
+        {name: rows[name].num_rows if name in rows else 0 for name in held}
+        for rows in (diagnosed(HEALTHY).tables, diagnosed(STUCK).tables)
+    ]
+    assert held in of_each
 
 
 @pytest.mark.slow

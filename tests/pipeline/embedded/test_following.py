@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.derive import derive_from
-from pipeline.analysis.gathering import Gathering
+from pipeline.analysis.gathering import TABLES, Gathering
 from pipeline.embedded.diagnosis import Diagnosis, decoded, diagnose
 from pipeline.embedded.following import Change, Following, Reported
 from pipeline.embedded.inputs import Landed, read_inputs
+from pipeline.embedded.remembering import remembered
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, recordings
 
 STREAM = StreamSettings()
+DECLARED = {one.name: one.expected for one in recordings(RECORDINGS)}
 PCAPS = {one.name: one.pcap for one in recordings(RECORDINGS)} | {
     path.stem: path
     for path in (
@@ -87,6 +90,8 @@ def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> Non
     found = following.diagnosis()
     assert found is not None
     expected = whole(PCAPS[name])
+    if name in DECLARED:
+        assert {(one["rule"], one["subject"]) for one in expected.findings.to_pylist()} == DECLARED[name]
     for table, rows in expected.tables.items():
         if table != FRAMES.full_name:
             without = BODIES if table == EXCHANGES.full_name else set[str]()
@@ -139,7 +144,7 @@ def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     path = PCAPS["stuck_commit"]
     following = Following(STREAM, most=300, by_kernel=False)
     parts = [number / 20 for number in range(20)]
-    changes = all_changes(following, pieces(path, parts), set(range(20)))
+    changes = all_changes(following, pieces(path, parts), set(range(0, 20, 3)))
     found = following.diagnosis()
     assert found is not None
     assert following.since_us is not None
@@ -147,6 +152,68 @@ def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     assert (found.looked.exchanges, found.looked.connections) == (1330, 16)
     assert "stuck_commit" in {change.row["rule"] for change in changes}
     assert "stuck_commit" in {row["rule"] for row in found.findings.to_pylist()}
+
+
+def past(number: int, state: str = "closed", severity: str = "warning") -> dict[str, Any]:
+    return {**row(state, severity, f"f{number}"), "incident_id": f"i{number // 2}", "last_us": number}
+
+
+def test_of_findings_that_are_past_the_oldest_incidents_are_forgotten() -> None:
+    rows = [past(0, severity="critical"), past(1), past(2, "open"), *(past(number) for number in range(3, 12))]
+    assert remembered(rows, {"f11"}, set(), 11) == rows
+    kept = {one["finding_id"] for one in remembered(rows, {"f11"}, set(), 7)}
+    # That of a critical finding stays, and that which was not over; incidents go as a whole.
+    assert kept == {"f0", "f1", "f2", "f3", "f8", "f9", "f10", "f11"}
+    assert remembered(rows, {one["finding_id"] for one in rows}, set(), 6) == rows
+
+
+def test_of_an_incident_that_goes_on_what_is_past_is_forgotten_but_its_root() -> None:
+    rows = [{**past(number), "incident_id": "one"} for number in range(9)]
+    kept = [one["finding_id"] for one in remembered(rows, {"f8"}, {"f0"}, 3)]
+    assert kept == ["f0", "f6", "f7", "f8"]
+
+
+def test_that_something_was_reported_is_known_for_a_while() -> None:
+    reported = Reported(most=2)
+    names = ["one", "two", "three"]
+    for name in names:
+        assert [change.kind for change in reported.changes([row(finding_id=name)])][:1] == ["new"]
+    list(reported.changes([]))
+    assert [change.kind for change in reported.changes([row(finding_id="three")])] == ["again"]
+    assert [change.kind for change in reported.changes([row(finding_id="one")])] == ["new", "over"]
+
+
+def renamed(rows: pa.Table, columns: tuple[str, ...], number: int) -> pa.Table:
+    """The same of other connections, a minute later each time."""
+    for name in columns:
+        texts = pc.binary_join_element_wise(rows.column(name), pa.scalar(f"#{number}", pa.string()), "")
+        rows = rows.set_column(rows.column_names.index(name), name, texts.cast(rows.schema.field(name).type))
+    for name in ("ts", "ts_end"):
+        if name in rows.column_names:
+            late = pc.add(rows.column(name).cast(pa.int64()), number * 60_000_000)
+            rows = rows.set_column(rows.column_names.index(name), name, late.cast(rows.schema.field(name).type))
+    return rows
+
+
+@pytest.mark.slow
+def test_all_that_is_kept_has_a_bound_and_each_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of all kinds, not exchanges alone; requests that wait; connections."""
+    monkeypatch.setattr("pipeline.analysis.gathering.ROWS_AN_EXCHANGE", 2)
+    rows = landed(PCAPS["stuck_commit"])
+    frames, no_gaps = rows.frames.slice(0, 900), rows.gaps.slice(0, 0)
+    requests = frames.filter(pc.equal(frames.column("direction"), "request"))
+    following = Following(STREAM, most=600, by_kernel=False)
+    for number in range(4):
+        following.add(renamed(frames, ("connection_id", "exchange_id"), number), no_gaps)
+        following.add(renamed(requests, ("connection_id", "exchange_id"), number + 100), no_gaps)
+        kept = following.gathering.kept
+        assert sum(getattr(kept, name).num_rows for name in TABLES) < 1200 + 3 * frames.num_rows
+    gathering = following.gathering
+    assert gathering.reached == {"rows", "halves"}
+    assert gathering.kept.exchanges.num_rows < 600
+    assert gathering._halves.num_rows <= 600
+    assert len(following.limits()) == 2
+    assert following.limits() == []
 
 
 @pytest.mark.slow

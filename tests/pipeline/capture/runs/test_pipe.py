@@ -91,7 +91,7 @@ def test_what_precedes_the_place_where_a_pipe_was_cut_off_lands_and_the_cut_is_r
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "truncated at byte" in errors
-    assert "what precedes it has landed" in errors
+    assert "what precedes it was read" in errors
     assert len(landed(landing)) >= len(original(SMALL)) - 1
 
 
