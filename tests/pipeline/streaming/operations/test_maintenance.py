@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.errors import UserError
@@ -26,7 +26,7 @@ from pipeline.streaming.operations.requests import Maintenance, RefusedError
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, struct_type
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, LANDING_COLUMNS, OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 from tests.pipeline.lakes import DATA, assert_same, rows, versions
-from tests.pipeline.rows import arrow, row
+from tests.pipeline.rows import add, row
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ WEEK = 168
 
 def put(lake: Path, table: Table, *content: dict[str, Any]) -> None:
     """Append rows, in a file of their own."""
-    write_deltalake(str(lake / table.path), arrow(table, content), mode="append")
+    add(lake / table.path, table, content)
 
 
 def frame(day: date, seq: int) -> dict[str, Any]:
