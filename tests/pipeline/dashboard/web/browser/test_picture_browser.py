@@ -10,10 +10,10 @@ import pytest
 
 from tests.pipeline.dashboard.web.browser.browsing import (
     click,
-    open_browser,
     wait_for,
     wait_for_address,
     wait_for_change,
+    wait_until_drawn,
 )
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.pipeline.lakes import diagnosed_lake
@@ -36,12 +36,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     lake = diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", "stuck_commit", "incidents/evicted")
     with serve(lake) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None]]:
@@ -111,6 +105,7 @@ def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, serve
 
     browser.get(f"{served.url}/partitions?{urlencode(_PLACE)}")
     points(browser, "billing-1")
+    wait_until_drawn(browser)  # a picture that is drawn anew is another element
     plot = browser.find_element(By.CSS_SELECTOR, _CHART)
     drag = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
     drag.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
@@ -137,8 +132,7 @@ def test_evidence_of_a_chosen_time_leads_to_all_exchanges_of_it(browser: WebDriv
 def test_an_incident_has_its_picture_and_leads_to_its_evidence(browser: WebDriver, served: Served) -> None:
     browser.get(served.url)
     click(browser, "[data-testid=stMain] a", "What happened")
-    wait_for(browser, "h1", "Incident")
-    assert "incident=" in browser.current_url
+    wait_for_address(browser, "incident=")
     wait_for(browser, "[data-testid=stMarkdown]", "Now.")
     wait_for(browser, _CHART)
     click(browser, "[data-testid=stMain] a", "Evidence")
