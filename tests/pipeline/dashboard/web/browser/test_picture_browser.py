@@ -43,6 +43,7 @@ def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
     wait_for(browser, _POINTS.format(member))
+    wait_until_drawn(browser)  # a picture that is drawn anew has other points
     found = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))
     return [(one.get_attribute("fill"), one.get_attribute("aria-label")) for one in found]
 
@@ -105,7 +106,6 @@ def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, serve
 
     browser.get(f"{served.url}/partitions?{urlencode(_PLACE)}")
     points(browser, "billing-1")
-    wait_until_drawn(browser)  # a picture that is drawn anew is another element
     plot = browser.find_element(By.CSS_SELECTOR, _CHART)
     drag = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
     drag.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
