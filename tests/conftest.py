@@ -66,14 +66,13 @@ def lake(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares a lake, and each other module; the longest begin first."""
-    of_lake = {_module(item) for item in items if "whole" in _fixtures(item)}
-    groups = {item.nodeid: _group(item, of_lake) for item in items}
+    """Keep together what shares a session of Spark, a browser or a lake, and each other module; longest first."""
+    groups = {item.nodeid: _group(item) for item in items}
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
         if "spark" in _fixtures(item) or {"demo", "demo_lake"} & set(_fixtures(item)):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], 2 if "spark" in _fixtures(item) else 3))
+    items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], len(_LONGEST)))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -90,13 +89,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"{spent:8.1f} s {tests[folder]:6d} tests  {folder}")
 
 
-_LONGEST = {"lake": 0, "commands": 1}
-"""Groups to begin with: tests that start from the lake above; tests of commands that start Spark on their own."""
+_LONGEST = {"lake": 0, "commands": 1, "browser": 2}
+"""Groups to begin with: tests of the session above, whose JVM is warm; of commands that start Spark on their own."""
 
 
-def _group(item: pytest.Item, of_lake: set[str]) -> str:
+def _group(item: pytest.Item) -> str:
     if "spark" in _fixtures(item):
-        return "lake" if _module(item) in of_lake else _module(item)
+        return "lake"
+    if "started" in _fixtures(item):
+        return "browser"
     uses_demo = not {"demo", "demo_lake"}.isdisjoint(_fixtures(item))
     return "commands" if uses_demo or item.get_closest_marker("spark") is not None else _module(item)
 

@@ -23,7 +23,8 @@ _ALL = (*_CODE, "tests", "benchmarks", "airflow_dags")
 _PROTOCOL = re.compile("kafka|mongodb", re.IGNORECASE)
 _OWN = re.compile(r"/(?:kafka|mongodb)(?:/|\.py$)")
 """A protocol's own folders, and modules of its name."""
-_ASKS = re.compile(r"""protocol\w*["']?\]?\)? *(?:==|!=|=|in|not in) *\(?["'](?:kafka|mongodb)["']""", re.IGNORECASE)
+_ASKS = re.compile(r"""["'](?:kafka|mongodb)["']""")
+"""A protocol's name as a value, whatever is done with it: compared, looked up, handed on, in SQL too."""
 Arrows = Mapping[str, frozenset[str]]
 """By who imports, what is imported."""
 
@@ -124,8 +125,13 @@ def report(checkout: Path) -> Iterator[str]:
     yield _listed("files that name a protocol outside its own folders, comments too", naming)
     importing = [path for path in elsewhere if any(_OWN.search(target) for target in arrows[path])]
     yield _listed("files elsewhere that import a protocol's own", importing)
-    asking = [path for path, text in elsewhere.items() if _ASKS.search(text)]
-    yield _listed("files elsewhere that ask whether something is of a protocol", asking)
+    yield _listed("files elsewhere that ask for a protocol by name", asking(files))
+
+
+def asking(files: Mapping[str, str]) -> list[str]:
+    """The files of the program that ask for a protocol by name but are not its own."""
+    code = {path: text for path, text in files.items() if path.startswith(_CODE)}
+    return [path for path, text in code.items() if not _OWN.search(path) and _ASKS.search(text)]
 
 
 def _counted(what: str, counts: Iterable[tuple[str, int]]) -> str:

@@ -17,7 +17,8 @@ from tests.paths import ROOT
 
 STUDIES = sorted(set(NAMES) - {"tour"})
 _MOST_BYTES = 200_000
-_LONG = {"capacity": pytest.mark.proof}
+_PROOFS = {"capacity", "latency", "mongodb"}
+"""All go the same way, and each starts a kernel: one of them runs in `make test`."""
 
 
 def kept(name: str) -> Any:
@@ -34,7 +35,9 @@ def pictures(notebook: Any) -> list[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_LONG.get(name, ())) for name in STUDIES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.proof if name in _PROOFS else ()) for name in STUDIES]
+)
 def test_a_study_shows_what_it_is_kept_with(name: str) -> None:
     today = run(name)
     assert texts(today) == texts(kept(name)), "make notebooks"

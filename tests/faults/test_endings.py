@@ -11,7 +11,7 @@ from tests.faults.endings import COMMANDS, main, repeat, small_lake
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("name", "runs"), [(name, 8 if name == "findings --json" else 1) for name in COMMANDS])
+@pytest.mark.parametrize(("name", "runs"), [(name, 4 if name == "findings --json" else 1) for name in COMMANDS])
 def test_each_command_ends_as_it_should(name: str, runs: int, tmp_path: Path) -> None:
     endings = repeat(COMMANDS[name], small_lake(tmp_path), runs)
     assert endings.counts.total() == runs

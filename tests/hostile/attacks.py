@@ -44,10 +44,11 @@ MOST_RECORDED_BYTES = 64 * 1024
 """Of a recorded connection that is taken as one conversation."""
 
 
-def seeds() -> list[Attack]:
+@cache
+def seeds() -> tuple[Attack, ...]:
     """All attacks that the search begins with, honest conversations among them, to compare."""
     made = [*_mongodb(), *_kafka(), *_neither(), *_tcp()]
-    return [*recorded(), *made, *(without_answers(one) for one in made if any(side for side, _ in one.talk))]
+    return (*recorded(), *made, *(without_answers(one) for one in made if any(side for side, _ in one.talk)))
 
 
 @cache

@@ -10,7 +10,7 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,15 +77,16 @@ class EmbeddedVector:
         return f"{self.api_name} v{self.version} {self.kind}"
 
 
-def vectors(release: str) -> Iterator[Vector]:
-    """All frames of one Kafka release.
+def vectors(release: str, known: Collection[tuple[int, int, str]] = ()) -> Iterator[Vector]:
+    """All frames of one Kafka release but those whose api key, version and kind are ``known``.
 
     Raises:
         MavenError: Maven is missing or fails.
         RuntimeError: the Java program fails, with the end of its output.
     """
     for values in _lines(_output(release, "Oracle", f"vectors-{SEEDS}", [str(SEEDS)])):
-        yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
+        if (values["api_key"], values["version"], values["kind"]) not in known:
+            yield Vector(**{**values, "frame": bytes.fromhex(values["frame"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,25 @@ What was known before an hour is noted of hours with news: where the stream was 
 
 
 def diagnosed_lake(lake: Path, *captures: str) -> Path:
-    """The lake of ``wirelake diagnose --lake`` of captures, by their names below ``tests/captures`` without suffix."""
+    """The lake of ``wirelake diagnose --lake`` of captures, by their names below ``tests/captures`` without suffix.
+
+    A copy, to read or to harm: many modules want the same one, and each takes seconds to make.
+    """
+    return Path(shutil.copytree(_diagnosed(captures), lake, dirs_exist_ok=True))
+
+
+@cache
+def _diagnosed(captures: tuple[str, ...]) -> Path:
+    lake = Path(tempfile.mkdtemp(dir=_folder().name)) / "lake"
     inputs = read_inputs([str(CAPTURES / f"{name}.pcap") for name in captures])
     write_lake(lake, diagnose(inputs, StreamSettings()).tables)
     return lake
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Of this process, which takes it away when it ends."""
+    return tempfile.TemporaryDirectory(prefix="wirelake-lakes-")
 
 
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:

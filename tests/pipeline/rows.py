@@ -70,6 +70,11 @@ def arrow(table: Table, rows: Sequence[dict[str, Any]] = ()) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema)
 
 
+def add(place: Path | str, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Append rows to a table that is there, in a file for each day; its constraints hold."""
+    write_deltalake(str(place), arrow(table, rows), mode="append")
+
+
 def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Write one table without a JVM and without its constraints, so that it can be unsound."""
     data = arrow(table, rows)

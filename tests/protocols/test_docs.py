@@ -4,25 +4,47 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from decoder.protocol import WireProtocol
+from tests.house import asking, python_files
 from tests.paths import ROOT
 from tests.protocols.conftest import PACKAGE
 
 _DOCS = (ROOT / "docs" / "adding-a-protocol.md").read_text()
-_ASKS = re.compile(r"""protocol\w*["']?\]?\)? *(?:==|!=|=|in|not in) *\(?["'](?:kafka|mongodb)["']""", re.IGNORECASE)
-_OWN = re.compile(r"/(?:kafka|mongodb)/|/(?:rules)/")
+_WAS_THE_ONLY_ONE = "what no protocol is given for is Kafka: from when there was no other"
+_OF_KAFKA = "what only Kafka has: groups, partitions, offsets, transactions"
 _ALLOWED = {
+    "decoder/codec.py": _WAS_THE_ONLY_ONE,
+    "decoder/explain.py": _WAS_THE_ONLY_ONE,
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
-    "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
-    "pipeline/streaming/silver/stated.py": "as analysis/statements",
+    "pipeline/analysis/rules/connection_churn.py": "what a short connection was for: apis of Kafka say",
+    "pipeline/analysis/rules/counted.py": "of which protocol each of the counted rules is",
+    "pipeline/analysis/rules/episodes.py": "which answers of Kafka may hold an error that only their body shows",
+    "pipeline/analysis/rules/run.py": "nothing names the clusters of others: their servers have ends of their own",
     "pipeline/analysis/standing/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
+    "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
+    "pipeline/analysis/telling.py": "topics and their ids, which a table knows, are Kafka's",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
+    "pipeline/capture/sessions/decryption.py": "tshark's own dissector of that name, turned off",
+    "pipeline/capture/stats.py": "what the fast path of Kafka counts",
     "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",
+    "pipeline/commands/messages/explain.py": _WAS_THE_ONLY_ONE,
+    "pipeline/dashboard/charts.py": "whose traffic a chart is of unless another protocol is chosen",
+    "pipeline/dashboard/queries/clients.py": "clients of Kafka and of MongoDB are counted apart",
+    "pipeline/dashboard/queries/overview/names.py": "what has names to look for: Kafka's things, MongoDB's",
+    "pipeline/dashboard/queries/overview/proof.py": _OF_KAFKA,
+    "pipeline/dashboard/queries/progress/groups.py": _OF_KAFKA,
+    "pipeline/dashboard/queries/progress/partitions.py": _OF_KAFKA,
+    "pipeline/dashboard/queries/progress/rebalances.py": _OF_KAFKA,
+    "pipeline/dashboard/queries/progress/shares.py": _OF_KAFKA,
+    "pipeline/dashboard/queries/traffic/exchanges.py": "apis and commands are counted in a table each",
     "pipeline/dashboard/web/page/clients.py": "the page of Kafka's and MongoDB's clients",
-    "pipeline/dashboard/queries/clients.py": "the same",
-    "pipeline/dashboard/queries/progress/shares.py": "share groups are Kafka's",
-    "pipeline/dashboard/queries/progress/rebalances.py": "so are rebalances",
+    "pipeline/dashboard/web/page/group.py": _OF_KAFKA,
+    "pipeline/dashboard/web/page/partitions.py": _OF_KAFKA,
+    "pipeline/dashboard/web/page/transactions.py": _OF_KAFKA,
     "pipeline/quality/suites.py": "what the agent stores of OP_COMPRESSED",
+    "pipeline/streaming/silver/stated.py": "as analysis/statements",
 }
 """Files that ask for a protocol by name, and why."""
 
@@ -44,10 +66,10 @@ def test_the_docs_name_what_a_protocol_owes():
 
 
 def test_who_asks_for_a_protocol_by_name_has_a_reason():
-    found = {
-        str(path.relative_to(ROOT))
-        for room in ("decoder", "pipeline")
-        for path in (ROOT / room).rglob("*.py")
-        if not _OWN.search(str(path.relative_to(ROOT))) and _ASKS.search(path.read_text())
-    }
-    assert found == set(_ALLOWED)
+    assert set(asking(python_files(ROOT))) == set(_ALLOWED)
+
+
+@pytest.mark.parametrize("text", ['scope.has("kafka")', 'frames["kafka"]', "WHERE protocol = 'mongodb'"])
+def test_however_it_asks(text):
+    assert asking({"pipeline/analysis/rules/one.py": text}) == ["pipeline/analysis/rules/one.py"]
+    assert asking({"pipeline/analysis/rules/kafka/one.py": text, "decoder/mongodb.py": text}) == []

@@ -6,11 +6,13 @@ last year that was read this morning does not vanish tonight.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import deltalake
@@ -55,31 +57,42 @@ def maintain_tables(
     """
     if asked.erase:
         erase(spark, lake, asked.erase, settings, progress, dry_run=asked.dry_run)
-    newest = newest_day(spark, lake)
     # Only a dry run may meet a lake that an older version made: else its tables have been completed.
     files = {table.full_name: _files(spark, lake, table) for table in TABLES.values()}
     tables = [table for table in TABLES.values() if files[table.full_name] is not None]
+    newest = newest_day(files[FRAMES.full_name] or ())
     for table in tables:
-        if not files[table.full_name]:
+        held = files[table.full_name]
+        if not held:
             continue
         keep = asked.settings.days_kept(table)
         if newest is not None and keep is not None:
-            expire(spark, lake, table, newest - timedelta(days=keep), progress, dry_run=asked.dry_run)
+            before = newest - timedelta(days=keep)
+            # Whole days go: of a table that is parted by day its files' names tell whether it has older ones.
+            if table.aged_by not in table.partition_by or any(day < before for day in _days(held)):
+                expire(spark, lake, table, before, progress, dry_run=asked.dry_run)
         compact(spark, lake, table, progress, dry_run=asked.dry_run)
     if asked.dry_run:
         return
     catch_up()
     progress("removing files that no table needs any more")
     # What was erased must not lie in old files either. Into ops others may write at any time.
-    now = [table for table in tables if asked.erase and table.schema != "ops"]
-    vacuum(spark, lake, now, 0)
-    vacuum(spark, lake, [table for table in tables if table not in now], asked.settings.vacuum_hours)
+    hours = asked.settings.vacuum_hours
+    vacuum(spark, lake, [(table, 0 if asked.erase and table.schema != "ops" else hours) for table in tables])
 
 
-def newest_day(spark: SparkSession, lake: Lake) -> date | None:
+_File = tuple[str | None, int]
+"""The day of a file, None if its table has no days, and its bytes."""
+
+
+def newest_day(frames: Iterable[_File]) -> date | None:
     """The UTC day of the newest frame, at the latest today: a broken clock must not make everything old."""
-    newest: date | None = read_table(spark, lake, FRAMES).agg(F.max("date")).collect()[0][0]
+    newest = max(_days(frames), default=None)
     return None if newest is None else min(newest, datetime.now(timezone.utc).date())
+
+
+def _days(files: Iterable[_File]) -> Iterator[date]:
+    return (date.fromisoformat(day) for day, _ in files if day is not None)
 
 
 def expire(spark: SparkSession, lake: Lake, table: Table, before: date, progress: Progress, *, dry_run: bool) -> None:
@@ -132,8 +145,8 @@ def _small_files(spark: SparkSession, lake: Lake, table: Table) -> list[_Parts]:
     return [_Parts(day, sum(small), not all(small)) for day, small in sorted(by_day.items(), key=str)]
 
 
-def _files(spark: SparkSession, lake: Lake, table: Table) -> list[tuple[str | None, int]] | None:
-    """The day and the bytes of each file of a table, the day None if it has no days; None if there is no table."""
+def _files(spark: SparkSession, lake: Lake, table: Table) -> list[_File] | None:
+    """Each file of a table; None if there is no table."""
     path = lake.path(table)
     if lake.is_local:  # Spark would run two jobs for it
         if not deltalake.DeltaTable.is_deltatable(path):
@@ -151,14 +164,31 @@ def _files(spark: SparkSession, lake: Lake, table: Table) -> list[tuple[str | No
     return [(row.day, row.size) for row in rows.collect()]
 
 
-def vacuum(spark: SparkSession, lake: Lake, tables: Sequence[Table], hours: float) -> None:
-    """Remove files that left their table ``hours`` ago or longer."""
+def vacuum(spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]]) -> None:
+    """Remove files that left their table so many hours ago or longer."""
 
-    def remove(table: Table) -> None:
+    def remove(table: Table, hours: float) -> None:
         DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
 
     with _any_retention(spark), _without_prints(spark):
-        side_by_side(*(partial(remove, table) for table in tables))
+        side_by_side(*(partial(remove, *one) for one in asked if _may_hold_dead(lake, *one)))
+
+
+def _may_hold_dead(lake: Lake, table: Table, hours: float) -> bool:
+    """Whether VACUUM could remove anything, which costs Spark a second to find out, and of most tables it cannot.
+
+    It removes nothing younger than ``hours``, no file that the table consists of, and nothing hidden.
+    """
+    if not lake.is_local:
+        return True
+    place, youngest = Path(lake.path(table)), time.time() - hours * 3600
+    alive = set(deltalake.DeltaTable(str(place)).file_uris())
+    alive |= {str(parent) for file in alive for parent in Path(file).parents}
+    return any(
+        str(path) not in alive and path.stat().st_mtime <= youngest
+        for path in place.rglob("*")
+        if not any(part.startswith(("_", ".")) for part in path.relative_to(place).parts)
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,8 +35,9 @@ POLICIES: tuple[PayloadPolicy, ...] = ("lengths", "full", "hash", "none")
 HASH = FieldHash(bytes(range(32)))
 
 
-def packets(sample: str) -> list[Packet]:
-    return list(read_packets(str(CAPTURES / f"{sample}.pcap")))
+@cache
+def packets(sample: str) -> tuple[Packet, ...]:
+    return tuple(read_packets(str(CAPTURES / f"{sample}.pcap")))
 
 
 def one_by_one(given: Iterable[Packet], policy: PayloadPolicy) -> tuple[list[Frame | Gap], CaptureStats]:
@@ -75,12 +77,12 @@ def test_the_same_rows_under_every_policy(sample, policy):
     assert in_lanes
 
 
-@pytest.mark.parametrize("size", [1, 7, 500, 100_000])
-def test_the_same_rows_whatever_the_blocks(size):
-    given = packets("stuck_commit")
+@pytest.mark.parametrize(("size", "most"), [(1, 1500), (7, 1500), (500, None), (100_000, None)])
+def test_the_same_rows_whatever_the_blocks(size, most):
+    given = packets("stuck_commit")[:most]
     rows, _, in_lanes = by_blocks(given, "lengths", size)
     assert Counter(rows) == Counter(one_by_one(given, "lengths")[0])
-    assert (in_lanes > 1000) == (size < 100_000)
+    assert (in_lanes > len(given) / 5) == (size < 100_000)
 
 
 @pytest.mark.parametrize("client_id", [b"app", "zähler".encode("latin-1"), b"app\x01", b"x" * 301])

@@ -11,14 +11,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from decoder.model import Frame
 from pipeline.capture.landing import files as landing_files
+from pipeline.capture.landing import object_stores, patience
 from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.landing.stores import LandingError
 from pipeline.capture.landing.writer import LandingWriter, Published
@@ -131,13 +134,17 @@ def replaced(tmp_path: Path) -> Fault:
 
 
 @pytest.fixture
-def unreachable(s3: S3) -> Fault:
+def unreachable(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Fault:
+    """Arrow would try again by itself, for seconds, before it says so."""
+    once = fs.AwsStandardS3RetryStrategy(max_attempts=1)
+    monkeypatch.setattr(object_stores.fs, "S3FileSystem", partial(fs.S3FileSystem, retry_strategy=once))
     return Fault(s3.url("zone"), "check that the endpoint is right", s3.stop, s3.start, lambda: s3.objects("zone"))
 
 
 @pytest.fixture(params=["full", "read_only", "unmounted", "replaced", "unreachable"])
 def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fault:
     monkeypatch.setattr(landing_files, "ROWS_PER_FILE", ROWS)
+    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.1)
     return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
 
 
@@ -176,7 +183,7 @@ def test_rows_wait_in_bounded_memory_and_land_when_the_store_is_back(fault, capl
         fault.break_()
         feeder = threading.Thread(target=feed, daemon=True)
         feeder.start()
-        eventually(lambda: "trying again in 1.0 s" in caplog.text)
+        eventually(lambda: "trying again in 0.2 s" in caplog.text)
         # One file's rows wait to be written, the next file's are gathered: then no more is taken.
         eventually(lambda: added == 2 * ROWS - 1)
         assert feeder.is_alive()

@@ -8,6 +8,9 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -265,9 +268,35 @@ class TestProgress:
             follow(tmp_path / "missing", tmp_path / "landing")
 
 
+@contextmanager
+def process_follows(directory: Path, landing: Path) -> Iterator[Callable[[], bool]]:
+    """`wirelake capture read --follow`, which ends in good order; gives whether it still runs."""
+    process = wirelake("read", "--follow", directory, "--landing", landing, "--payload", "full", "--json")
+    yield lambda: process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
+@contextmanager
+def thread_follows(directory: Path, landing: Path) -> Iterator[Callable[[], bool]]:
+    """The same in this process, where what it waits for can be set."""
+    stop = Stop()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(follow_ring, directory, landing, payload_policy="full", stop=stop)
+        try:
+            yield lambda: not following.done()
+        finally:
+            stop.ask()
+        following.result(60)
+
+
+Follows = Callable[[Path, Path], AbstractContextManager[Callable[[], bool]]]
+
+
 @pytest.mark.slow
 class TestRealRings:
-    def record(self, command: list[str], directory: Path, landing: Path, ready: str) -> Replay:
+    def record(self, command: list[str], directory: Path, landing: Path, ready: str, follows: Follows) -> Replay:
         """A capture that rotates while we follow; both end in good order."""
         directory.mkdir()
         with Replay(SMALL) as replay:
@@ -275,41 +304,39 @@ class TestRealRings:
             assert capture.stderr is not None
             while ready not in (line := capture.stderr.readline()):
                 assert line, "the capture has ended"
-            follower = wirelake("read", "--follow", directory, "--landing", landing, "--payload", "full", "--json")
-            for begin in range(0, len(replay), 40):
-                replay.send(begin, begin + 40)
-                files = len(list(directory.iterdir()))
-            while len(landed(landing)) < len(replay) // 3:
-                assert follower.poll() is None
-                time.sleep(0.1)
-            while not replay.is_in(directory.iterdir()):  # a capture that ends drops what it has not yet read
-                assert capture.poll() is None
-                time.sleep(0.1)
-            capture.terminate()
-            capture.communicate()
-            assert files > 0
-        follower.send_signal(signal.SIGTERM)
-        _, errors = follower.communicate(timeout=60)
-        assert follower.returncode == 0, errors
+            with follows(directory, landing) as runs:
+                for begin in range(0, len(replay), 40):
+                    replay.send(begin, begin + 40)
+                    files = len(list(directory.iterdir()))
+                while len(landed(landing)) < len(replay) // 3:
+                    assert runs()
+                    time.sleep(0.1)
+                while not replay.is_in(directory.iterdir()):  # a capture that ends drops what it has not yet read
+                    assert capture.poll() is None
+                    time.sleep(0.1)
+                capture.terminate()
+                capture.communicate()
+                assert files > 0
         return replay
 
     def test_dumpcap(self, tmp_path):
         require_tshark()
         directory, landing = tmp_path / "ring", tmp_path / "landing"
         command = ["dumpcap", "-q", "-i", "lo", "-b", "packets:100", "-w", str(directory / "x.pcapng"), "-f"]
-        replay = self.record(command, directory, landing, "File: ")
+        replay = self.record(command, directory, landing, "File: ", process_follows)
         _, problems = follow(directory, landing)
         assert problems == []
         assert len(list(directory.iterdir())) > 2
         assert contents(all_rows(landing)) == replay.sent
 
-    def test_tcpdump(self, tmp_path):
+    def test_tcpdump(self, tmp_path, monkeypatch):
         """Its files rotate by the second at least: here the newest is read once it has settled, then its rest."""
         require_tcpdump()
+        monkeypatch.setattr(ring, "SETTLED_S", 1.0)
         directory, landing = tmp_path / "ring", tmp_path / "landing"
         target = str(directory / "x-%s.pcap")
         command = ["tcpdump", "-i", "lo", "-U", "-Z", "root", "-G", "1", "-w", target]
-        replay = self.record(command, directory, landing, "listening on")
+        replay = self.record(command, directory, landing, "listening on", thread_follows)
         _, problems = follow(directory, landing)
         assert problems == []
         assert contents(all_rows(landing)) == replay.sent

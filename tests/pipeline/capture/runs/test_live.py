@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,6 +36,16 @@ def start(landing: Path, *options: str) -> subprocess.Popen[str]:
     return process
 
 
+def each_with_one(for_tcpdump: Any, for_dumpcap: Any) -> list[Any]:
+    """Each program with one of two values; with the other one it is a proof."""
+    values = {"tcpdump": (for_tcpdump, for_dumpcap), "dumpcap": (for_dumpcap, for_tcpdump)}
+    return [
+        pytest.param(program, value, marks=pytest.mark.proof if number else ())
+        for program, both in values.items()
+        for number, value in enumerate(both)
+    ]
+
+
 @pytest.fixture(params=["tcpdump", "dumpcap"])
 def program(request, tmp_path, monkeypatch) -> str:
     """With dumpcap: a machine that has no tcpdump."""
@@ -48,7 +59,7 @@ def program(request, tmp_path, monkeypatch) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("program", "end"), each_with_one(signal.SIGINT, signal.SIGTERM), indirect=["program"])
 def test_what_went_over_the_wire_lands_and_drops_are_reported(tmp_path, program, end):
     with Replay(SMALL) as replay:
         process = start(tmp_path / "landing", "--port", f"{replay.port}=kafka", "--payload", "full")
@@ -99,7 +110,7 @@ def test_an_interface_that_does_not_exist(tmp_path, program):
         capture_live(Tap("nosuch0"), tmp_path / "landing")
 
 
-@pytest.mark.parametrize("duration", ["0", "0.2"])
+@pytest.mark.parametrize(("program", "duration"), each_with_one("0", "0.2"), indirect=["program"])
 def test_a_stop_asked_for_early_does_not_hide_that_nothing_was_captured(tmp_path, program, duration):
     process = wirelake("live", "--interface", "nosuch0", "--landing", tmp_path / "landing", "--duration", duration)
     out, errors = process.communicate(timeout=60)

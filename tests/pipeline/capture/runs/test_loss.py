@@ -49,7 +49,7 @@ class TestLoss:
         ]
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("seed", range(15))
+    @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(n, marks=pytest.mark.proof) for n in range(5, 15))])
     @pytest.mark.parametrize("path", [SMALL, LARGE], ids=lambda p: p.stem)
     def test_single_packets(self, tmp_path, path, seed):
         source = random.Random(seed)

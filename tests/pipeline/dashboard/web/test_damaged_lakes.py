@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +129,15 @@ def test_a_lake_of_which_nothing_can_be_read(use: Any, lake: Path, page: str) ->
     assert any("cannot read" in error.value.replace("\\", "") for error in use(lake, page).error)
 
 
-@pytest.mark.parametrize("made", [Path.mkdir, Path.touch, lambda _: None], ids=["empty", "file", "missing"])
-def test_what_is_no_lake(use: Any, tmp_path: Path, made: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    ("made", "pages"),
+    [(Path.mkdir, PAGES), (Path.touch, PAGES[:1]), (lambda _: None, PAGES[:1])],
+    ids=["empty", "file", "missing"],
+)
+def test_what_is_no_lake(use: Any, tmp_path: Path, made: Callable[[Path], None], pages: Sequence[str]) -> None:
+    """What a lake lacks is found out before a page knows what it looks for: one stands for all."""
     made(tmp_path / "none")
-    for page in PAGES:
+    for page in pages:
         (error,) = use(tmp_path / "none", page).error
         assert "there is no lake at" in error.value.replace("\\", "")
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
-from pipeline.streaming.storage.sinks import append
+from pipeline.streaming.storage.lake import Lake, create_tables, read_table
 from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
-from tests.pipeline.rows import T0, row
+from tests.pipeline.rows import T0, add, row
 
 WEEK = timedelta(days=7)
 SERVER, APP, READER = "10.0.0.1:9092", "10.0.0.8:1000", "10.0.0.9:2000"
@@ -72,9 +71,9 @@ def marker(seconds: float, offset: int) -> Row:
     return row(RECORD_BATCHES, **place | when, is_control=True, base_offset=offset, last_offset=offset)
 
 
-def put(spark: SparkSession, lake: Lake, table: Table, rows: Sequence[Row]) -> None:
+def put(lake: Lake, table: Table, rows: Sequence[Row]) -> None:
     if rows:
-        append(spark.createDataFrame(list(rows), struct_type(table.columns)), lake, table, None)
+        add(lake.path(table), table, rows)
 
 
 def content(spark: SparkSession, lake: Lake) -> list[Any]:

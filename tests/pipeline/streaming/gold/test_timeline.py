@@ -166,9 +166,9 @@ def lines(
     lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
     facts = Facts()
     for name, (events, states, batches) in SCENARIOS.items():
-        put(spark, lake, OFFSET_EVENTS, moved(events, name))
-        put(spark, lake, STATE_EVENTS, moved(states, name))
-        put(spark, lake, RECORD_BATCHES, moved(batches, name))
+        put(lake, OFFSET_EVENTS, moved(events, name))
+        put(lake, STATE_EVENTS, moved(states, name))
+        put(lake, RECORD_BATCHES, moved(batches, name))
         server = moved([{"server": SERVER}], name)[0]["server"]
         facts = facts.merged([Fact(server, name, None, None, 1, 1)])
     made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
@@ -281,13 +281,13 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
     beats = [beat(begin) for begin in begins]
     markers = [marker(third + 1, 12)]
     for number, of_hour in enumerate(events):
-        put(spark, lake, OFFSET_EVENTS, of_hour)
-        put(spark, lake, STATE_EVENTS, [beats[number]])
-        put(spark, lake, RECORD_BATCHES, markers if number == 2 else [])
+        put(lake, OFFSET_EVENTS, of_hour)
+        put(lake, STATE_EVENTS, [beats[number]])
+        put(lake, RECORD_BATCHES, markers if number == 2 else [])
         refresh_timeline(Rows(spark, lake, few), Facts(), us(begins[number]), WEEK)
-    put(spark, whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
-    put(spark, whole, STATE_EVENTS, beats)
-    put(spark, whole, RECORD_BATCHES, markers)
+    put(whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
+    put(whole, STATE_EVENTS, beats)
+    put(whole, RECORD_BATCHES, markers)
     refresh_timeline(Rows(spark, whole, few), Facts(), us(0), WEEK)
     assert content(spark, lake) == content(spark, whole)
     last = content(spark, lake)[-1]
@@ -297,7 +297,7 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
     hours = [at(begin - 600) for begin in begins]
     assert noted_hours(spark, lake) == {hours[1], hours[2]}
     for place, since in ((lake, second), (whole, 0)):
-        put(spark, place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
+        put(place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
         refresh_timeline(Rows(spark, place, few), Facts(), us(since), WEEK)
     assert noted_hours(spark, lake) == {hours[1]}, "what was known in the third hour is another now"
     refresh_timeline(Rows(spark, lake, few), Facts(), us(third), WEEK)
@@ -321,9 +321,9 @@ def test_windows_amid_an_hour_give_the_same_as_all_at_once(spark: SparkSession, 
     markers = [marker(minute * 60 + 1.5, 10 * n + 9) for n, minute in enumerate(minutes)]
     states = [beat(40 * 60.0)]
     for lake in (whole, cut):
-        put(spark, lake, OFFSET_EVENTS, events)
-        put(spark, lake, RECORD_BATCHES, markers)
-        put(spark, lake, STATE_EVENTS, states)
+        put(lake, OFFSET_EVENTS, events)
+        put(lake, RECORD_BATCHES, markers)
+        put(lake, STATE_EVENTS, states)
     refresh_timeline(Rows(spark, whole), Facts(), us(0), WEEK)
     refresh_timeline(Rows(spark, cut, -1), Facts(), us(0), WEEK, rows_at_once=16)
     assert content(spark, cut) == content(spark, whole)
@@ -346,12 +346,12 @@ def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(
         committed(end - 9, 4),
         fetched(end - 8, 0, 5, 5, client="10.0.0.7:1", client_id="later"),
     ]
-    put(spark, lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
+    put(lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
     refresh_timeline(Rows(spark, lake, few), Facts(), us(end - 10), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("", None), ("g", 1), ("", None), ("", None)]
 
-    put(spark, lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
-    put(spark, lake, RECORD_BATCHES, [marker(end + 299, 4)])
+    put(lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
+    put(lake, RECORD_BATCHES, [marker(end + 299, 4)])
     refresh_timeline(Rows(spark, lake, few), Facts(), us(end + 299), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
 
@@ -360,8 +360,8 @@ def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(
 def test_a_request_names_its_clients_group_for_six_hours_more(spark: SparkSession, tmp_path: Path, few: int) -> None:
     lake = new_lake(spark, tmp_path)
     hour = 3600.0
-    put(spark, lake, STATE_EVENTS, [beat(hour / 2)])
-    put(spark, lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
+    put(lake, STATE_EVENTS, [beat(hour / 2)])
+    put(lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
     refresh_timeline(Rows(spark, lake, few), Facts(), us(-hour), WEEK)
     assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]
     refresh_timeline(Rows(spark, lake, few), Facts(), us(6 * hour + 600), WEEK)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import time
 from collections import Counter
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -19,25 +21,25 @@ from pipeline.streaming.bronze.frames import Counted, write_frames
 from pipeline.streaming.job import run_maintenance, run_stream
 from pipeline.streaming.operations import erasure
 from pipeline.streaming.operations.backfill import check_frames_are_there
-from pipeline.streaming.operations.maintenance import maintain_tables
+from pipeline.streaming.operations.maintenance import maintain_tables, vacuum
 from pipeline.streaming.operations.requests import Maintenance, RefusedError
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, struct_type
-from pipeline.streaming.storage.sinks import append
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, LANDING_COLUMNS, OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 from tests.pipeline.lakes import DATA, assert_same, rows, versions
-from tests.pipeline.rows import row
+from tests.pipeline.rows import add, row
 
 pytestmark = pytest.mark.spark
 
 NEWEST = date(2026, 3, 1)
 NO_LONGER = NEWEST - timedelta(days=31)
 STILL = NEWEST - timedelta(days=30)
+WEEK = 168
+"""Hours."""
 
 
-def put(spark: SparkSession, lake: Path, table: Table, *content: dict[str, Any]) -> None:
+def put(lake: Path, table: Table, *content: dict[str, Any]) -> None:
     """Append rows, in a file of their own."""
-    values = [[one[name] for name in table.column_names] for one in content]
-    append(spark.createDataFrame(values, struct_type(table.columns)).coalesce(1), Lake.at(lake), table, None)
+    add(lake / table.path, table, content)
 
 
 def frame(day: date, seq: int) -> dict[str, Any]:
@@ -50,16 +52,20 @@ def files_by_day(lake: Path, table: Table) -> Counter[str]:
     return Counter(match[1] for match in found if match)
 
 
+def parquet_files(lake: Path, table: Table) -> set[str]:
+    return {str(path) for path in (lake / table.path).rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
 @pytest.fixture(scope="module")
 def aged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with rows of several ages, each in a file of its own."""
     lake = tmp_path_factory.mktemp("aged")
     create_tables(spark, Lake.at(lake))
     for seq, day in enumerate((NO_LONGER, STILL, STILL, STILL, NEWEST, NEWEST)):
-        put(spark, lake, FRAMES, frame(day, seq))
-    put(spark, lake, EXCHANGES, *(row(EXCHANGES, exchange_id=str(n), date=NEWEST - timedelta(n)) for n in (180, 181)))
+        put(lake, FRAMES, frame(day, seq))
+    put(lake, EXCHANGES, *(row(EXCHANGES, exchange_id=str(n), date=NEWEST - timedelta(n)) for n in (180, 181)))
     old = datetime(2025, 1, 1, tzinfo=timezone.utc)
-    put(spark, lake, FINDINGS, row(FINDINGS, finding_id="old", first_ts=old, last_ts=old), row(FINDINGS))
+    put(lake, FINDINGS, row(FINDINGS, finding_id="old", first_ts=old, last_ts=old), row(FINDINGS))
     return lake
 
 
@@ -184,11 +190,30 @@ def test_what_is_erased_is_found_nowhere_and_the_rest_stays(
     for table in TABLES.values():
         known = set(DeltaTable(str(lake / table.path)).file_uris())
         if table.schema != "ops":
-            held_files = (lake / table.path).rglob("*.parquet")
-            assert {str(path) for path in held_files if "_delta_log" not in path.parts} == known
+            assert parquet_files(lake, table) == known
     done = versions(lake, DATA)
     run_stream(landing, lake, once=True, spark=spark)
     assert versions(lake, DATA) == done
+
+
+def test_dead_files_go_when_they_are_old_enough(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that a table consisted of, and those of a write that failed."""
+    lake = Lake.at(tmp_path)
+    create_tables(spark, lake, [FRAMES, EXCHANGES, FINDINGS])
+    for table in (FRAMES, EXCHANGES):
+        put(tmp_path, table, row(table))
+        DeltaTable(lake.path(table)).delete()
+        put(tmp_path, table, row(table))
+    put(tmp_path, FINDINGS, row(FINDINGS))
+    alive = {t.full_name: set(DeltaTable(lake.path(t)).file_uris()) for t in (FRAMES, EXCHANGES, FINDINGS)}
+    failed = [tmp_path / FINDINGS.path / f"part-{age}.parquet" for age in (0, WEEK + 1)]
+    for file, age in zip(failed, (0, WEEK + 1), strict=True):
+        file.write_bytes(b"PAR1")
+        os.utime(file, (time.time() - age * 3600,) * 2)
+    vacuum(spark, lake, [(FRAMES, 0), (EXCHANGES, WEEK), (FINDINGS, WEEK)])
+    assert parquet_files(tmp_path, FRAMES) == alive[FRAMES.full_name]
+    assert parquet_files(tmp_path, EXCHANGES) > alive[EXCHANGES.full_name]
+    assert parquet_files(tmp_path, FINDINGS) == alive[FINDINGS.full_name] | {str(failed[0])}
 
 
 @pytest.mark.parametrize("wanted", [("colour", "red"), ("topic", "")])

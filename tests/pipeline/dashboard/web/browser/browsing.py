@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 _PATIENCE_SECONDS = 60
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 0.1
 _DRAWN = """
 const app = document.querySelector('[data-testid=stApp]');
 const waits = document.querySelectorAll('[data-testid=stSkeleton], [data-testid=stSpinner], [data-stale=true]').length;
@@ -44,6 +44,15 @@ def open_browser(profile: Path) -> Iterator[WebDriver]:
         yield driver
     finally:
         driver.quit()
+
+
+def as_at_first(browser: WebDriver) -> None:
+    """An empty page, nothing kept of others, and nothing of what was made believe about the screen and its user."""
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
 def wait_for(browser: WebDriver, selector: str, text: str = "") -> str:

@@ -32,6 +32,10 @@ FOLDER = ROOT / "docs" / "screens"
 PAGE = ROOT / "docs" / "screens.md"
 MOST_BYTES = 150_000
 _COLOURS = (128, 64, 32, 16)
+_WIDTHS = """
+const main = document.querySelector('[data-testid=stMain]');
+return [document.scrollingElement.scrollWidth, main.scrollWidth];
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,12 @@ def look_as(browser: WebDriver, look: Look) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     size = {"width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.is_phone}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def widths(browser: WebDriver) -> tuple[int, int]:
+    """How wide the whole page is and how wide its main part, each as far as it can be scrolled."""
+    whole, main = browser.execute_script(_WIDTHS)
+    return whole, main
 
 
 def picture(browser: WebDriver) -> bytes:

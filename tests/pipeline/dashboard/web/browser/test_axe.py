@@ -1,20 +1,18 @@
-"""axe finds nothing serious on any page, light or dark; and a keyboard leads to what is wrong."""
+"""axe finds nothing serious on any page, light or dark, nor is one wider than a phone; keys lead to what is wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.dashboard.web.addresses import ADDRESSES, Address, names_in, sample_lake
+from tests.pipeline.dashboard.web.addresses import ADDRESSES, Address, names_in
 from tests.pipeline.dashboard.web.browser.axe import GRAVE, Fault, examine
-from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_until_drawn
-from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as
-from tests.pipeline.dashboard.web.browser.served import serve
-from tests.requirements import require_browser, require_streamlit
+from tests.pipeline.dashboard.web.browser.browsing import wait_for_address, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as, widths
+from tests.pipeline.dashboard.web.browser.served import Served
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -33,28 +31,13 @@ _LOOK = "const s = getComputedStyle(arguments[0]); return [s.outlineStyle, s.box
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require_streamlit()
-    require_browser()
-    return sample_lake(tmp_path_factory.mktemp("sampled"))
+def named(sampled: Path) -> dict[str, str]:
+    return names_in(sampled)
 
 
 @pytest.fixture(scope="module")
-def named(lake: Path) -> dict[str, str]:
-    return names_in(lake)
-
-
-@pytest.fixture(scope="module")
-def url(lake: Path) -> Iterator[str]:
-    with serve(lake) as served:
-        yield served.url
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    require_browser()
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
+def url(samples_served: Served) -> str:
+    return samples_served.url
 
 
 def is_ours(fault: Fault) -> bool:
@@ -71,6 +54,10 @@ def test_nothing_serious(address: Address, look: Look, browser: WebDriver, url: 
     browser.get(address.of(url, named))
     wait_until_drawn(browser)
     assert [fault for fault in examine(browser) if is_ours(fault)] == []
+    phone = LOOKS[-1]
+    look_as(browser, phone)
+    wait_until_drawn(browser)
+    assert widths(browser) == (phone.width, phone.width), "a phone need not scroll sideways"
 
 
 def test_a_fault_is_found(browser: WebDriver, url: str) -> None:
@@ -99,4 +86,4 @@ def test_from_the_first_page_to_an_incident_by_keyboard(browser: WebDriver, url:
     browser.execute_script("arguments[0].blur()", focused)
     assert browser.execute_script(_LOOK, focused) != with_focus, "where the focus is must be seen"
     focused.send_keys(Keys.ENTER)
-    wait_for(browser, "h1", "Incident")
+    wait_for_address(browser, "/incident?")

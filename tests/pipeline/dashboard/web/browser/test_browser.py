@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.pipeline.dashboard.web.browser.browsing import click, open_browser, wait_for
+from tests.pipeline.dashboard.web.browser.browsing import click, wait_for
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -25,12 +25,6 @@ def served(whole: Path) -> Iterator[Served]:
     require_browser()
     with serve(whole) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 def test_each_finding_is_read(browser: WebDriver, served: Served) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.dashboard.web.browser.axe import GRAVE, examine
-from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.browsing import as_at_first, wait_for, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.served import serve
-from tests.requirements import require_browser, require_streamlit
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -20,13 +19,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def browser(hand_made_lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    require_streamlit()
-    require_browser()
-    with serve(hand_made_lake) as served, open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        driver.get(f"{served.url}/query")
-        wait_until_drawn(driver)
-        yield driver
+def browser(hand_made_lake: Path, started: WebDriver) -> Iterator[WebDriver]:
+    as_at_first(started)
+    with serve(hand_made_lake) as served:
+        started.get(f"{served.url}/query")
+        wait_until_drawn(started)
+        yield started
 
 
 @pytest.fixture

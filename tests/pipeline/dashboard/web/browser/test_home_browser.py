@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.pipeline.dashboard.web.apps import PAGES
-from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_for, wait_for_address, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.browsing import as_at_first, wait_for, wait_for_address, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.screens import LOOKS, look_as, widths
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_browser, require_streamlit
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.slow
 
 _CAPTURES = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
 _MOST_TABS = 60
+PHONE = ("home",)
+OTHERS = tuple(page for page in PAGES if page not in PHONE)
 _DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -32,19 +35,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
-
-
 @pytest.fixture
-def browser(started: WebDriver) -> Iterator[WebDriver]:
-    """A browser on an empty page, of a usual size and zone again afterwards."""
-    started.get("about:blank")
-    yield started
-    started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    started.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+def browser(started: WebDriver) -> WebDriver:
+    """A browser on an empty page, of a usual size and zone, for each test."""
+    as_at_first(started)
+    return started
 
 
 def tab_to(browser: WebDriver, text: str) -> None:
@@ -88,19 +83,15 @@ def test_keys_alone_lead_from_the_worst_incident_to_a_message(browser: WebDriver
     wait_for(browser, "h3", " v")  # the exchange itself: api and version
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PHONE, *(pytest.param(page, marks=pytest.mark.proof) for page in OTHERS)])
 def test_a_phone_need_not_scroll_sideways(browser: WebDriver, served: Served, page: str) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    )
+    """Where a page is opened on a phone; test_axe.py makes each page narrow that is open."""
+    phone = LOOKS[-1]
+    look_as(browser, phone)
     browser.get(f"{served.url}/{'' if page == 'home' else page}?q=billing")
     wait_for(browser, "h1")
     wait_for(browser, _DONE)
-    whole, main = browser.execute_script(
-        "const main = document.querySelector('[data-testid=stMain]');"
-        "return [document.scrollingElement.scrollWidth, main.scrollWidth]"
-    )
-    assert (whole, main) == (390, 390)
+    assert widths(browser) == (phone.width, phone.width)
 
 
 def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:

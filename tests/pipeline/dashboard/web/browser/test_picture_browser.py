@@ -10,10 +10,10 @@ import pytest
 
 from tests.pipeline.dashboard.web.browser.browsing import (
     click,
-    open_browser,
     wait_for,
     wait_for_address,
     wait_for_change,
+    wait_until_drawn,
 )
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.pipeline.lakes import diagnosed_lake
@@ -38,17 +38,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
-
-
 def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None]]:
     """Colour and words of each point of a member's commits."""
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
     wait_for(browser, _POINTS.format(member))
+    wait_until_drawn(browser)  # a picture that is drawn anew has other points
     found = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))
     return [(one.get_attribute("fill"), one.get_attribute("aria-label")) for one in found]
 
@@ -137,8 +132,7 @@ def test_evidence_of_a_chosen_time_leads_to_all_exchanges_of_it(browser: WebDriv
 def test_an_incident_has_its_picture_and_leads_to_its_evidence(browser: WebDriver, served: Served) -> None:
     browser.get(served.url)
     click(browser, "[data-testid=stMain] a", "What happened")
-    wait_for(browser, "h1", "Incident")
-    assert "incident=" in browser.current_url
+    wait_for_address(browser, "incident=")
     wait_for(browser, "[data-testid=stMarkdown]", "Now.")
     wait_for(browser, _CHART)
     click(browser, "[data-testid=stMain] a", "Evidence")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
-from tests.paths import CAPTURES
-from tests.pipeline.dashboard.web.browser.browsing import click, open_browser, wait_for, wait_for_address
-from tests.pipeline.dashboard.web.browser.served import Served, serve
-from tests.requirements import require_browser, require_streamlit
+from pipeline.dashboard.sql import query
+from tests.pipeline.dashboard.web.browser.browsing import click, wait_for, wait_for_address
+from tests.pipeline.dashboard.web.browser.served import Served
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -25,22 +20,9 @@ _STEPS = "[data-testid=stVegaLiteChart] svg .mark-rect path[aria-label*='OffsetC
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
-    require_streamlit()
-    require_browser()
-    lake = tmp_path_factory.mktemp("diagnosed") / "lake"
-    tables = diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings()).tables
-    write_lake(lake, tables)
-    stuck = next(row for row in tables["gold.findings"].to_pylist() if row["rule"] == "stuck_commit")
-    with serve(lake) as running:
-        yield running, stuck["finding_id"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    require_browser()
-    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
+def served(sampled: Path, samples_served: Served) -> tuple[Served, str]:
+    stuck = query(sampled, "SELECT finding_id FROM gold.findings WHERE rule = 'stuck_commit'").to_pylist()
+    return samples_served, stuck[0]["finding_id"]
 
 
 def test_from_the_evidence_of_a_finding_to_its_connection_and_into_an_exchange(
