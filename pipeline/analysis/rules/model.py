@@ -71,6 +71,10 @@ class Sources:
         heard_us = None if server is None else self.server_ends.get(server)
         return "unknown" if heard_us is not None and heard_us - last_us <= quiet else "closed"
 
+    def state_unhealed(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
+        """The same of what has a sign of recovery, which was not seen: open while somebody tries, then unknown."""
+        return "open" if self.state(cluster, first_us, last_us, times) == "open" else "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
