@@ -13,7 +13,8 @@ _TRANSACTION = ("lso_stalled", "read_committed_starved")
 
 _HEALED = {
     "poll_interval_exceeded": "out_us", "poison_record": "healed_us", "join_refused": "let_in_us",
-    "produce_refused": "accepted_us", "partition_unavailable": "healed_us", "coordinator_unavailable": "healed_us",
+    "produce_refused": "accepted_us", "competing_committers": "alone_us",
+    "partition_unavailable": "healed_us", "coordinator_unavailable": "healed_us",
 }  # fmt: skip
 """Rules that know their sign of recovery, and where their details state it."""
 

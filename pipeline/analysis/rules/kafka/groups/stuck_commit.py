@@ -5,7 +5,7 @@ rebalance the group reads from the old offset again: records are processed twice
 Evidence: one committer's accepted commits of one offset, at least ``stuck_commit_repeats`` times; between them another
 committer has committed beyond it, each time further. Where one client does both (a hung worker thread), or where only
 the group's fetch position moves on, that is evidence too, the latter from more repeats on, and only for longer than
-such a stay usually lasts there: who commits the lowest offset that is finished stays at one while one record takes long.
+such a stay usually lasts there: who commits the lowest offset that is finished stays at one while a record takes long.
 Advice: stop the worker that repeats the offset; the commit's exchange names its client, member and address.
 """
 
