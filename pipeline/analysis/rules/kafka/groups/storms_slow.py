@@ -54,7 +54,11 @@ def loops(lives: Sequence[Life], settings: FindingSettings) -> list[Loop]:
         settings: how many lives that nothing explains, and how many of its own intervals are a pause.
     """
     run, kinds = runs_of(lives), defaultdict[tuple[int, tuple[str, ...]], list[Life]](list)
+    known = set[str]()
     for one in lives:
+        if one.client in known:
+            continue  # who comes again by its old connection has not ended: poll_interval_exceeded tells of it
+        known.add(one.client)
         kinds[run[one.member_id], by_host(one)].append(one)
     found = []
     for alike in kinds.values():

@@ -131,12 +131,12 @@ def working(name: str, members: int, *, anew: bool, by_epochs: bool = False, eve
 
 def looping(
     name: str, every: float, times: int, backoff: Sequence[float] = (), *, client: str = "bad", host: str = "10.0.0.66",
-    leaves: bool = True, **more: Any,
+    leaves: bool = True, anew: bool = True, **more: Any,
 ) -> Group:  # fmt: skip
     """A container that lives for ten seconds and is started again after a while."""
     group, at = started(name, 3, **more), 0.0
     for n in range(times):
-        group.come(at, f"bad{n}", client.format(n), host.format(100 + n))
+        group.come(at, f"bad{n}", client.format(n), host.format(100 + n), 4000 + n if anew else 4000)
         if leaves:
             group.go(at + 10, f"bad{n}")
         else:
@@ -219,6 +219,7 @@ NOT_SLOW = [
     looping("deployed each hour", 3600, 9),
     deployed(deployed(deployed(started("three deploys", 5), 5, 0, "new"), 5, 1000, "again"), 5, 2000, "more"),
     working("a job each ten minutes", 1, anew=True, every=600),
+    looping("too slow, and lives on", 300, 9, anew=False),
     looping("new pods each time", 300, 9, host="10.0.0.{}"),
 ]
 QUIET = [deployed(started("restarts two", 5), 2, 0, "new"), growing("starts", 3)]
