@@ -60,7 +60,9 @@ class FindingSettings(BaseModel):
         description="Times as long as the group, partition or member itself usually takes; each span in seconds is the "
         "least of it",
     )
-    stopped_seconds: Seconds = Field(default=10.0, description="Silence of a group while records wait")
+    stopped_seconds: Seconds = Field(
+        default=10.0, description="Silence of a group, or of a member of it, while records wait"
+    )
     stalled_commits: Annotated[int, Field(ge=2)] = Field(default=5, description="Commits of one and the same offset")
     stalled_seconds: Seconds = Field(default=8.0, description="For how long")
     poll_seconds: Seconds = Field(

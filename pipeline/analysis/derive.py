@@ -169,6 +169,7 @@ def findings_of(derived: Derived, settings: FindingSettings) -> Found:
             "transactions": derived.of(TRANSACTIONS),
             "gaps": derived.of(GAPS),
             "commands": counted(derived.of(MONGO_COMMANDS), others),
+            "waiting": derived.pending,
         }
     )
     try:

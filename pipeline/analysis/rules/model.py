@@ -33,7 +33,8 @@ class Sources:
     Attributes:
         tables: by these names, with the columns of the tables in the lake (pipeline.tables) that they come from, of the
             time that is looked at: ``exchanges``, ``events`` (offset_events), ``batches`` (record_batches), ``states``
-            (state_events), ``timeline`` (offset_timeline), ``transactions``, ``gaps``, ``commands`` (mongo_commands).
+            (state_events), ``timeline`` (offset_timeline), ``transactions``, ``gaps``, ``commands`` (mongo_commands);
+            and ``waiting``, requests without an answer yet, with the columns of the same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
         facts: clusters and topic names as known now.
         still_open_us: see FindingSettings.still_open_seconds.
@@ -70,6 +71,10 @@ class Sources:
             return "open"
         heard_us = None if server is None else self.server_ends.get(server)
         return "unknown" if heard_us is not None and heard_us - last_us <= quiet else "closed"
+
+    def state_unhealed(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
+        """The same of what has a sign of recovery, which was not seen: open while somebody tries, then unknown."""
+        return "open" if self.state(cluster, first_us, last_us, times) == "open" else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

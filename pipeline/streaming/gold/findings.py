@@ -21,6 +21,7 @@ from pipeline.tables import (
     MONGO_COMMANDS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
+    OPEN_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TRANSACTIONS,
@@ -73,7 +74,9 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     if found is None:
         found = dict(zip(lying, side_by_side(*(partial(rows.lying, one) for one in lying.values())), strict=True))
     tables = Tables({f"all_{name}": table for name, table in found.items()})
+    tables.add("halves", rows.read(Wanted(OPEN_EXCHANGES)))
     try:
+        tables.view("waiting", _WAITING)
         for name in _ALL:
             all_rows = f"all_{name}"
             chosen = counted_sql(all_rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {all_rows}"
@@ -84,3 +87,7 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
 
 
 _TOPIC = "coalesce(topic, topic_id) AS topic"
+_WAITING = """
+    SELECT * RENAME (ts AS request_ts, body AS request_body) FROM halves WHERE direction = 'request'
+"""
+"""Requests without an answer yet, named as exchanges name them."""

@@ -22,6 +22,7 @@ from tests.pipeline.rows import arrow
 NAMED = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
+    "waiting": EXCHANGES,
 }  # fmt: skip
 """The tables of the lake by the names that rules know them by."""
 

@@ -134,11 +134,20 @@ def _starved(case: Case) -> str:
 
 
 def _stopped(case: Case) -> str:
+    if case.details.get("members"):
+        waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
+        places = case.details.get("places") or [case.places]
+        return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     waits = f"while {count(case.records, 'record')} came to wait" if case.records else "while records wait"
     return f"Group {case.group} has stopped committing on {case.places}, {waits}"
 
 
 def _look_at_members(case: Case) -> str:
+    if case.details.get("members"):
+        return (
+            f"Take a stack dump of {case.who}, then restart it: the others of group {case.group} take over what it "
+            "holds and read on from the last commit."
+        )
     return (
         f"See who is left: `{_MEMBERS} {arg(case.group)} --members`. Restart the members that are; if there is none, "
         "start the application. If it was ended for good, delete the group."

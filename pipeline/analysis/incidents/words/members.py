@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
     topics,
 )
+from pipeline.analysis.rules.model import seconds
 
 
 def _times(case: Case) -> str:
@@ -23,6 +24,12 @@ def _times(case: Case) -> str:
 
 
 def _storm(case: Case) -> str:
+    every_us = case.details.get("interval_us")
+    if every_us:
+        return (
+            f"{case.who} comes to group {case.group} and ends again and again, {case.times} times, usually "
+            f"{seconds(every_us)} apart: the group rebalances each time"
+        )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
     many = f"{generations} generations" if generations else "again and again"
     return f"Group {case.group} rebalances all the time ({many}) and hardly reads: {case.clients} join again and again"

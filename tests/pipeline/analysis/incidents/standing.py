@@ -8,8 +8,15 @@ from typing import Any
 
 from pipeline.tables import OFFSET_STATE
 
-_WAITS = ("stopped", "stalled", "partition_dropped_from_commits", "lag_growing", "stuck_commit")
+_WAITS = ("stopped", "stalled", "partition_dropped_from_commits", "lag_growing", "stuck_commit", "poison_record")
 _TRANSACTION = ("lso_stalled", "read_committed_starved")
+
+_HEALED = {
+    "poll_interval_exceeded": "out_us", "poison_record": "healed_us", "join_refused": "let_in_us",
+    "produce_refused": "accepted_us", "competing_committers": "alone_us",
+    "partition_unavailable": "healed_us", "coordinator_unavailable": "healed_us",
+}  # fmt: skip
+"""Rules that know their sign of recovery, and where their details state it."""
 
 Row = Mapping[str, Any]
 
@@ -17,19 +24,32 @@ Row = Mapping[str, Any]
 def contradictions(findings: Iterable[Row], timeline: Iterable[Row]) -> list[str]:
     """Findings that are open although nothing waits any more, or over although what they tell still stands.
 
+    Over is also wrong where a rule knows the sign of recovery and did not see it: silence is none.
+
     Args:
         findings: rows of ``gold.findings``.
         timeline: rows of ``gold.offset_timeline``.
     """
     rows = list(timeline)
     last, end = _last(rows), max((row["ts"] for row in rows), default=None)
-    return [
+    all_rows = list(findings)
+    silent = [
+        f"{row['rule']} {row['subject']} is closed, but {_HEALED[row['rule']]} was not seen"
+        for row in all_rows
+        if row["state"] == "closed" and row["rule"] in _HEALED and not _is_healed(row)
+    ]
+    return silent + [
         f"{row['rule']} {row['subject']} is {row['state']}: {fault}"
-        for row in findings
+        for row in all_rows
         for place, at in last.items()
         if place[:2] == (row["cluster"], row["topic"]) and row["partition"] in (None, place[2])
         if (fault := _fault(row, place, at)) is not None and not _goes_to_and_fro(row, end)
     ]
+
+
+def _is_healed(row: Row) -> bool:
+    details = json.loads(row["details"])
+    return "group_type" in details or details.get(_HEALED[row["rule"]]) is not None
 
 
 def _last(timeline: Iterable[Row]) -> dict[tuple[str, str, int, str], dict[str, Any]]:

@@ -92,6 +92,17 @@ def finding(rule: str, state: str, last_ts: int = 0, **details: Any) -> dict[str
         (finding("lso_stalled", "open", last_stable_offset=5), at(5, 9, last_stable_offset=5), False),
         (finding("lso_stalled", "closed", last_stable_offset=5), at(5, 9, last_stable_offset=5), True),
         (finding("lso_stalled", "open", last_stable_offset=5), at(9, 9), True),
+        (finding("poison_record", "closed", offset=24, healed_us=1), at(24, 124), True),
+        (finding("poison_record", "closed", offset=24, healed_us=1), at(25, 124), False),
+        (finding("poison_record", "unknown", offset=24), at(24, 124), False),
+        (finding("poison_record", "closed", offset=24), at(25, 124), True),
+        (finding("poison_record", "open", offset=24), at(124, 124), True),
+        (finding("poll_interval_exceeded", "closed", out_us=None), at(1, 1), True),
+        (finding("poll_interval_exceeded", "closed", out_us=9), at(1, 1), False),
+        (finding("join_refused", "closed", let_in_us=None), at(1, 1), True),
+        (finding("produce_refused", "closed", accepted_us=None), at(1, 1), True),
+        (finding("partition_unavailable", "closed", healed_us=None), at(1, 1), True),
+        (finding("coordinator_unavailable", "unknown", healed_us=None), at(1, 1), False),
     ],
 )
 def test_a_contradiction_is_seen(row: dict[str, Any], last: dict[str, Any], contradicts: bool) -> None:

@@ -102,6 +102,13 @@ def test_a_producer_that_came_back_under_another_id_does_not_end_what_it_left() 
     assert told(found("hanging_transaction", "tx-1", **left))["do_now"].startswith("Restart app (h)")
 
 
+def test_a_member_that_hangs_is_named_with_what_it_holds() -> None:
+    row = told(stopped(partitions=None, places=["t-0", "t-3"], members=["m"], clients=["app at h"], records_behind=70))
+    assert row["headline"] == "app (h) of group g no longer commits t-0 and t-3: 70 records wait there"
+    assert row["do_now"].startswith("Take a stack dump of app (h), then restart it")
+    assert "70 records waiting in 2 partitions" in row["impact"]
+
+
 def test_what_came_before_is_counted() -> None:
     row = told(found("commit_rejected", "g/app", group="g", topic="t", clients=["app at h"], times=4, recurrences=2))
     assert "4 times, came 2 times before" in row["impact"]

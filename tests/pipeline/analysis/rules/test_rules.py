@@ -97,6 +97,10 @@ _OLD_AND_NEW = [commit(n, "ab"[n % 2], 10 if n % 2 == 0 else 20 + n) for n in ra
 _OLD_AND_NEW += [commit(100 + n, "cb"[n % 2], 50 if n % 2 == 0 else 60 + n) for n in range(6)]
 
 
+SLOW_RECORD = [commit(5 * n, "a", 100 if n < 8 else 100 + 50 * n) for n in range(12)]
+"""Who commits the lowest offset that is finished stays at it for 35 s, because one record takes so long."""
+
+
 @dataclass(frozen=True)
 class Play:
     """What happens in one scenario."""
@@ -117,6 +121,22 @@ PLAYS = {
     "idle": Play([commit(n, "a", 10) for n in range(9)], [position(n, 10) for n in range(9)]),
     "slow": Play([commit(n, "a", 10) for n in range(5)], [position(n, 11 + n) for n in range(9)]),
     "never follows": Play([commit(n, "a", 10) for n in range(9)], [position(n, 11 + n) for n in range(9)]),
+    "never follows for long": Play(
+        [commit(5 * n, "a", 10) for n in range(70)], [position(5 * n, 11 + n) for n in range(70)]
+    ),
+    "follows no more": Play(
+        [*(commit(5 * n, "a", 10 * n) for n in range(13)), *(commit(5 * n, "a", 120) for n in range(13, 25))],
+        [position(5 * n + 1, 10 * n + 30) for n in range(25)],
+    ),
+    "slow record at once": Play(SLOW_RECORD, [position(5 * n, 150 + 50 * n) for n in range(12)]),
+    "slow record": Play(
+        [commit(5 * n, "a", 120 if 12 <= n < 20 else 10 * n) for n in range(25)],
+        [position(5 * n + 1, 10 * n + 150) for n in range(25)],
+    ),
+    "slow records": Play(
+        [commit(5 * n, "a", 100 + 50 * (n // 7)) for n in range(42)],
+        [position(5 * n + 1, 10 * n + 150) for n in range(42)],
+    ),
     "refused": Play([e | {"kind": "commit_rejected"} if e["client_id"] == "a" else e for e in INCIDENT]),
     "wandering": Play([commit(n, "ab"[n % 2], 10 + n, generation=n) for n in range(8)]),
     "memberless": Play([e | {"generation": None, "member_id": ""} for e in INCIDENT]),
@@ -202,6 +222,18 @@ def test_two_workers_of_one_client_can_be_stuck_as_well(found: Found) -> None:
 def test_a_commit_that_never_follows_the_reader_is_stuck(found: Found) -> None:
     details = found["never follows", STUCK].details
     assert (details["reader"], details["other_committer"]) == ("reader", None)
+    assert found["never follows", STUCK].severity == "info"  # one record may take so long: there was no other yet
+    assert found["follows no more", STUCK].severity == "critical"
+    assert found["never follows for long", STUCK].severity == "critical"
+
+
+def test_who_commits_what_is_finished_may_stay_while_one_record_takes_long(found: Found) -> None:
+    assert ("slow record at once", STUCK) not in found
+    slow = found["slow record", STUCK]
+    assert (slow.severity, slow.state) == ("info", "closed")
+    assert "Then, at 12:01:40 UTC, it moved on." in slow.summary
+    assert slow.advice.startswith("Now: nothing, ")
+    assert ("slow records", STUCK) not in found
 
 
 def test_two_who_commit_by_turns_compete(found: Found) -> None:

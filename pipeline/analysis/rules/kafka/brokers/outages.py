@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, clock, seconds
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import first_of
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS, Tables
@@ -210,7 +210,7 @@ def finding(
 
     Args:
         wave: it.
-        rule: whose finding it is: critical while it lasts, a warning when it has ended.
+        rule: whose finding it is: critical until it has ended, then a warning.
         subject: of the finding.
         what: what was unavailable, for people.
         advice: for people.
@@ -224,14 +224,18 @@ def finding(
     silent = silent_brokers(sources.tables, wave, of_cluster)
     hurt = [name for name, _ in Counter(one.by for one in refused).most_common()]
     errors = sorted({one.error for one in refused})
-    state = "closed" if healed_us else sources.state(wave.cluster, first_us, last_us, len(refused))
+    state: State = (
+        "closed" if healed_us else sources.state_unhealed(wave.cluster, first_us, last_us, len(refused))
+    )  # fmt: skip
     parts = [
         f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
         f"{len(refused)} requests of {first_of(hurt)} were refused ({', '.join(errors)})",
         f"{first_of(silent)} answered nothing meanwhile" if silent else "",
         f"It was over at {clock(healed_us)} UTC, when all of it was served again"
         if healed_us
-        else "No success was seen since",
+        else "No success was seen since"
+        if state == "open"
+        else f"It is unknown since {clock(last_us)} UTC: nobody has asked again, and no success was seen since",
     ]
     return Finding(
         rule=rule.name, severity="warning" if state == "closed" else "critical", subject=subject, state=state,
@@ -241,6 +245,7 @@ def finding(
         details={
             "places": wave.places, "times": len(refused), "clients": hurt, "kinds": errors,
             "silent_brokers": silent, "healed_us": healed_us,
+            **({"known_until_us": last_us} if state == "unknown" else {}),
             "enough_us": refused[min(least, len(refused)) - 1].us,
         },
     )  # fmt: skip

@@ -4,18 +4,22 @@ Meaning: two believe that they own the partition. Records are processed twice, a
 spoke last.
 Evidence: a committer returns after another one had taken over (A … B … A), ``competing_returns`` times or more, without
 a newer generation: each rebalance raises the generation (or member epoch), so that a partition that is handed over and
-handed back in good order does not count.
+handed back in good order does not count; and without a time in between in which one of them committed alone.
 Advice: see ADVICE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from statistics import median
 
-from pipeline.analysis.rules.model import Finding, Sources, Who, clock
+from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
+from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
@@ -27,6 +31,8 @@ ADVICE = (
     "rebalance_cb); give each application that assigns partitions by hand a group.id of its own; set offsets with a "
     "tool only while the group is stopped."
 )
+_REMEMBERED = 20
+"""Of the times between two commits of one committer, so many tell what is usual."""
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _COMMITS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id, member_id, client,
@@ -37,27 +43,62 @@ _COMMITS = """
 
 
 @dataclass(slots=True)
-class _Committers:
-    """Who committed one partition, and who came back after another (times µs since the epoch, exchange ids)."""
+class _Bout:
+    """A time in which several commit one partition. Times are µs since the epoch.
 
-    seen: set[Who] = field(default_factory=set)
-    returning: set[Who] = field(default_factory=set)
-    returns: list[tuple[int, str]] = field(default_factory=list)
+    Attributes:
+        seen: who committed, by how often.
+        returns: who came back after another one, when, and by which exchange.
+        last_us: the last commit of any.
+        over_us: when one had committed alone for several of its periods; None: it goes on.
+    """
 
-    @classmethod
-    def of(cls, commits: Iterable[Row]) -> _Committers:
-        found = cls()
-        last, generation = None, -1
-        for row in commits:
-            who = Who(row.client_id, row.member_id, row.client)
-            is_rebalanced = row.generation > generation
-            if last is not None and who != last and who in found.seen and not is_rebalanced:
-                found.returning.add(who)
-                found.returns.append((row.us, row.exchange_id))
-            found.seen.add(who)
-            last, generation = who, row.generation
-        found.returns.sort()
-        return found
+    seen: Counter[Who] = field(default_factory=Counter)
+    returns: list[tuple[int, str, Who]] = field(default_factory=list)
+    last_us: int = 0
+    over_us: int | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From the first return to the last."""
+        return self.returns[0][0], self.returns[-1][0]
+
+
+def bouts(commits: Iterable[Row], periods: float, longest_us: float) -> list[_Bout]:
+    """The times in which commits of one partition came from several by turns.
+
+    One is over when somebody commits alone for ``periods`` of what usually lies between two of its commits. Where the
+    others commit less often, theirs counts, but no more than ``longest_us``, which also counts for who came once.
+
+    Args:
+        commits: of the partition, in the order of time.
+        periods: see above.
+        longest_us: the pause after which what comes again is counted anew.
+    """
+    found: list[_Bout] = []
+    now, last, generation = _Bout(), None, -1
+    gaps: defaultdict[Who, deque[int]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+    before: dict[Who, int] = {}
+    alone_us, alone = 0, 0
+    for row in commits:
+        who = Who(row.client_id, row.member_id, row.client)
+        if who in before:
+            gaps[who].append(row.us - before[who])
+        before[who] = row.us
+        if who != last:
+            if who in now.seen and row.generation <= generation:
+                now.returns.append((row.us, row.exchange_id, who))
+            alone_us, alone = row.us, 0
+        alone, last, generation = alone + 1, who, row.generation
+        now.seen[who] += 1
+        now.last_us = row.us
+        if len(now.seen) > 1 and alone >= KNOWN_RHYTHM:
+            others = (median(gaps[o]) if now.seen[o] > 1 and gaps[o] else longest_us for o in now.seen if o != who)
+            if row.us - alone_us >= max(periods * median(gaps[who]), min(periods * max(others), longest_us)):
+                now.over_us = row.us
+                found.append(now)
+                now = _Bout(Counter([who]))
+    return [bout for bout in (*found, now) if bout.returns]
 
 
 RULE = Rule(
@@ -65,7 +106,7 @@ RULE = Rule(
     "kafka",
     ("warning",),
     "Several committers commit offsets of one partition for one group by turns.",
-    ("competing_returns",),
+    ("competing_returns", "patience_periods"),
     reads=("events",),
 )
 
@@ -74,10 +115,12 @@ RULE = Rule(
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
+    longest_us = settings.episode_pause_seconds * 1_000_000
     for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
-        committers = _Committers.of(commits)
-        if len(committers.returns) >= settings.competing_returns:
-            found.append(_finding(place, committers, sources, settings))
+        all_bouts = bouts(commits, settings.patience_periods, longest_us)
+        enough = [bout for bout in all_bouts if len(bout.returns) >= settings.competing_returns]
+        if enough:
+            found.append(_finding(place, enough, sources, settings))
     return found
 
 
@@ -86,24 +129,31 @@ def _in_order(whos: Iterable[Who]) -> list[Who]:
 
 
 def _finding(
-    key: tuple[str, str, int, str], committers: _Committers, sources: Sources, settings: FindingSettings
+    key: tuple[str, str, int, str], all_bouts: Sequence[_Bout], sources: Sources, settings: FindingSettings
 ) -> Finding:
     cluster, topic, partition, group_id = key
-    rivals = _in_order(committers.returning if len(committers.returning) > 1 else committers.seen)
-    place, returns = f"{topic}-{partition}", committers.returns
-    first_us, last_us = returns[0][0], returns[-1][0]
+    bout = all_bouts[-1]
+    returning = {who for _, _, who in bout.returns}
+    rivals = _in_order(returning if len(returning) > 1 else bout.seen)
+    place, returns = f"{topic}-{partition}", bout.returns
+    first_us, last_us = bout.span
+    state: State = "closed"
+    if bout.over_us is None:  # it goes on for as long as anybody commits
+        state = sources.state_unhealed(cluster, first_us, bout.last_us, bout.seen.total())
+    over = "" if bout.over_us is None else f" At {clock(bout.over_us)} UTC one of them had committed alone for a while."
     summary = (
         f"{' and '.join(map(str, rivals))} commit {place} of group {group_id} by turns: {len(returns)} times from "
-        f"{clock(first_us)} to {clock(last_us)} UTC one came back after the other, without a rebalance between."
+        f"{clock(first_us)} to {clock(last_us)} UTC one came back after the other, without a rebalance between.{over}"
     )
     return Finding(
         rule=NAME, severity="warning", subject=f"{group_id}/{place}",
-        state=sources.state(cluster, first_us, last_us, len(returns)),
+        state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group_id, first_us=first_us, last_us=last_us,
         summary=summary, advice=ADVICE,
-        evidence=[exchange_id for _, exchange_id in returns[-settings.max_evidence :]],
+        evidence=[exchange_id for _, exchange_id, _ in returns[-settings.max_evidence :]],
         details={
             "committers": [who.details() for who in rivals], "returns": len(returns),
+            "alone_us": bout.over_us, **earlier(each.span for each in all_bouts),
             "enough_us": returns[settings.competing_returns - 1][0],
         },
     )  # fmt: skip

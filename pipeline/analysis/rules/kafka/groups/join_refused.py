@@ -18,7 +18,7 @@ import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -174,16 +174,25 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     asked = _asked(sources.tables, {(row.group_id, row.client_id) for row in rows if row.error_code})
     found = []
     for subject, joins in groupby(rows, key=attrgetter("cluster", "group_id", "client_id")):
+        some_rows = list(joins)
         wishes = asked[subject[1], subject[2]]
         runs = [
             run
-            for _, some_joins in groupby(joins, key=attrgetter("host"))
+            for _, some_joins in groupby(some_rows, key=attrgetter("host"))
             for run in knocks(some_joins)
             if is_enough(run, wishes.session_us, settings)
         ]
         if runs:
-            found.append(_finding(subject, runs, wishes, sources, settings))
+            found.append(_finding(subject, runs, _first_seen(some_rows), wishes, sources, settings))
     return found
+
+
+def _first_seen(rows: Iterable[Row]) -> list[int]:
+    """When each host was let in that was never refused, µs: a client that was mended may come from another one."""
+    by_host: dict[str, list[Row]] = {}
+    for row in rows:
+        by_host.setdefault(row.host, []).append(row)
+    return [some_rows[0].us for some_rows in by_host.values() if not any(row.error_code for row in some_rows)]
 
 
 _REQUESTS = f"""
@@ -215,22 +224,27 @@ def _asked(tables: Tables, refused: set[tuple[str, str | None]]) -> defaultdict[
 
 
 def _finding(
-    subject: tuple[str, str, str | None], runs: Sequence[Knocking], asked: _Asked, sources: Sources,
-    settings: FindingSettings,
+    subject: tuple[str, str, str | None], runs: Sequence[Knocking], elsewhere: Sequence[int], asked: _Asked,
+    sources: Sources, settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     cluster, group, client_id = subject
     last = max(runs, key=lambda run: (run.tries[-1], run.host))
     same = [run for run in runs if run.code == last.code and run.tries[-1][0] >= last.tries[0][0]]
     tries = sorted(one for run in same for one in run.tries)
     first_us, last_us = tries[0][0], tries[-1][0]
-    is_in = all(run.let_in_us is not None for run in same)
+    let_in = [run.let_in_us for run in same]
+    let_in_us = None if None in let_in else max(us for us in let_in if us is not None)
+    let_in_us = let_in_us or min((us for us in elsewhere if us > last_us), default=None)
+    is_in = let_in_us is not None
+    state: State = "closed" if is_in else sources.state_unhealed(cluster, first_us, last_us, 1)
     clients = some(who(client_id, run.host) for run in same)
     before = [(run.tries[0][0], run.tries[-1][0]) for run in runs if run.tries[-1][0] < first_us]
     end = " Then it was let in." if is_in else " It reads nothing of the group."
+    if state == "unknown":
+        end = f" It is unknown since {clock(last_us)} UTC: it has not asked again, and was not let in."
     return Finding(
         rule=RULE.name, severity="warning" if is_in else "critical", subject=f"{group}/{client_id or '?'}",
-        state="closed" if is_in else sources.state(cluster, first_us, last_us, 1),
-        cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
+        state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"The coordinator refused to let {clients} into group {group} {times(len(tries), first_us, last_us)}: "
         f"{last.error}{_why(last.code, asked)}.{end}",
         advice=_ADVICE.get(KafkaError(last.code), _OTHERWISE),
@@ -240,7 +254,8 @@ def _finding(
             "offers": sorted(asked.refused), "others_offer": sorted(asked.others),
             "session_timeout_ms": asked.session_us // 1000 or None,
             **earlier([*before, (first_us, last_us)]),
-            "let_in_us": max((run.let_in_us or 0 for run in same), default=0) or None,
+            "let_in_us": let_in_us,
+            **({"known_until_us": last_us} if state == "unknown" else {}),
             "enough_us": tries[min(settings.join_refused_times, len(tries)) - 1][0],
         },
     )  # fmt: skip

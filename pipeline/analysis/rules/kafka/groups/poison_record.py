@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -303,12 +303,17 @@ def _finding(
     largest = max((row.size or 0 for row in batches), default=0)
     spread = f"offset {at} or one of those up to {until - 1}" if until - at > 1 else f"offset {at}"
     meanwhile = " Its other partitions get on." if get_on else ""
-    healed = f" At {clock(one.healed_us)} UTC it got over it." if one.healed_us is not None else ""
+    state: State = "closed"
+    healed = "" if one.healed_us is None else f" At {clock(one.healed_us)} UTC it got over it."
+    if one.healed_us is None:
+        state = sources.state_unhealed(cluster, one.first_us, one.last_us, number)
+    if state == "unknown":
+        healed = f" It is unknown since {clock(one.last_us)} UTC: nobody has tried again, and it is not committed."
     evidence = [exchange_id for ended in one.ends for exchange_id in (ended.life.exchange_id, ended.exchange_id)]
     return Finding(
         rule=RULE.name, severity="critical" if get_on or len(commits) > 1 else "warning",
         subject=f"{group}/{topic}-{partition}",
-        state="closed" if one.healed_us is not None else sources.state(cluster, one.first_us, one.last_us, number),
+        state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group, first_us=one.first_us,
         last_us=one.healed_us or one.last_us,
         summary=f"Group {group} does not get over offset {at} of {topic}-{partition}: {number} times from "
@@ -319,6 +324,8 @@ def _finding(
         details={
             "offset": at, "last_suspect": until - 1, "lives": number, "clients": clients, "largest_batch": largest,
             "batches": [row._asdict() for row in batches],
+            "healed_us": one.healed_us,
+            **({"known_until_us": one.last_us} if state == "unknown" else {}),
             "ended_elsewhere": {f"{o.place[0]}-{o.place[1]}": len(o.ends) for o in others},
             "enough_us": one.ends[min(settings.poison_lives, number) - 1].life.until_us,
         },

@@ -70,7 +70,8 @@ class Left:
     Attributes:
         entered: how the member had entered; None: that was not seen.
         back_us: when the same connection entered the group again; None: it did not.
-        refused: exchange ids of its commits that were refused afterwards.
+        anew_us: when its client entered by a connection that was not there before: it was restarted; None: it was not.
+        refused, tried_us: exchange ids of its commits that were refused afterwards, and when the last of them was.
         advanced_us, commits: its last accepted commit before, and how many it made since it had entered; 0: none.
         held: what it had in hand.
     """
@@ -78,7 +79,9 @@ class Left:
     step: Step
     entered: Step | None = None
     back_us: int | None = None
+    anew_us: int | None = None
     refused: tuple[str, ...] = ()
+    tried_us: int = 0
     advanced_us: int = 0
     commits: int = 0
     held: tuple[Held, ...] = ()
@@ -87,6 +90,11 @@ class Left:
     def lives_on(self) -> bool:
         """Whether its process went on as if it were a member, or to become one again."""
         return self.back_us is not None or bool(self.refused)
+
+    @property
+    def returned_us(self) -> int | None:
+        """When it was a member again, restarted or not."""
+        return self.back_us if self.back_us is not None else self.anew_us
 
     @property
     def limit_us(self) -> int:
@@ -118,27 +126,37 @@ def departures(of_groups: Iterable[Step], refused: Mapping[tuple[str, str], Sequ
     entered: dict[tuple[str, str, str], Step] = {}
     waiting: dict[tuple[str, str, str], int] = {}
     found: list[Left] = []
+    known: set[tuple[str, str, str]] = set()
+    gone: defaultdict[tuple[str, str, str, str | None], list[int]] = defaultdict(list)
     for step in of_groups:
         member, place = (step.cluster, step.group, step.member), (step.cluster, step.group, step.connection_id)
         if step.what == ENTERS:
             entered[member] = step
+            client = (step.cluster, step.group, step.host, step.client_id)
             if place in waiting:
                 number = waiting.pop(place)
                 found[number] = replace(found[number], back_us=step.us)
+                gone[client] = [one for one in gone[client] if one != number]
+            elif place not in known and gone[client]:
+                number = gone[client].pop(0)
+                found[number] = replace(found[number], anew_us=step.us)
+            known.add(place)
         elif step.what == LEAVES:
             before = entered.pop(member, None)
             if before is not None and before.connection_id != step.connection_id and before.host != step.host:
                 continue  # a tool that puts members out
             waiting[place] = len(found)
+            gone[step.cluster, step.group, step.host, step.client_id].append(len(found))
             found.append(Left(step, before))
-    known = [replace(left, refused=_refused_after(left, refused)) for left in found]
-    return [left for left in known if left.lives_on or left.step.reason]
+    all_left = [_with_refused(left, refused) for left in found]
+    return [left for left in all_left if left.lives_on or left.step.reason]
 
 
-def _refused_after(left: Left, refused: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> tuple[str, ...]:
+def _with_refused(left: Left, refused: Mapping[tuple[str, str], Sequence[tuple[int, str]]]) -> Left:
     until_us = left.back_us if left.back_us is not None else left.step.us + 10 * max(left.limit_us, 1)
     all_of_it = refused.get((left.step.group, left.step.client), ())
-    return tuple(exchange_id for us, exchange_id in all_of_it if left.step.us < us <= until_us)
+    after = [one for one in all_of_it if left.step.us < one[0] <= until_us]
+    return replace(left, refused=tuple(e for _, e in after), tried_us=max((us for us, _ in after), default=0))
 
 
 _REFUSED = """
@@ -201,7 +219,8 @@ def bouts(all_left: Iterable[Left]) -> list[list[Left]]:
 
 def _is_over(last: Left, at_us: int) -> bool:
     """It is over once it has been back for twice as long as it may take between two polls."""
-    return last.back_us is not None and at_us - last.back_us >= 2 * last.limit_us
+    back_us = last.returned_us
+    return back_us is not None and at_us - back_us >= 2 * last.limit_us
 
 
 def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
@@ -246,30 +265,31 @@ def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettin
     some_left = times_apart[-1]
     last = some_left[-1]
     step = last.step
-    first_us, last_us = some_left[0].step.us, max(step.us, last.back_us or 0)
+    first_us, last_us = some_left[0].step.us, max(step.us, last.returned_us or 0)
     refused = [exchange_id for left in some_left for exchange_id in left.refused]
     clients = some(who(left.step.client_id, left.step.host) for left in some_left)
     limit = f" than the {seconds(last.limit_us)} that it may" if last.limit_us else " than it may"
-    number = len(some_left)
+    number, state = len(some_left), _state(last, sources)
     evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
     unfinished = [held for held in last.held if held.is_unfinished]
     return Finding(
         rule=RULE.name, severity="critical" if refused or len(all_left) > 1 else "warning",
-        subject=f"{step.group}/{step.client_id or '?'}", state=_state(last, sources), cluster=step.cluster, topic=None,
+        subject=f"{step.group}/{step.client_id or '?'}", state=state, cluster=step.cluster, topic=None,
         partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
         summary=f"{clients} took longer between two polls{limit} and fell out of group {step.group} "
-        f"{times(number, first_us, step.us)}{_work(unfinished)}.{_after(last, len(refused))}",
+        f"{times(number, first_us, step.us)}{_work(unfinished)}.{_after(last, len(refused), state)}",
         advice=ADVICE.format(who=clients), evidence=evidence[-settings.max_evidence :],
         details={
             "times": number, "client_id": step.client_id, "member_id": step.member, "host": step.host,
             "max_poll_interval_ms": last.limit_us // 1000 or None, "reason": step.reason,
             "interval_us": (step.us - first_us) // (number - 1) if number > 1 else None,
-            "out_us": None if last.back_us is None else last.back_us - step.us, "commits_refused": len(refused),
+            "out_us": None if last.returned_us is None else last.returned_us - step.us, "commits_refused": len(refused),
             "in_hand": [
                 {"topic": h.topic, "partition": h.partition, "fetched_from": h.fetched_from, "fetched_to": h.fetched_to,
                  "committed": h.committed, "records": h.records} for h in unfinished
             ],
             **earlier((few[0].step.us, max(few[-1].step.us, few[-1].back_us or 0)) for few in times_apart),
+            **({"known_until_us": max(step.us, last.tried_us)} if state == "unknown" else {}),
             "enough_us": some_left[min(settings.poll_exceeded_times, number) - 1].step.us,
         },
     )  # fmt: skip
@@ -277,9 +297,10 @@ def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettin
 
 def _state(last: Left, sources: Sources) -> State:
     end_us = sources.ends.get(last.step.cluster, last.step.us)
-    if last.back_us is None:
-        return sources.state(last.step.cluster, last.step.us, last.step.us, 1)
-    return "closed" if _is_over(last, end_us) else "open"
+    if last.returned_us is not None:
+        return "closed" if _is_over(last, end_us) else "open"
+    tried_us = max(last.step.us, last.tried_us)
+    return "open" if end_us - tried_us <= max(sources.still_open_us, 2 * last.limit_us) else "unknown"
 
 
 def _work(unfinished: Sequence[Held]) -> str:
@@ -292,12 +313,13 @@ def _work(unfinished: Sequence[Held]) -> str:
     return f", at work on offsets {begin} to {held.fetched_to - 1} of {held.topic}-{held.partition}{more}"
 
 
-def _after(last: Left, refused: int) -> str:
-    back = (
-        f" It was back {seconds(last.back_us - last.step.us)} later."
-        if last.back_us is not None
-        else f" It is not back since {clock(last.step.us)} UTC."
-    )
+def _after(last: Left, refused: int, state: State) -> str:
+    if last.returned_us is not None:
+        how = "was back" if last.back_us is not None else "was started anew"
+        back = f" It {how} {seconds(last.returned_us - last.step.us)} later."
+    else:
+        unknown = " It is unknown whether it hangs on or has ended." if state == "unknown" else ""
+        back = f" It is not back since {clock(last.step.us)} UTC.{unknown}"
     return (
         f"{back} {count(refused, 'commit')} of it {'was' if refused == 1 else 'were'} refused meanwhile."
         if refused

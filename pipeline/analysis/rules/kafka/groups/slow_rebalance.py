@@ -4,7 +4,8 @@ Meaning: in the classic protocol the coordinator answers no JoinGroup before all
 the longest rebalance timeout (``max.poll.interval.ms``) or, of a member that is silent, its session timeout has passed.
 Meanwhile those who wait have no assignment.
 Evidence: the first JoinGroup of a generation and its answer; the heartbeats of the one that is late, which are answered
-REBALANCE_IN_PROGRESS meanwhile, or its silence. The consumer protocol (KIP-848) has no such wait.
+REBALANCE_IN_PROGRESS meanwhile, or its silence. While it lasts: those heartbeats, and joins that wait for their answer
+(:mod:`pipeline.analysis.rules.kafka.groups.held_up`). The consumer protocol (KIP-848) has no such wait.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from statistics import median
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.groups.held_up import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -29,7 +31,7 @@ RULE = Rule(
     ("warning",),
     "A group waits for one member before it has an assignment again.",
     ("slow_rebalance_seconds", "slow_rebalance_ratio"),
-    ("states", "exchanges"),
+    ("states", "exchanges", "waiting"),
 )
 _BUSY = (
     "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls "
@@ -119,15 +121,27 @@ _BEFORE_US = 600_000_000
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     least_us = int(settings.slow_rebalance_seconds * 1_000_000)
-    if not sources.tables.rows(_ANY, least_us=least_us):
-        return []
-    rows = sources.tables.rows(_QUERY, least_us=least_us, before_us=_BEFORE_US)
-    found = []
-    for (cluster, group), some_rows in groupby(rows, key=attrgetter("cluster", "group_id")):
-        slow = list(slow_rounds(list(some_rows), settings))
-        if slow:
-            found.append(_finding(cluster, group, slow, settings))
-    return found
+    over: dict[tuple[str, str], list[tuple[Round, Late]]] = {}
+    if sources.tables.rows(_ANY, least_us=least_us):
+        rows = sources.tables.rows(_QUERY, least_us=least_us, before_us=_BEFORE_US)
+        for (cluster, group), some_rows in groupby(rows, key=attrgetter("cluster", "group_id")):
+            if slow := list(slow_rounds(list(some_rows), settings)):
+                over[cluster, group] = slow
+    lasting = dict(_lasting(sources, over, settings))
+    ended = [_finding(*place, slow, settings) for place, slow in over.items() if place not in lasting]
+    return [*ended, *lasting.values()]
+
+
+def _lasting(
+    sources: Sources, over: Mapping[tuple[str, str], Sequence[tuple[Round, Late]]], settings: FindingSettings
+) -> Iterator[tuple[tuple[str, str], Finding]]:
+    """The rebalances that had not ended when the data did."""
+    joins = waiting_joins(sources.tables, sources.facts)
+    for place, rows in members_of(sources.tables, joins, sources.ends).items():
+        end_us = sources.ends.get(place[0], rows[-1].us)
+        one = held_up(rows, joins.get(place, ()), end_us)
+        if one is not None and one.told_us - one.begun_us >= _least_us(_with_late(rows), settings):
+            yield place, _open_finding(*place, one, over.get(place, ()), sources, settings)
 
 
 def slow_rounds(rows: Sequence[Row], settings: FindingSettings) -> Iterator[tuple[Round, Late]]:
@@ -137,16 +151,24 @@ def slow_rounds(rows: Sequence[Row], settings: FindingSettings) -> Iterator[tupl
         rows: its joins, heartbeats and leaves in the order of time.
         settings: thresholds.
     """
-    seen = rounds(rows)
-    late = {one.generation: waited_for(one, before, rows) for before, one in zip([None, *seen], seen, strict=False)}
-    usual = [one.last_us - one.first_us for one in seen if late[one.generation] is None]
-    least_us = settings.slow_rebalance_seconds * 1_000_000
-    if len(usual) >= _KNOWN_PAST:
-        least_us = max(least_us, settings.slow_rebalance_ratio * median(usual))
-    for one in seen:
-        culprit = late[one.generation]
+    seen = _with_late(rows)
+    least_us = _least_us(seen, settings)
+    for one, culprit in seen:
         if culprit is not None and one.last_us - one.first_us >= least_us:
             yield one, culprit
+
+
+def _with_late(rows: Sequence[Row]) -> list[tuple[Round, Late | None]]:
+    """The rebalances of one group, each with the member that it waited for."""
+    seen = rounds(rows)
+    return [(one, waited_for(one, before, rows)) for before, one in zip([None, *seen], seen, strict=False)]
+
+
+def _least_us(seen: Sequence[tuple[Round, Late | None]], settings: FindingSettings) -> float:
+    """How long is long."""
+    usual = [one.last_us - one.first_us for one, late in seen if late is None]
+    least_us = settings.slow_rebalance_seconds * 1_000_000
+    return max(least_us, settings.slow_rebalance_ratio * median(usual)) if len(usual) >= _KNOWN_PAST else least_us
 
 
 def rounds(rows: Iterable[Row]) -> list[Round]:
@@ -240,5 +262,37 @@ def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], setti
             "rejoined_us": late.rejoined_us, "waiting_members": len(one.joins), "times": len(slow),
             **earlier((each.first_us, each.last_us) for each, _ in slow),
             "enough_us": min(round_.first_us for round_, _ in slow) + int(settings.slow_rebalance_seconds * 1_000_000),
+        },
+    )  # fmt: skip
+
+
+def _open_finding(
+    cluster: str, group: str, one: HeldUp, over: Sequence[tuple[Round, Late]], sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    client, others = who(one.client_id, one.host), count(one.waiting, "other member")
+    state = sources.state_unhealed(cluster, one.begun_us, one.told_us, 1)
+    did = (
+        f"is silent since {clock(one.last_seen_us)} UTC and has not left"
+        if one.is_silent
+        else "goes on with its work and has not joined"
+    )
+    limits = [step.limit_us for step in sources.steps if (step.cluster, step.group) == (cluster, group)]
+    until = (
+        f" At {clock(one.begun_us + max(limits))} UTC at the latest the others go on without it." if any(limits) else ""
+    )
+    spans = [*((each.first_us, each.last_us) for each, _ in over), (one.begun_us, one.told_us)]
+    return Finding(
+        rule=RULE.name, severity="warning", subject=group, state=state, cluster=cluster, topic=None, partition=None,
+        group_id=group, first_us=one.begun_us, last_us=one.told_us,
+        summary=f"Group {group} waits for an assignment since {clock(one.begun_us)} UTC, "
+        f"{seconds(one.told_us - one.begun_us)} so far: {client} {did}, while {others} "
+        f"{'waits' if one.waiting == 1 else 'wait'}.{until}",
+        advice=(_SILENT if one.is_silent else _BUSY).format(who=client),
+        evidence=list(one.evidence)[: settings.max_evidence],
+        details={
+            "waited_us": one.told_us - one.begun_us, "member_id": one.member, "client_id": one.client_id,
+            "host": one.host, "is_silent": one.is_silent, "waiting_members": one.waiting, "times": len(over) + 1,
+            **earlier(spans), "enough_us": one.begun_us + int(settings.slow_rebalance_seconds * 1_000_000),
         },
     )  # fmt: skip

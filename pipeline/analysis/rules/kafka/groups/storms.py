@@ -22,7 +22,7 @@ from pipeline.finding_settings import FindingSettings
 
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
-_BIRTHS, _DEATHS = 3, 2
+BIRTHS, _DEATHS = 3, 2
 """Lives of an instance that a deploy and its rollback explain: so many begin, and so many end."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+")
 """What libraries and orchestrators put into client ids anew at each start."""
@@ -42,7 +42,7 @@ RULE = Rule(
     "kafka",
     ("warning", "info"),
     "A group rebalances again and again.",
-    ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share"),
+    ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
     ("exchanges", "states"),
 )
 
@@ -90,7 +90,8 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     many = [e for e in sources.episodes.get(RULE.name, ()) if _is_often(e, settings)]
     if not many:
         return
-    lives, joins = _lives(sources.tables, many), _joins(sources.tables, many)
+    lives = lives_of(sources.tables, sorted({e.subject for e in many}))
+    joins = _joins(sources.tables, many)
     told = {episode: _tell(episode, lives, joins) for episode in many}
     storms = [episode for episode in many if _is_storm(episode, *told[episode], settings)]
     stormy = {(episode.cluster, episode.subject) for episode in storms}
@@ -149,7 +150,8 @@ def _summary(episode: Episode, told: Explained, unstable_us: int, *, is_storm: b
 _Lives = defaultdict[tuple[str, str], list[Life]]
 
 
-def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
+def lives_of(tables: Tables, groups: Sequence[str]) -> _Lives:
+    """By cluster and group the members of some groups, in order of their beginning."""
     rows = tables.rows(
         r"""
         WITH stated AS (
@@ -164,7 +166,7 @@ def _lives(tables: Tables, episodes: Sequence[Episode]) -> _Lives:
             AND coalesce(member_id, '') <> '' AND list_contains($groups, group_id)
         GROUP BY cluster, group_id, member_id ORDER BY first_us, member_id
         """,
-        groups=sorted({e.subject for e in episodes}),
+        groups=list(groups),
     )
     found: _Lives = defaultdict(list)
     for row in rows:
@@ -213,7 +215,7 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         lives: of the group, in order of their beginning.
         rounds: its generations, in order of time.
     """
-    surplus, run = _surplus(lives), _runs(lives)
+    surplus, run = _surplus(lives), runs_of(lives)
     unexplained, following, known = 0, 0, set[str]()
     changed: set[str] = set()
     for before, round_ in pairwise([Round(-1, frozenset(), 0, 0), *rounds]):
@@ -221,7 +223,7 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         known |= round_.members
         changed |= came | gone
         is_first_sight = {run.get(m) for m in round_.members}.isdisjoint(run.get(m) for m in before.members)
-        comes, goes = (surplus.get(m, 0) <= _BIRTHS for m in came), (surplus.get(m, 0) <= _DEATHS for m in gone)
+        comes, goes = (surplus.get(m, 0) <= BIRTHS for m in came), (surplus.get(m, 0) <= _DEATHS for m in gone)
         if is_first_sight or any(comes) or any(goes):
             following = 0
         elif not came and not gone and following < _FOLLOWING:
@@ -236,7 +238,7 @@ def explain_joins(lives: Sequence[Life], episode: Episode) -> Explained:
     """The same of a KIP-848 group: each join (by epoch 0) begins an epoch, and the others read on meanwhile."""
     surplus = _surplus(lives)
     begun = [one for one in lives if one.first_us >= episode.first_us]
-    explained = sum(surplus[one.member_id] <= _BIRTHS for one in begun)
+    explained = sum(surplus[one.member_id] <= BIRTHS for one in begun)
     total = episode.times
     return Explained(total, max(total - explained, 0), len(begun), _comers(lives, surplus))
 
@@ -247,19 +249,19 @@ def _surplus(lives: Sequence[Life]) -> dict[str, int]:
     An instance is known by client id and host, or, where its client id changes with each start, by what stays of it.
     """
     surplus: dict[str, int] = {}
-    run = _runs(lives)
-    for of in (_exact, _by_host, _by_name):
+    run = runs_of(lives)
+    for of in (_exact, by_host, _by_name):
         kinds: defaultdict[tuple[int, tuple[str, ...]], list[Life]] = defaultdict(list)
         for one in lives:
             kinds[run[one.member_id], of(one)].append(one)
         for alike in kinds.values():
-            slots = _at_once(alike)
+            slots = at_once(alike)
             for rank, one in enumerate(alike):
                 surplus[one.member_id] = max(surplus.get(one.member_id, 0), rank // slots + 1)
     return surplus
 
 
-def _runs(lives: Sequence[Life]) -> dict[str, int]:
+def runs_of(lives: Sequence[Life]) -> dict[str, int]:
     """By member id in which run of the group it was: a job ends when all have said goodbye, and begins anew.
 
     Who comes again by the connection of one that left is no new process, so the run goes on.
@@ -281,7 +283,8 @@ def _exact(one: Life) -> tuple[str, ...]:
     return one.client_id, one.client_ip
 
 
-def _by_host(one: Life) -> tuple[str, ...]:
+def by_host(one: Life) -> tuple[str, ...]:
+    """What stays of an instance that is started anew on its host."""
     return _CHANGING.sub("#", one.client_id), one.client_ip
 
 
@@ -289,7 +292,8 @@ def _by_name(one: Life) -> tuple[str, ...]:
     return (_CHANGING.sub("#", one.client_id),)
 
 
-def _at_once(lives: Sequence[Life]) -> int:
+def at_once(lives: Sequence[Life]) -> int:
+    """How many lived at one time, at most."""
     changes = sorted([(one.first_us, 1) for one in lives] + [(one.last_us + 1, -1) for one in lives])
     most = now = 0
     for _, change in changes:
@@ -304,6 +308,6 @@ def _comers(lives: Sequence[Life], surplus: dict[str, int]) -> tuple[tuple[str, 
     for one in lives:
         name = f"{one.client_id} at {one.client_ip}"
         times[name] += 1
-        if surplus[one.member_id] > _BIRTHS:
+        if surplus[one.member_id] > BIRTHS:
             often.add(name)
     return tuple(sorted(((name, times[name]) for name in often), key=lambda item: (-item[1], item[0])))

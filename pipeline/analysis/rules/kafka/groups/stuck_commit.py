@@ -4,7 +4,8 @@ Meaning: the committed offset jumps back again and again. Lag looks huge or flic
 rebalance the group reads from the old offset again: records are processed twice.
 Evidence: one committer's accepted commits of one offset, at least ``stuck_commit_repeats`` times; between them another
 committer has committed beyond it, each time further. Where one client does both (a hung worker thread), or where only
-the group's fetch position moves on, that is evidence too, the latter from more repeats on.
+the group's fetch position moves on, that is evidence too, the latter from more repeats on, and only for longer than
+such a stay usually lasts there: who commits the lowest offset that is finished stays at one while a record takes long.
 Advice: stop the worker that repeats the offset; the commit's exchange names its client, member and address.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
+from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
@@ -26,6 +28,14 @@ ADVICE = (
     "owns, or hangs in a retry. Until then a restart of the group reads again from the old offset. Fix: let workers "
     "drop their work when the partition is revoked (Java ConsumerRebalanceListener.onPartitionsRevoked, librdkafka "
     "rebalance_cb), and commit only what is assigned."
+)
+_SLOW = (
+    "Now: look what {who} is at work on, the record at offset {offset}; restart it if it hangs. Fix: bound what one "
+    "record may take (timeouts of remote calls), and send what fails to a dead letter topic instead of retrying."
+)
+_PASSED = (
+    "Now: nothing, {who} has moved on. Fix: if a record should not take so long, bound it (timeouts of remote calls): "
+    "a restart meanwhile reads again all that was finished behind it."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _POSITIONS = """
@@ -41,6 +51,10 @@ _POSITIONS = """
 """Accepted commits and fetch positions of each group and partition."""
 
 
+_REMEMBERED = 200
+"""Stays at an offset that a rhythm is known by."""
+
+
 @dataclass(slots=True)
 class _Repeat:
     """One offset of one committer: how often it was committed again after the group had moved further beyond it.
@@ -48,6 +62,8 @@ class _Repeat:
     Attributes:
         by_commit, by_fetch: how often others had committed, or the group had fetched, further meanwhile.
         furthest: up to where, and by whom (a Who), when it was committed last; the same of fetches (a client id).
+        behind_us: when it was committed first although the group had fetched further.
+        passed_us: when the same committer committed further, and did not come back; None: it did not.
         moved_to: how far the group was at the last of them.
         commits: times, µs since the epoch, and exchange ids.
     """
@@ -59,6 +75,8 @@ class _Repeat:
     furthest: tuple[int, Who] | None = None
     furthest_fetch: tuple[int, str | None] | None = None
     commits: list[tuple[int, str]] = field(default_factory=list)
+    behind_us: int | None = None
+    passed_us: int | None = None
     _moved_to: tuple[int, int] = (0, 0)
 
     def again(self, us: int, exchange_id: str, further: _Furthest) -> None:
@@ -67,7 +85,9 @@ class _Repeat:
         if self.commits:
             self.by_commit += reached[0] > max(self.committed, self._moved_to[0])
             self.by_fetch += reached[1] > max(self.committed, self._moved_to[1])
-        self._moved_to = reached
+        self._moved_to, self.passed_us = reached, None
+        if self.behind_us is None and reached[1] > self.committed:
+            self.behind_us = us
         self.commits.append((us, exchange_id))
         self.furthest, self.furthest_fetch = commit, fetch
 
@@ -96,9 +116,9 @@ def _order(committed: tuple[int, Who]) -> tuple[object, ...]:
 RULE = Rule(
     "stuck_commit",
     "kafka",
-    ("critical",),
+    ("critical", "info"),
     "Somebody keeps committing an old offset of a partition that others have long left behind.",
-    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching"),
+    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "patience_periods", "poll_seconds"),
     reads=("events", "timeline"),
 )
 
@@ -109,21 +129,48 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         repeats, last = _repeats(rows)
-        enough = [one for one in repeats if _is_enough(one, settings)]
+        enough = [(severity, one) for one in repeats if (severity := _severity(one, repeats, settings)) is not None]
         if enough:
-            latest = max(enough, key=lambda one: (max(us for us, _ in one.commits), len(one.commits), -one.committed))
-            found.append(_finding(place, latest, last, sources, settings))
+            severity, latest = max(
+                enough,
+                key=lambda each: (
+                    each[0] != "info", max(us for us, _ in each[1].commits), len(each[1].commits), -each[1].committed
+                ),
+            )  # fmt: skip
+            found.append(_finding(place, latest, severity, last, sources, settings))
     return found
 
 
-def _is_enough(one: _Repeat, settings: FindingSettings) -> bool:
-    by_other = one.by_commit >= settings.stuck_commit_repeats - 1
-    return by_other or one.by_fetch >= settings.stuck_commit_repeats_while_fetching - 1
+def _is_by_other(one: _Repeat, settings: FindingSettings) -> bool:
+    return one.by_commit >= settings.stuck_commit_repeats - 1
 
 
-def _repeats(rows: Iterable[Row]) -> tuple[Iterable[_Repeat], Row]:
+def _severity(one: _Repeat, repeats: Iterable[_Repeat], settings: FindingSettings) -> str | None:
+    """None: it is nothing.
+
+    Who stays at an offset while only reading goes on may be at work on one record: it is given several times as long as
+    such stays last there, and where that is not known it is told for information for as long as a poll may take.
+    """
+    if _is_by_other(one, settings):
+        return "critical"
+    if one.behind_us is None or one.by_fetch < settings.stuck_commit_repeats_while_fetching - 1:
+        return None
+    begun_us, until_us = one.behind_us, one.commits[-1][0] if one.passed_us is None else one.passed_us
+    stays = [
+        each.passed_us - each.behind_us
+        for each in repeats
+        if each.behind_us is not None and each.passed_us is not None and each.passed_us <= begun_us
+    ]
+    patience = patience_of(stays[-_REMEMBERED:], len(stays), 0, settings.patience_periods)
+    if until_us - begun_us < (settings.poll_seconds * 1_000_000 if patience is None else patience):
+        return "info" if patience is None and one.passed_us is None else None
+    return "critical" if one.passed_us is None else "info"
+
+
+def _repeats(rows: Iterable[Row]) -> tuple[list[_Repeat], Row]:
     """What was committed again, and the last commit of all."""
     found: dict[tuple[Who, int], _Repeat] = {}
+    at: dict[Who, _Repeat] = {}
     further = _Furthest()
     last = None
     for row in rows:
@@ -131,9 +178,13 @@ def _repeats(rows: Iterable[Row]) -> tuple[Iterable[_Repeat], Row]:
         if row.committed is not None:
             one = found.setdefault((who, row.committed), _Repeat(row.committed, who))
             one.again(row.us, row.exchange_id, further)
+            before = at.get(who, one)
+            if before.committed < one.committed:
+                before.passed_us = row.us
+            at[who] = one
             last = row
         further.take(row, who)
-    return found.values(), last
+    return list(found.values()), last
 
 
 def _state(cluster: str, repeat: _Repeat, real: int, last: Row, sources: Sources) -> State:
@@ -144,11 +195,13 @@ def _state(cluster: str, repeat: _Repeat, real: int, last: Row, sources: Sources
 
 
 def _finding(
-    key: tuple[str, str, int, str], repeat: _Repeat, last: Row, sources: Sources, settings: FindingSettings
-) -> Finding:
+    key: tuple[str, str, int, str], repeat: _Repeat, severity: str, last: Row, sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
     cluster, topic, partition, group_id = key
     stuck, offset, place = repeat.who, repeat.committed, f"{topic}-{partition}"
-    by_other = repeat.by_commit >= settings.stuck_commit_repeats - 1
+    by_other = _is_by_other(repeat, settings)
+    is_over = severity == "info" and repeat.passed_us is not None
     least = settings.stuck_commit_repeats if by_other else settings.stuck_commit_repeats_while_fetching
     commits = sorted(repeat.commits)
     first_us, last_us, times = commits[0][0], commits[-1][0], len(commits)
@@ -160,17 +213,24 @@ def _finding(
         real, reader = repeat.furthest_fetch or (offset, None)
         other = Who(reader, None, "")
         moved = f"although {other.client_id} went on reading up to {real}"
+    stands = "is stuck" if severity != "info" else "stayed" if is_over else "stays"
     summary = (
-        f"Group {group_id} is stuck on {place}: {stuck} committed offset {offset} {times} times "
+        f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} {times} times "
         f"from {clock(first_us)} to {clock(last_us)} UTC, {moved}. "
-        f"After a restart the group would read {real - offset} records again."
+        + (
+            f"After a restart the group would read {real - offset} records again."
+            if repeat.passed_us is None or by_other
+            else f"Then, at {clock(repeat.passed_us)} UTC, it moved on."
+        )
     )
+    advice = ADVICE if severity != "info" else _PASSED if is_over else _SLOW
     return Finding(
-        rule=NAME, severity="critical", subject=f"{group_id}/{place}",
-        state=_state(cluster, repeat, real, last, sources),
+        rule=NAME, severity=severity, subject=f"{group_id}/{place}",
+        state="closed" if is_over else _state(cluster, repeat, real, last, sources),
         cluster=cluster, topic=topic, partition=partition, group_id=group_id,
         first_us=first_us, last_us=last_us, summary=summary,
-        advice=ADVICE, evidence=[exchange_id for _, exchange_id in commits[-settings.max_evidence :]],
+        advice=advice.format(who=stuck, offset=offset),
+        evidence=[exchange_id for _, exchange_id in commits[-settings.max_evidence :]],
         details={
             "old_offset": offset, "repeats": times, "committer": stuck.details(),
             "other_committer": other.details() if by_other else None, "reader": None if by_other else other.client_id,

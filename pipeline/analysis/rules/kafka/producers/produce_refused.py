@@ -16,7 +16,7 @@ from operator import attrgetter
 from shlex import quote
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.model import Finding, Sources, seconds
+from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -226,18 +226,21 @@ def _finding(
     clients = some(who(client_id, one.host) for one in refused)
     least = settings.produce_refused_times if lost else settings.produce_refused_retries
     is_over = all(any(us > one.tries[-1][0] for us in accepted) for one in refused) and not waiting
+    state: State = "closed" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
+    doubt = f" It is unknown since {clock(last_us)} UTC whether it may write there again: it has not tried."
     return Finding(
         rule=RULE.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",
-        state="closed" if is_over else sources.state(cluster, first_us, last_us, 1),
-        cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
+        state=state, cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
         summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
-        f"{_fate(missing, held, last_us - first_us)}",
+        f"{_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",
         advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE).replace(_TOPIC, quote(topic)),
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),
             "batches": len(refused), "records": sum(one.records for one in refused), "records_lost": missing,
-            "records_waiting": held, "largest_batch": max(one.size for one in refused),
+            "records_waiting": held, "accepted_us": max(accepted, default=None),
+            "largest_batch": max(one.size for one in refused),
+            **({"known_until_us": last_us} if state == "unknown" else {}),
             "enough_us": tries[min(least, len(tries)) - 1][0],
         },
     )  # fmt: skip

@@ -6,22 +6,30 @@ A span of time is judged by the group's own rhythm: see :mod:`pipeline.analysis.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
+from pipeline.analysis.rules.kafka.progress.hung import hung
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_of, patience_us, usual_us
+from pipeline.analysis.rules.kafka.progress.silence import (
+    commits_of,
+    micros,
+    not_its_rhythm,
+    owner_of,
+    reads_on,
+    severity_of_silence,
+    silences,
+    silences_of,
+)
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
 from pipeline.finding_settings import FindingSettings
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
-_FEW_TAKES = 3
-"""Records that the group takes in so many commits are few to wait for it."""
 
 
 def judge(
@@ -45,7 +53,10 @@ def judge(
     life, markers = life or Life(), markers or {}
     tracks = [Track.of(number, points, markers.get(number, ())) for number, points in sorted(partitions.items())]
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
-    found: list[Trouble] = list(_stopped(tracks, now_us, max(now_us, end_us), life, settings))
+    stopped = [
+        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(tracks, now_us, life, topic, settings)
+    ]  # fmt: skip
+    found = _last_of_silences(stopped)
     for track in tracks:
         found += _stalled(track, tracks, life, settings)
         found += growing(track, settings)
@@ -92,14 +103,16 @@ def _first_does_not_fall(points: list[Point]) -> list[Point]:
     return points
 
 
-def _us(seconds: float) -> int:
-    return int(seconds * 1_000_000)
-
-
-def _silences(times: Sequence[int], now_us: int) -> Iterator[tuple[int, int, bool]]:
-    """From, to, and whether it lasts: all spans between two commits, and that after the last."""
-    yield from ((before, after, False) for before, after in pairwise(times))
-    yield times[-1], now_us, True
+def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:
+    """The last that is more than information; where both last, that of the whole topic, which says more."""
+    if not stopped:
+        return []
+    return [
+        max(
+            stopped,
+            key=lambda t: (t.severity != "info", t.is_open, t.is_open and "members" not in t.figures, t.last_us),
+        )
+    ]
 
 
 def _stopped(
@@ -114,11 +127,11 @@ def _stopped(
     if not times:
         return
     hits: list[Trouble] = []
-    for number, (first_us, last_us, lasts) in enumerate(_silences(times, now_us)):
+    for number, (first_us, last_us, lasts) in enumerate(silences(times, now_us)):
         seen_us = end_us if lasts else last_us
-        if seen_us - first_us < _us(settings.stopped_seconds):
+        if seen_us - first_us < micros(settings.stopped_seconds):
             continue
-        unlike = [*life.ended, *_not_its_rhythm(hits)]
+        unlike = [*life.ended, *not_its_rhythm(hits)]
         known = [track.waits(first_us, unlike) for track in tracks]
         times_known = min(number, max(map(len, known), default=0))
         is_known = times_known >= KNOWN_RHYTHM
@@ -135,8 +148,8 @@ def _stopped(
             continue
         since_us = min(since for _, since, _, _ in behind)
         records = sum(lag for _, _, lag, _ in behind)
-        severity = _severity_of_silence([track for track, _, _, _ in behind], first_us, records)
-        if not is_known and seen_us - since_us < _us(settings.poll_seconds):
+        severity = severity_of_silence([track for track, _, _, _ in behind], first_us, records)
+        if not is_known and seen_us - since_us < micros(settings.poll_seconds):
             severity = "info"
         left_us, away = life.left(first_us, seen_us), life.pauses(seen_us)
         silent = [part for part in life.calm(since_us, seen_us) if part[1] - part[0] >= patience]
@@ -163,11 +176,6 @@ def _stopped(
     yield from latest(hits)
 
 
-def _not_its_rhythm(hits: Sequence[Trouble]) -> list[tuple[int, int | None]]:
-    """From when to when it was ill before. What came often, and took much of its time, is its rhythm after all."""
-    return [(hit.first_us, hit.last_us) for hit in hits] if len(hits) < KNOWN_RHYTHM else []
-
-
 def _waiting(
     track: Track, first_us: int, last_us: int, seen_us: int, patience: int, settings: FindingSettings
 ) -> tuple[Track, int, int, Point] | None:
@@ -184,11 +192,6 @@ def _waiting(
     return (track, since_us, lag, last) if until_us - since_us >= patience else None
 
 
-def _severity_of_silence(tracks: Sequence[Track], first_us: int, records: int) -> str:
-    """By what waits: what the group takes in a few commits is little."""
-    return "warning" if records < _FEW_TAKES * sum(track.usual_take(first_us) for track in tracks) else "critical"
-
-
 def _dropped(
     track: Track, tracks: Sequence[Track], now_us: int, life: Life, topic: str, settings: FindingSettings
 ) -> Iterator[Trouble]:
@@ -198,25 +201,25 @@ def _dropped(
     """
     hits: list[Trouble] = []
     worth = settings.behind_records
-    for first, (first_us, last_us, lasts) in zip(track.commits, _silences_of(track, now_us), strict=True):
+    for first, (first_us, last_us, lasts) in zip(track.commits, silences_of(track, now_us), strict=True):
         committed = first.committed or 0
-        if last_us - first_us < _us(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
+        if last_us - first_us < micros(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
             continue
-        waits = track.waits(first_us, [*life.ended, *_not_its_rhythm(hits)])
+        waits = track.waits(first_us, [*life.ended, *not_its_rhythm(hits)])
         if track.waits_in_vain(committed, first_us, last_us, worth):
             continue
         for begin, end in life.calm(first_us, last_us):
-            owner = _owner(first, track, begin, life, topic)
+            owner = owner_of(first, track, begin, life, topic)
             since_us = track.waiting_since(committed, begin, end, worth)
             if owner is None or since_us is None:
                 continue
-            others = _commits_of(owner, tracks, track, since_us, end if lasts else end - 1)
-            usual = usual_us(gaps_us(_commits_of(owner, tracks, None, 0, since_us)))
+            others = commits_of(owner, tracks, track, since_us, end if lasts else end - 1)
+            usual = usual_us(gaps_us(commits_of(owner, tracks, None, 0, since_us)))
             periods = settings.patience_periods
             patience = patience_of(waits, len(waits), settings.dropped_seconds, periods, usual)
             if patience is None or len(others) < settings.dropped_commits or others[-1] - since_us < patience:
                 continue
-            if first.member_id == "" and not _reads_on(track, committed, first_us, last_us, worth):
+            if first.member_id == "" and not reads_on(track, committed, first_us, last_us, worth):
                 continue  # without an assignment it may just have been given up
             enough = max(others[settings.dropped_commits - 1], since_us + patience)
             evidence = tuple(e for e in (first.exchange_id,) if e)
@@ -229,34 +232,6 @@ def _dropped(
     yield from latest(hits)
 
 
-def _silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
-    return _silences(track.commit_times, now_us) if track.commit_times else iter(())
-
-
-def _owner(first: Point, track: Track, begin_us: int, life: Life, topic: str) -> str | None:
-    """Who holds the partition from then on: as assigned, or who committed it last, if no rebalance was since."""
-    given = life.owner(topic, track.partition, begin_us)
-    if given is not None:
-        return given.member_id
-    is_known = any(one.ts_us <= begin_us for one in life.given) or life.settled(first.ts_us, begin_us) > first.ts_us
-    return None if is_known and first.member_id else first.owner
-
-
-def _commits_of(owner: str, tracks: Sequence[Track], without: Track | None, first_us: int, last_us: int) -> list[int]:
-    """When a member committed partitions of the topic, but for one, after ``first_us`` up to ``last_us``."""
-    times: set[int] = set()
-    for track in tracks:
-        if track is not without:
-            begin, end = bisect_right(track.commit_times, first_us), bisect_right(track.commit_times, last_us)
-            times.update(p.ts_us for p in track.commits[begin:end] if p.owner == owner)
-    return sorted(times)
-
-
-def _reads_on(track: Track, committed: int, first_us: int, last_us: int, worth: int) -> bool:
-    positions = [p.position for p in track.between(first_us, last_us) if p.position is not None]
-    return bool(positions) and max(positions) - committed >= worth
-
-
 def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: FindingSettings) -> Iterator[Trouble]:
     """One offset is committed again and again, records wait behind it, and the group fetches none of them.
 
@@ -266,7 +241,7 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
     hits: list[Trouble] = []
     stays: list[tuple[int, int]] = []
     runs = [list(some) for _, some in groupby(track.commits, key=lambda p: p.committed)]
-    if not any(run[-1].ts_us - run[0].ts_us >= _us(settings.stalled_seconds) for run in runs):
+    if not any(run[-1].ts_us - run[0].ts_us >= micros(settings.stalled_seconds) for run in runs):
         return
     for number, run in enumerate(runs):
         is_last = number + 1 == len(runs)
@@ -279,7 +254,7 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
         if not is_last:
             stays.append((first_us, until_us - since_us))
         times = sum(p.commits for p in run)
-        if times < settings.stalled_commits or last_us - first_us < _us(settings.stalled_seconds):
+        if times < settings.stalled_commits or last_us - first_us < micros(settings.stalled_seconds):
             continue
         middle = (first_us + last_us) // 2
         # Who fetches on in vain starves, who fetches further only fails to commit: other rules report these.
@@ -294,7 +269,7 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
         alone = any(_gets_on(other, run[-1].owner, middle, last_us) for other in tracks if other is not track)
         patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
         if not patience or (life.commits_unasked and not alone):
-            patience = max(patience, _us(settings.poll_seconds))
+            patience = max(patience, micros(settings.poll_seconds))
         if last_us - life.settled(since_us, last_us) < patience:
             continue
         evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]

@@ -17,6 +17,7 @@ from pipeline.analysis.rules.kafka.progress.judging import judge_lives
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS
 from pipeline.finding_settings import FindingSettings
@@ -51,7 +52,7 @@ RULES = (
         "stopped",
         "kafka",
         ("critical", "warning", "info"),
-        "A group no longer commits a topic at all, while records come to wait.",
+        "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
         ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds"),
         reads=_READS,
     ),
@@ -96,7 +97,7 @@ _RULES = {rule.name: rule for rule in RULES}
 @finds(*RULES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
-    members, markers = lives(sources.tables, sources.facts), markers_of(sources.tables)
+    members, markers = lives(sources.tables, sources.facts, sources.steps), markers_of(sources.tables)
     found = []
     for (cluster, topic, group_id), rows in groupby(group_points(sources.tables), key=_of_group):
         partitions = points_of(rows)
@@ -106,8 +107,35 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         )  # fmt: skip
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         found += [_Found(cluster, topic, group_id, one, _beside_burrow(partitions, one)) for one in in_order]
+    found = [_named(one, sources) for one in found]
     heard = _coordinators_heard(sources, [one for one in found if one.trouble.is_open])
     return [_judged(one, heard, sources) for one in found]
+
+
+_MEMBERS = r"""
+    SELECT member_id, coalesce(arg_max(client_id, ts), '') AS client_id,
+        arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS heard_us
+    FROM states
+    WHERE cluster = $cluster AND group_id = $group AND list_contains($members, member_id)
+        AND coalesce(error_code, 0) = 0 AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
+    GROUP BY member_id ORDER BY member_id
+"""
+"""What members said themselves; who hands out assignments in the classic protocol is another one."""
+
+
+def _named(one: _Found, sources: Sources) -> _Found:
+    """With the client ids and hosts of the members that a trouble names, and when these were heard last."""
+    members = one.trouble.figures.get("members")
+    if not members:
+        return one
+    rows = sources.tables.rows(_MEMBERS, cluster=one.cluster, group=one.group_id, members=members)
+    if not rows:
+        return one
+    figures = {
+        **one.trouble.figures, "clients": sorted({who(row.client_id, row.host) for row in rows}),
+        "heard_us": min(row.heard_us for row in rows),
+    }  # fmt: skip
+    return replace(one, trouble=replace(one.trouble, figures=figures))
 
 
 def _coordinators_heard(sources: Sources, open_ones: Sequence[_Found]) -> dict[str, int]:
@@ -176,7 +204,7 @@ def _finding(row: _Found, state: State) -> Finding:
         rule=trouble.rule, severity=trouble.severity or _RULES[trouble.rule].severities[0],
         subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster, topic=row.topic, partition=partition,
         group_id=row.group_id, first_us=trouble.first_us, last_us=trouble.last_us,
-        summary=words.summary(row.group_id, row.topic, trouble), advice=words.ADVICE[trouble.rule],
+        summary=words.summary(row.group_id, row.topic, trouble), advice=words.advice(trouble),
         evidence=list(trouble.evidence),
         details={**trouble.figures, "enough_us": trouble.enough_us, **row.burrow},
     )  # fmt: skip

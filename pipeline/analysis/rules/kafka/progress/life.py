@@ -6,7 +6,7 @@ Pure values, from ``silver.state_events``; what was not seen is not there.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -31,12 +31,16 @@ class Life:
         ended: when the last member left, and when the group was heard of again (None: not until the end).
         given: assignments, in order of time.
         commits_unasked: whether its clients commit in the background while they process (KIP-848's Java consumer).
+        limits: by member how long it may be at work between two polls, µs, where it has stated that.
+        goodbyes: by member when it left, µs since the epoch, ascending.
     """
 
     changes: Sequence[int] = ()
     ended: Sequence[tuple[int, int | None]] = ()
     given: Sequence[Given] = field(default=())
     commits_unasked: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
+    goodbyes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def settled(self, first_us: int, last_us: int) -> int:
         """The last rebalance in this time, or its beginning."""
@@ -53,6 +57,10 @@ class Life:
             if left < last_us and until > first_us:
                 parts = [piece for part in parts for piece in _without(part, left, until)]
         return parts
+
+    def stays_until(self, member_id: str, first_us: int, last_us: int) -> int:
+        """When a member left in this time, or the end of it."""
+        return next((us for us in self.goodbyes.get(member_id, ()) if first_us <= us <= last_us), last_us)
 
     def left(self, first_us: int, last_us: int) -> int | None:
         """When the last member left in this time, if nothing was heard of the group since."""

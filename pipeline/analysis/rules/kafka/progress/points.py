@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.holders.tasks import WITH_TOPICS
+from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
 from pipeline.analysis.tables import Row, Tables
@@ -105,14 +106,24 @@ def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
     return found
 
 
-def lives(tables: Tables, facts: Facts) -> dict[tuple[str, str], Life]:
+def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tuple[str, str], Life]:
     """What is known of the members of each group, by cluster and group."""
     given, changes = _given(tables, facts)
     ended, unasked = _ended(tables), _unasked(tables)
+    limits: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    goodbyes: defaultdict[tuple[str, str], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for step in steps:
+        if step.what == LEAVES:
+            goodbyes[step.cluster, step.group][step.member].append(step.us)
+        elif step.limit_us:
+            limits[step.cluster, step.group][step.member] = step.limit_us
     return {
-        group: Life(sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked)
-        for group in {*given, *changes, *ended, *unasked}
-    }
+        group: Life(
+            sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked,
+            limits.get(group, {}), goodbyes.get(group, {}),
+        )
+        for group in {*given, *changes, *ended, *unasked, *limits, *goodbyes}
+    }  # fmt: skip
 
 
 _of_group = attrgetter("cluster", "group_id")

@@ -92,7 +92,7 @@ class Trouble:
     Attributes:
         partition: None where it is about the whole topic.
         enough_us: when there was enough to judge by.
-        figures: numbers for the summary.
+        figures: numbers and names for the summary.
         severity: None: as usual for the rule.
     """
 
@@ -103,7 +103,7 @@ class Trouble:
     enough_us: int
     is_open: bool
     evidence: tuple[str, ...] = ()
-    figures: Mapping[str, int | str | None] = field(default_factory=dict)
+    figures: Mapping[str, object] = field(default_factory=dict)
     severity: str | None = None
 
 

@@ -9,12 +9,20 @@ from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
 from pipeline.analysis.rules.model import NAMELESS, clock, seconds
+from pipeline.analysis.rules.people import first_of
 
 
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
     """What happened, in plain words."""
     place = topic if trouble.partition is None else f"{topic}-{trouble.partition}"
     return _SUMMARIES[trouble.rule](group_id, place, trouble, trouble.figures) + _lost(trouble.figures)
+
+
+def advice(trouble: Trouble) -> str:
+    """What to do about it."""
+    if "members" in trouble.figures:
+        return _ADVICE_HUNG.format(who=_holders(trouble.figures))
+    return ADVICE[trouble.rule]
 
 
 def _lost(figures: Mapping[str, Any]) -> str:
@@ -34,6 +42,8 @@ def _growing(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 
 
 def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    if "members" in figures:
+        return _hung(group, trouble, figures)
     since = "has committed nothing" if trouble.is_open else "committed nothing"
     waits = f"{figures['records_behind']} records came to wait in {figures['partitions']} of its partitions"
     if figures.get("left_us") is not None:
@@ -42,6 +52,21 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
             f"UTC, in good order, and {waits}."
         )
     return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}."
+
+
+def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    heard = figures.get("heard_us")
+    beats = f" Its last heartbeat was answered at {clock(heard)} UTC." if heard and len(figures["members"]) == 1 else ""
+    return (
+        f"{_holders(figures)} of group {group} {'has' if len(figures['members']) == 1 else 'have'} committed nothing "
+        f"of {first_of(figures['places'])} {_span(trouble)} ({_duration(trouble)}), while {figures['records_behind']} "
+        f"records came to wait there and the others of the group got on.{beats}"
+    )
+
+
+def _holders(figures: Mapping[str, Any]) -> str:
+    """Members that hold what is not committed, by the names that a person knows."""
+    return first_of(figures.get("clients") or figures["client_ids"] or figures["members"])
 
 
 def _duration(trouble: Trouble) -> str:
@@ -99,6 +124,11 @@ _SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] 
     track.DROPPED: _dropped,
 }
 
+_ADVICE_HUNG = (
+    "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
+    "commit. Fix: bound what one record may take (timeouts of remote calls), end the process when a worker of it dies, "
+    "and keep max.poll.interval.ms no longer than a partition may stand still."
+)
 ADVICE: Mapping[str, str] = {
     track.LAG_GROWING: (
         "Now: start more members of the group, up to the number of partitions. Fix: make the work per record cheaper; "

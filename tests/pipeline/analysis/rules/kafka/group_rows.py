@@ -80,10 +80,11 @@ def fetched(seconds: float, who: str, first: int, end: int, **more: Any) -> Row:
     return event("fetched", seconds, who, offset=first, next_offset=end, records=end - first, **more)
 
 
-def with_steps(**rows: Sequence[Row]) -> Sources:
-    """Tables of rows, and who entered and left a group by them."""
+def with_steps(seen_s: float | None = None, **rows: Sequence[Row]) -> Sources:
+    """Tables of rows, and who entered and left a group by them; of a cluster that was seen until ``seen_s``."""
     made = sources(**rows)
-    return replace(made, steps=list(steps(made.tables, made.facts)))
+    ends = {} if seen_s is None else {_SERVER: int(at(seen_s).timestamp() * 1_000_000)}
+    return replace(made, steps=list(steps(made.tables, made.facts)), ends=ends)
 
 
 def known(kind: str, seconds: float, **more: Any) -> Row:

@@ -78,6 +78,16 @@ def test_it_is_critical_as_long_as_nobody_is_served():
     assert found.summary.endswith("No success was seen since.")
 
 
+def test_that_nobody_asks_any_more_does_not_heal_it():
+    others = [served(n, topic="u") for n in range(15, 120)]
+    (found,) = look(PARTITION, events=[served(0), *(refused(1 + n) for n in range(14)), *others])
+    assert (found.severity, found.state) == ("critical", "unknown")
+    assert found.details["known_until_us"] == found.last_us
+    assert found.summary.endswith(
+        "It is unknown since 12:00:14 UTC: nobody has asked again, and no success was seen since."
+    )
+
+
 def test_an_election_is_none():
     assert look(PARTITION, events=[served(0), *(refused(1 + n / 10, 6) for n in range(14)), served(3)]) == []
 

@@ -68,6 +68,13 @@ def test_what_was_written_after_a_while_is_a_warning_that_is_over() -> None:
     assert (finding.severity, finding.state) == ("warning", "closed")
 
 
+@pytest.mark.parametrize(("seen_s", "state"), [(30, "open"), (600, "unknown")])
+def test_who_writes_no_more_was_not_accepted(seen_s: float, state: str) -> None:
+    (finding,) = found([writes(0, TOO_LARGE), writes(1, TOO_LARGE)], seen_s)
+    assert (finding.severity, finding.state) == ("critical", state)
+    assert ("it has not tried" in finding.summary) == (state == "unknown")
+
+
 @pytest.mark.parametrize(
     "attempts",
     [

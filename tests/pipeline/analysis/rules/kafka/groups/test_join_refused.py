@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -12,7 +13,7 @@ from pipeline.analysis.rules.kafka.groups import join_refused
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
-from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, member
+from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
@@ -31,8 +32,9 @@ def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
     return row(EXCHANGES, client_id=who, api_key=JOIN, request_body=orjson.dumps(body).decode(), error_codes=codes)
 
 
-def found(states: Sequence[Row], exchanges: Sequence[Row] = ()) -> list[Finding]:
-    return join_refused.find(sources(states=states, exchanges=exchanges), FindingSettings())
+def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
+    ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
+    return join_refused.find(replace(sources(states=states, exchanges=exchanges), ends=ends), FindingSettings())
 
 
 def test_it_names_what_it_offers_and_what_the_others_do() -> None:
@@ -69,6 +71,21 @@ def test_who_got_in_at_last_is_told_as_over() -> None:
 )
 def test_what_is_in_order(states: list[Row]) -> None:
     assert found(states, [asks("new", FULL, "range")]) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "severity"),
+    [
+        ([], "unknown", "critical"),
+        ([knock(60, 0)], "closed", "warning"),
+        ([knock(60, 0, client="10.0.0.8:4000")], "closed", "warning"),  # the mended one runs elsewhere
+        ([knock(n, 0, client="10.0.0.8:4000") for n in (1, 60)], "unknown", "critical"),  # another one rejoins
+    ],
+)
+def test_who_asks_no_more_was_not_let_in(more: list[Row], state: str, severity: str) -> None:
+    (finding,) = found([*(knock(n * 5, INCONSISTENT) for n in range(4)), *more], seen_s=600)
+    assert (finding.state, finding.severity) == (state, severity)
+    assert ("It is unknown since" in finding.summary) == (state == "unknown")
 
 
 def test_two_hosts_of_one_client_id_do_not_let_each_other_in() -> None:

@@ -12,8 +12,8 @@ from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, fetched, leaves, with_steps
 
 
-def found(exchanges: Sequence[Row], events: Sequence[Row]) -> list[Finding]:
-    return poison_record.find(with_steps(exchanges=exchanges, events=events), FindingSettings())
+def found(exchanges: Sequence[Row], events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
+    return poison_record.find(with_steps(seen_s, exchanges=exchanges, events=events), FindingSettings())
 
 
 def lives(number: int, every_s: float, *, leave: bool = False, who: str = "a") -> list[Row]:
@@ -53,6 +53,13 @@ def test_it_is_over_once_the_group_has_got_over_it() -> None:
     (finding,) = found(lives(4, 6), [STANDS, *GETS_ON, *reads(4, 6, 40, 60), committed(40, "a", 90)])
     assert finding.state == "closed"
     assert "it got over it" in finding.summary
+
+
+@pytest.mark.parametrize(("seen_s", "state"), [(30, "open"), (600, "unknown")])
+def test_that_nobody_tries_any_more_does_not_heal_it(seen_s: float, state: str) -> None:
+    (finding,) = found(lives(4, 6), [STANDS, *GETS_ON, *reads(4, 6, 40, 60)], seen_s)
+    assert finding.state == state
+    assert ("It is unknown since 12:00:24 UTC" in finding.summary) == (state == "unknown")
 
 
 SLOW = [committed(30 * n, "b", n, partition=1) for n in range(-9, 3)]

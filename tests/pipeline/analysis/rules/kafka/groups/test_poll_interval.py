@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipeline.analysis.rules.kafka.groups import poll_interval_exceeded
-from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.model import Finding, clock
 from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, event, fetched, leaves, with_steps
 
@@ -15,8 +15,8 @@ EXPIRED, CLOSED = "consumer poll timeout has expired.", "the consumer is being c
 IN_HAND = [fetched(1, "a", 0, 50)]
 
 
-def found(exchanges: Sequence[Row], events: Sequence[Row] = ()) -> list[Finding]:
-    return poll_interval_exceeded.find(with_steps(exchanges=exchanges, events=events), FindingSettings())
+def found(exchanges: Sequence[Row], events: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
+    return poll_interval_exceeded.find(with_steps(seen_s, exchanges=exchanges, events=events), FindingSettings())
 
 
 def refused(seconds: float) -> Row:
@@ -79,6 +79,37 @@ def test_it_names_the_limit_the_period_and_what_it_was_at() -> None:
     assert finding.details["interval_us"] == 40_000_000
     assert "than the 30 s that it may" in finding.summary
     assert "offsets 520 to 699 of t-0" in finding.summary
+
+
+LOST = [enters(0, "a"), enters(1, "b", connection="b", member="mb"), leaves(31, "a", reason=EXPIRED)]
+
+
+@pytest.mark.parametrize(("seen_s", "state"), [(60, "open"), (90, "open"), (93, "unknown"), (9000, "unknown")])
+def test_who_never_came_back_is_not_over(seen_s: float, state: str) -> None:
+    (finding,) = found(LOST, seen_s=seen_s)
+    assert finding.state == state
+    assert f"It is not back since {clock(finding.last_us)} UTC." in finding.summary
+    assert ("unknown whether it hangs on or has ended" in finding.summary) == (state == "unknown")
+
+
+def test_as_long_as_it_tries_to_commit_it_is_open() -> None:
+    (finding,) = found(LOST, [*IN_HAND, refused(80)], seen_s=135)
+    assert finding.state == "open"
+
+
+@pytest.mark.parametrize(
+    ("back", "state"),
+    [
+        (enters(50, "a", connection="c2", member="m2"), "closed"),  # its process was restarted
+        (enters(50, "a", member="m2"), "closed"),
+        (enters(140, "a", member="m2"), "open"),  # it has not been back for long
+        (enters(50, "b", connection="b", member="mb"), "unknown"),  # another one rejoins
+        (enters(50, "a", connection="b", member="mb"), "unknown"),  # also where it bears the same name
+    ],
+)
+def test_it_is_over_when_it_is_back(back: Row, state: str) -> None:
+    (finding,) = found([*LOST, back], seen_s=180)
+    assert finding.state == state
 
 
 def test_a_tool_that_puts_a_member_out_is_not_the_member() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import orjson
 import pytest
 
+from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.groups import slow_rebalance
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
@@ -14,7 +17,7 @@ from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
-Pair = tuple[Row, Row | None]
+Pair = tuple[Row | None, Row | None]
 REBALANCING = 27
 
 
@@ -29,13 +32,27 @@ def beats(who: str, generation: int, seconds: float, code: int = 0) -> Pair:
     return member("heartbeat", seconds, who, generation=generation, error_code=code), None
 
 
+def waits(who: str, asked: float, *, new: bool = False, limit_s: float = 300) -> Pair:
+    """A JoinGroup without an answer yet."""
+    body = {"groupId": "g", "memberId": "" if new else f"{who}-m", "rebalanceTimeoutMs": int(limit_s * 1000)}
+    where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_port": 4000}
+    asked_at = {"ts": at(asked), "request_ts": at(asked), "status": "pending", "exchange_id": f"w{who}{asked}"}
+    request = {"request_body": orjson.dumps(body).decode(), "client_id": who, "api_key": JOIN}
+    return None, row(EXCHANGES, **where, **asked_at, **request)
+
+
 def goes(who: str, seconds: float) -> Pair:
     return member("leave", seconds, who), None
 
 
-def found(steps: Sequence[Pair]) -> list[Finding]:
-    exchanges = [exchange for _, exchange in steps if exchange is not None]
-    return slow_rebalance.find(sources(states=[state for state, _ in steps], exchanges=exchanges), FindingSettings())
+def found(steps: Sequence[Pair], seen_s: float | None = None) -> list[Finding]:
+    states = [state for state, _ in steps if state is not None]
+    exchanges = [exchange for state, exchange in steps if state is not None and exchange is not None]
+    waiting = [exchange for state, exchange in steps if state is None and exchange is not None]
+    ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
+    facts = Facts({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
+    made = replace(sources(states=states, exchanges=exchanges, waiting=waiting), ends=ends, facts=facts)
+    return slow_rebalance.find(made, FindingSettings())
 
 
 FIRST = [joins("a", 1, 0, 0.5), joins("b", 1, 0.1, 0.5), beats("a", 1, 20), beats("b", 1, 20)]
@@ -85,3 +102,50 @@ def test_a_group_of_which_rebalances_always_take_long_is_judged_by_them() -> Non
     assert found([*usual, *busy, joins("y", 5, 450, 466), joins("x", 5, 465, 466)]) == []
     busy = [beats("x", 4, 451 + 3 * n, REBALANCING) for n in range(10)]
     assert len(found([*usual, *busy, joins("y", 5, 450, 480), joins("x", 5, 479, 480)])) == 1
+
+
+TOLD = [*FIRST, *BUSY, beats("a", 1, 45, REBALANCING)]
+
+
+def test_while_all_stand_still_it_is_open_and_names_who_is_waited_for() -> None:
+    (finding,) = found([*TOLD, beats("b", 1, 29.5, REBALANCING), waits("b", 29.6), waits("c", 29, new=True)], 46)
+    assert (finding.state, finding.severity, finding.details["client_id"]) == ("open", "warning", "a")
+    assert finding.summary.startswith("Group g waits for an assignment since 12:00:29 UTC, 17 s so far: a at 10.0.0.9 ")
+    assert "goes on with its work and has not joined, while 2 other members wait." in finding.summary
+
+
+def test_those_who_wait_have_fallen_silent_where_their_joins_are_not_seen() -> None:
+    (finding,) = found(TOLD, 46)
+    assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("open", "a", 1)
+    (later,) = found(TOLD, 400)
+    assert later.state == "unknown"
+
+
+def test_a_silent_member_holds_up_those_whose_joins_wait() -> None:
+    (finding,) = found([*FIRST, waits("b", 25)], 40)
+    assert (finding.state, finding.details["client_id"], finding.details["is_silent"]) == ("open", "a", True)
+    assert "is silent since 12:00:20 UTC and has not left, while 1 other member waits." in finding.summary
+    assert finding.advice.startswith("Now: nothing brings it back sooner")
+
+
+def test_a_wait_that_lasts_counts_those_that_are_over() -> None:
+    late = [joins("c", 2, 29, 45), joins("b", 2, 31, 45), joins("a", 2, 44.9, 45)]
+    again = [beats("a", 2, 100 + 3 * n, REBALANCING) for n in range(6)]
+    (finding,) = found([*FIRST, *BUSY, *late, *again, waits("b", 99), waits("c", 101)], 116)
+    assert (finding.state, finding.details["recurrences"], finding.details["times"]) == ("open", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "seen_s"),
+    [
+        ([*FIRST, *BUSY[:2], waits("b", 30)], 35),  # only a moment so far
+        ([*TOLD, beats("a", 2, 48)], 60),  # it is over, although the capture does not show the joins
+        ([*FIRST, waits("a", 25), waits("b", 26)], 60),  # all have joined: the coordinator waits for nobody known
+        ([waits("a", 0, new=True), waits("b", 1, new=True)], 60),  # a group that begins
+        ([*FIRST, goes("a", 21), waits("b", 25)], 60),  # who has left is not waited for
+        ([joins("a", 1, 0, 0.5), *BUSY], 60),  # alone in its group
+        ([*FIRST, waits("b", 25, limit_s=10)], 60),  # its connection has ended, unseen
+    ],
+)
+def test_what_does_not_stand_still(steps: list[Pair], seen_s: float) -> None:
+    assert found(steps, seen_s) == []

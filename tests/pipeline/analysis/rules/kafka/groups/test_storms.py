@@ -11,10 +11,11 @@ import pytest
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown, collect_episodes
-from pipeline.analysis.rules.kafka.groups import storms
+from pipeline.analysis.rules.kafka.groups import storms, storms_slow
+from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
 from pipeline.analysis.rules.kafka.groups.storms import Life, Round, explain_generations
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
-from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.model import SEVERITIES, Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
@@ -35,11 +36,15 @@ class Group:
         self.states: list[Row] = []
         self.exchanges: list[Row] = []
         self.shown: list[Shown] = []
+        self.steps: list[Step] = []
         self.generation = 0
 
     def come(self, at: float, member: str, client: str = "app", host: str = "10.0.0.1", port: int = 5) -> None:
         """A member joins."""
         self.members[member] = client, host, port
+        us = T0_US + round(at * SECOND)
+        to = f"{host}:{port}"
+        self.steps.append(Step(ENTERS, "b:1", self.name, member, client, host, to, to, f"j{member}", us, us))
         if self.by_epochs:
             self.generation += 1
             for other in self.members:
@@ -83,7 +88,9 @@ def found(groups: Sequence[Group]) -> dict[str, Finding]:
     """Findings by group."""
     episodes = collect_episodes([one for g in groups for one in g.shown], Facts(), SETTINGS)
     made = sources(states=[s for g in groups for s in g.states], exchanges=[e for g in groups for e in g.exchanges])
-    return {f.subject: f for f in storms.find(replace(made, episodes={"rebalance_storm": episodes}), SETTINGS)}
+    made = replace(made, episodes={"rebalance_storm": episodes}, steps=[step for g in groups for step in g.steps])
+    both = [*storms_slow.find(made, SETTINGS), *storms.find(made, SETTINGS)]
+    return {f.subject: f for f in sorted(both, key=lambda f: -SEVERITIES.index(f.severity))}
 
 
 def started(name: str, members: int, *, one_host: bool = False, client: str = "app", **more: Any) -> Group:
@@ -110,15 +117,32 @@ def crashing(name: str, every: float, times: int, client: str = "bad", **more: A
     return group
 
 
-def working(name: str, members: int, *, anew: bool, by_epochs: bool = False) -> Group:
+def working(name: str, members: int, *, anew: bool, by_epochs: bool = False, every: float = 30) -> Group:
     """A job that runs each half minute; not anew: a member that leaves for too long a piece of work, and comes back."""
     group = Group(name, by_epochs=by_epochs)
     for turn in range(9):
         for n in range(members):
             port = 1000 * turn + n if anew else 7 + n
-            group.come(30 * turn + n, f"m{turn}-{n}", "nightly", "10.0.0.1", port)
+            group.come(every * turn + n, f"m{turn}-{n}", "nightly", "10.0.0.1", port)
         for n in range(members):
-            group.go(30 * turn + 15 + n / 10, f"m{turn}-{n}")
+            group.go(every * turn + 15 + n / 10, f"m{turn}-{n}")
+    return group
+
+
+def looping(
+    name: str, every: float, times: int, backoff: Sequence[float] = (), *, client: str = "bad", host: str = "10.0.0.66",
+    leaves: bool = True, anew: bool = True, **more: Any,
+) -> Group:  # fmt: skip
+    """A container that lives for ten seconds and is started again after a while."""
+    group, at = started(name, 3, **more), 0.0
+    for n in range(times):
+        group.come(at, f"bad{n}", client.format(n), host.format(100 + n), 4000 + n if anew else 4000)
+        if leaves:
+            group.go(at + 10, f"bad{n}")
+        else:
+            del group.members[f"bad{n}"]
+            group.rebalance(at + 45)
+        at += 10 + backoff[min(n, len(backoff) - 1)] if backoff else every
     return group
 
 
@@ -182,6 +206,22 @@ STORMS = [
     working("is too slow alone by epochs", 1, anew=False, by_epochs=True),
     deployed(crashing("crashes, and is deployed an hour later", 30, 8), 3, 3600, "new"),
 ]
+SLOW = {
+    "back off": looping("back off", 300, 7),
+    "backs off longer and longer": looping("backs off longer and longer", 0, 9, [10, 20, 40, 80, 160, 300, 300, 300]),
+    "dies without a word": looping("dies without a word", 320, 7, leaves=False),
+    "backs off by epochs": looping("backs off by epochs", 330, 7, by_epochs=True),
+    "in between": looping("in between", 150, 8),
+    "with numbers": looping("with numbers", 300, 7, client="consumer-g-{}"),
+}
+NOT_SLOW = [
+    looping("a few times", 300, 5),
+    looping("deployed each hour", 3600, 9),
+    deployed(deployed(deployed(started("three deploys", 5), 5, 0, "new"), 5, 1000, "again"), 5, 2000, "more"),
+    working("a job each ten minutes", 1, anew=True, every=600),
+    looping("too slow, and lives on", 300, 9, anew=False),
+    looping("new pods each time", 300, 9, host="10.0.0.{}"),
+]
 QUIET = [deployed(started("restarts two", 5), 2, 0, "new"), growing("starts", 3)]
 
 
@@ -242,3 +282,33 @@ def test_what_began_before_the_capture_explains_its_first_generations() -> None:
     lives = [Life(m, m, "h", 0, 9) for m in "abc"]
     told = explain_generations(lives, [Round(71, frozenset("abc"), 0, 1), Round(72, frozenset("abc"), 5, 6)])
     assert (told.total, told.unexplained) == (2, 0)
+
+
+@pytest.fixture(scope="module")
+def slow_found() -> dict[str, Finding]:
+    return found([*SLOW.values(), *NOT_SLOW])
+
+
+@pytest.mark.parametrize("group", SLOW)
+def test_an_instance_that_comes_every_few_minutes_is_a_storm_in_slow_motion(
+    slow_found: dict[str, Finding], group: str
+) -> None:
+    finding = slow_found[group]
+    assert (finding.severity, finding.details["is_deploy"]) == ("warning", False)
+    assert len(finding.details["comers"]) > 0  # type: ignore[arg-type]
+    assert finding.evidence
+
+
+def test_it_says_who_and_how_often(slow_found: dict[str, Finding]) -> None:
+    finding = slow_found["back off"]
+    assert finding.summary == (
+        "bad at 10.0.0.66 comes to group back off and ends again and again, 7 times from 12:00:00 to 12:30:10 UTC, "
+        "usually 5 min apart: the group rebalances each time."
+    )
+    assert finding.details["enough_us"] == T0_US + 1500 * SECOND + SECOND // 10
+    assert "bad at 10.0.0.66" in finding.advice
+
+
+@pytest.mark.parametrize("group", [g.name for g in NOT_SLOW])
+def test_what_is_seldom_or_explained_is_none(slow_found: dict[str, Finding], group: str) -> None:
+    assert group not in slow_found or slow_found[group].severity == "info"

@@ -107,7 +107,8 @@ def test_a_partition_with_a_slower_rhythm_is_not_left_out() -> None:
 
 def test_what_another_member_commits_says_nothing_of_a_partition() -> None:
     silent = by("a", [*log(120), *(commit(n, 10 * n) for n in range(60))])
-    assert [t.rule for t in judged(silent, by("b", every(1, 120)))] == []
+    beside = judged(silent, by("b", every(1, 120)))
+    assert [(t.rule, t.severity, t.figures["members"]) for t in beside] == [("stopped", "info", ["a"])]
     assert [t.rule for t in judged(silent, by("a", every(1, 120)))] == ["partition_dropped_from_commits"]
 
 
@@ -127,7 +128,9 @@ def test_a_partition_that_was_taken_away_is_not_left_out() -> None:
     silent = by("a", [*log(120), *(commit(n, 10 * n) for n in range(60))])
     others = by("a", every(1, 120))
     moved = members((0, "a", {0, 1}), (60, "a", {1}), (60, "b", {0}))
-    assert lived(moved, silent, others) == []
+    assert [(t.rule, t.severity, t.figures["members"]) for t in lived(moved, silent, others)] == [
+        ("stopped", "info", ["b"])
+    ]
     assert [t.rule for t in lived(members((0, "a", {0, 1})), silent, others)] == ["partition_dropped_from_commits"]
     kept = members((0, "a", {0, 1}), (70, "a", {0, 1}))
     assert [t.rule for t in lived(kept, silent, others)] == ["partition_dropped_from_commits"]
