@@ -168,10 +168,28 @@ def vacuum(spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]]
     """Remove files that left their table so many hours ago or longer."""
 
     def remove(table: Table, hours: float) -> None:
-        DeltaTable.forPath(spark, lake.path(table)).vacuum(hours)
+        found = DeltaTable.forPath(spark, lake.path(table))
+        # Delta reads of its argument whether it is 0, and takes the time from the table (delta-io/delta#5028).
+        if hours and _hours_kept(found) != hours:
+            wanted = f"'{_RETENTION}' = 'interval {hours:g} hours'"
+            spark.sql(f"ALTER TABLE delta.`{lake.path(table)}` SET TBLPROPERTIES ({wanted})")
+        found.vacuum(hours)
 
     with _any_retention(spark), _without_prints(spark):
         side_by_side(*(partial(remove, *one) for one in asked if _may_hold_dead(lake, *one)))
+
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_WEEK = 168
+"""Hours that Delta keeps dead files of a table that states nothing."""
+
+
+def _hours_kept(found: DeltaTable) -> float:
+    stated = found.detail().select("properties").collect()[0].properties.get(_RETENTION, f"interval {_WEEK} hours")
+    match stated.split():
+        case ["interval", number, "hours"]:
+            return float(number)
+    return -1  # as nobody of ours states it
 
 
 def _may_hold_dead(lake: Lake, table: Table, hours: float) -> bool:

@@ -216,6 +216,24 @@ def test_dead_files_go_when_they_are_old_enough(spark: SparkSession, tmp_path: P
     assert parquet_files(tmp_path, FINDINGS) == alive[FINDINGS.full_name] | {str(failed[0])}
 
 
+def test_how_long_dead_files_stay_is_what_was_set(spark: SparkSession, tmp_path: Path) -> None:
+    lake, ages = Lake.at(tmp_path), (20, 30, WEEK + 1)
+    create_tables(spark, lake, [FRAMES, FINDINGS])
+    for table in (FRAMES, FINDINGS):
+        put(tmp_path, table, row(table))
+        for age in ages:
+            file = tmp_path / table.path / f"part-{age}.parquet"
+            file.write_bytes(b"PAR1")
+            os.utime(file, (time.time() - age * 3600,) * 2)
+    for _ in range(2):
+        vacuum(spark, lake, [(FRAMES, 24), (FINDINGS, 400)])
+    left = {
+        table.full_name: {Path(file).name for file in parquet_files(tmp_path, table)} for table in (FRAMES, FINDINGS)
+    }
+    assert {f"part-{age}.parquet" for age in ages} & left[FRAMES.full_name] == {"part-20.parquet"}
+    assert {f"part-{age}.parquet" for age in ages} <= left[FINDINGS.full_name]
+
+
 @pytest.mark.parametrize("wanted", [("colour", "red"), ("topic", "")])
 def test_what_cannot_be_erased_is_refused(spark: SparkSession, aged: Path, wanted: tuple[str, str]) -> None:
     with pytest.raises(RefusedError, match="name one of client_ip"):
