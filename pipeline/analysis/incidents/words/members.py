@@ -117,24 +117,6 @@ MEMBERS: dict[str, Words] = {
         f"{SEEN}it was told so with each answer.",
         LOSES,
     ),
-    "fenced_producer": Words(
-        lambda case: f"{case.who} was fenced off transactional id {case.lead.row['subject']}: another uses the same id",
-        lambda case: f"End {case.clients} if a newer instance does its work; if both are wanted, give one another id.",
-        "One transactional.id per running instance; in Streams and Connect it follows from application.id and task. "
-        "Wait for the old process to end before a deployment starts the new one.",
-        f"{SEEN}the broker's answer, and who took the id.",
-        LOSES,
-        hurt=own_clients,
-    ),
-    "sequence_gap": Words(
-        lambda case: f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing",
-        lambda case: f"Restart {case.clients}: it cannot go on with this producer id.",
-        "Look for earlier errors of this producer (delivery.timeout.ms passed, batches expired) and treat a failed "
-        "send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true.",
-        f"{SEEN}OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer.",
-        LOSES,
-        hurt=topics,
-    ),
     "crc_mismatch": Words(
         lambda case: f"Batches of {case.clients} to {case.places} are damaged: their checksums do not match",
         lambda case: (

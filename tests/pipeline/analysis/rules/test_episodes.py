@@ -14,7 +14,7 @@ from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
-from pipeline.analysis.rules.kafka.producers import sequences
+from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
@@ -94,6 +94,12 @@ FETCHES = [
     *(fetch(n / 10, "") for n in range(110)),
     *(fetch(n / 1000, "reads of many", port) for n in range(100) for port in range(12)),
 ]
+FETCHES += [
+    row(EXCHANGES, client_id="c", client_ip=one.client_ip, exchange_id=one.exchange_id, connection_id=one.client_ip,
+        ts=T0 + timedelta(microseconds=one.us - T0_US))
+    for one in SYMPTOMS
+    if one.rule in (INTRODUCED, "fenced_producer")
+]  # fmt: skip
 BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
 BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
 BATCHES += [
@@ -115,6 +121,7 @@ def found() -> dict[tuple[str, str], Finding]:
         *counted.find(made, SETTINGS),
         *requests.find(made, SETTINGS),
         *sequences.find(made, SETTINGS),
+        *fenced_producer.find(made, SETTINGS),
         *elections.find(made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}
@@ -204,6 +211,6 @@ def test_a_batch_that_was_split_is_not_lost(found: Found) -> None:
 
 
 def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
-    assert "taken by c at other" in found["fenced_producer", "shared-tx"].summary
-    assert "newer producer" not in found["fenced_producer", "slow-tx"].summary
+    assert "c at other has taken the id" in found["fenced_producer", "shared-tx"].summary
+    assert "nobody else was seen" in found["fenced_producer", "slow-tx"].summary
     assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice
