@@ -148,7 +148,7 @@ class FindingSettings(BaseModel):
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
     costly_sessions: Count = Field(default=300, description="So many of them are a warning")
     slow_seconds: Seconds = Field(default=1.0, description="Latency of an answer that does not wait by design")
-    slow_answers: Count = Field(default=3, description="Slow answers of one broker")
+    slow_answers: Count = Field(default=3, description="Slow answers of one broker; above info at so many moments")
     slow_ratio: Annotated[float, Field(ge=1)] = Field(
         default=20.0, description="Times the usual 95th percentile that the slowest must take"
     )

@@ -85,6 +85,15 @@ def _batches_now(case: Case) -> str:
     return "Nothing has to be stopped."
 
 
+def _late(case: Case) -> str:
+    """Which api how late, the one that the broker itself is slow at first."""
+    apis = case.details.get("apis")
+    told = apis.items() if isinstance(apis, dict) else ()
+    return listed(f"{api} up to {float(one.get('peak_us') or 0) / 1_000_000:.1f} s" for api, one in told) or (
+        f"up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s"
+    )
+
+
 _SLOW_BROKER = (
     "Watch the broker's request queue and disk (RequestHandlerAvgIdlePercent, log flush times) and its garbage "
     "collection; move partitions away from a broker that has too many."
@@ -251,10 +260,7 @@ MEMBERS: dict[str, Words] = {
         is_cause=False,
     ),
     "latency_outlier": Words(
-        lambda case: (
-            f"Broker {case.server} answered up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s late "
-            f"({case.kinds}): {case.clients} waited"
-        ),
+        lambda case: f"Broker {case.server} answered {_late(case)} late: {case.clients} waited",
         lambda case: (
             f"Look at broker {case.server} now: garbage collection, disk, an election, replicas that lag (acks=all "
             "waits for them). Restart it if it hangs."
