@@ -146,7 +146,8 @@ class FindingSettings(BaseModel):
     )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
-    costly_sessions: Count = Field(default=300, description="So many of them are a warning")
+    costly_sessions: Count = Field(default=300, description="So many of them within a while are a warning")
+    costly_sessions_seconds: Seconds = Field(default=600.0, description="How long that while is")
     slow_seconds: Seconds = Field(default=1.0, description="Latency of an answer that does not wait by design")
     slow_answers: Count = Field(default=3, description="Slow answers of one broker; above info at so many moments")
     slow_ratio: Annotated[float, Field(ge=1)] = Field(

@@ -41,7 +41,9 @@ _NAMES_KEPT = 50
 _BY_HOST = ("commit_rejected", "zombie_member")
 """Rules that count each host apart: members of one group often share a client id, the default of their library."""
 _STORM = "rebalance_storm"
-_LOOKED_AT = ("latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm")
+_LOOKED_AT = (
+    "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
+)  # fmt: skip
 """Rules that look at each of their symptoms."""
 
 

@@ -199,6 +199,18 @@ def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
     assert len(two.evidence) == 3
 
 
+@pytest.mark.parametrize(
+    ("every", "severity", "busiest"), [(60, "info", 11), (1.5, "warning", 310), (2.5, "info", 241)]
+)
+def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, busiest: int) -> None:
+    shown = [symptom(n * every, "fetch_session_churn", "canary", "opened") for n in range(310)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    made = replace(sources(exchanges=[fetch(n * every, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
+    (found,) = (one for one in requests.find(made, SETTINGS) if one.rule == "fetch_session_churn")
+    assert (found.severity, found.details["busiest"]) == (severity, busiest)
+    assert f"up to {busiest} within 10 min" in found.summary
+
+
 def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:
     assert found["sequence_gap", "lost"].severity == "critical"
     assert found["sequence_gap", "forgotten"].severity == "warning"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
@@ -13,7 +15,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     CLOSED,
     TOPIC_CHANGED,
 )
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
 
@@ -26,7 +28,7 @@ RULES = (
         "kafka",
         ("warning", "info"),
         "A client opens a new fetch session for most of its fetches.",
-        ("churn_sessions", "churn_share", "costly_sessions"),
+        ("churn_sessions", "churn_share", "costly_sessions", "costly_sessions_seconds"),
     ),
     Rule(
         "unsupported_version",
@@ -67,12 +69,20 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
     many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
     fetches = fetches_during(sources.tables, many)
     for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
+        span_us = int(settings.costly_sessions_seconds * 1_000_000)
+        busiest = _busiest([one.us for one in episode.each], span_us)
         summary = (
-            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches: each "
-            f"time all partitions are sent in full ({names(episode)})."
+            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches, up to "
+            f"{busiest} within {seconds(span_us)}: each time all partitions are sent in full ({names(episode)})."
         )
-        severity = "warning" if episode.times >= settings.costly_sessions else "info"
-        yield finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+        severity = "warning" if busiest >= settings.costly_sessions else "info"
+        made = finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+        yield replace(made, details={**made.details, "busiest": busiest})
+
+
+def _busiest(times_us: Sequence[int], span_us: int) -> int:
+    """The most of ascending times that lie within a span, µs."""
+    return max((end + 1 - bisect_left(times_us, us - span_us) for end, us in enumerate(times_us)), default=0)
 
 
 def _unsupported_version(
