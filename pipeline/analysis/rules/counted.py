@@ -243,7 +243,8 @@ COUNTED = (
             ("throttled_times", "throttled_seconds"),
         ),
         "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
-        "(`kafka-configs.sh --alter --entity-type clients --add-config producer_byte_rate=…,consumer_byte_rate=…`), or "
+        "(`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients --entity-name CLIENT_ID "
+        "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or "
         "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
         lambda s: s.throttled_times,
         lambda e: (
@@ -260,9 +261,10 @@ COUNTED = (
             "A broker refused a login, or an operation that the principal may not do.",
             ("auth_failed_times", "refused_again_times"),
         ),
-        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --list`). If nobody "
+        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --bootstrap-server "
+        "BROKER --list`). If nobody "
         "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: "
-        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --add`.",
+        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --bootstrap-server BROKER --add`.",
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,

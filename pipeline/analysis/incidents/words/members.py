@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import Case, arg, count, listed
+from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.words.model import (
     LATER,
     LOSES,
@@ -83,6 +83,13 @@ def _batches_now(case: Case) -> str:
             "restart the producer."
         )
     return "Nothing has to be stopped."
+
+
+def _committed_since(case: Case) -> str:
+    """Groups that stand in the new topic."""
+    names = case.details.get("committed_since")
+    known = listed(name for name in names if isinstance(name, str)) if isinstance(names, list) else ""
+    return f"; those that committed since need nothing: {known}" if known else ""
 
 
 def _late(case: Case) -> str:
@@ -171,9 +178,11 @@ MEMBERS: dict[str, Words] = {
             f"Topic {case.places} was deleted and made anew: what groups have committed belongs to the old one"
         ),
         lambda case: (
-            "Stop the groups that read it, set them to the beginning (`kafka-consumer-groups.sh --bootstrap-server "
-            f"BROKER --reset-offsets --to-earliest --topic {arg(case.topic)} --group GROUP --execute`), start them "
-            "again."
+            "Look at each group that reads it (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe "
+            f"--all-groups`){_committed_since(case)}. Only one whose offset was committed before "
+            f"{moment(case.lead.last_us)[11:]} UTC, or lies beyond the log's end: stop it, set it to the beginning "
+            f"(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-earliest --topic "
+            f"{arg(case.topic)} --group GROUP --execute`), start it again."
         ),
         "Delete records (`kafka-delete-records.sh`) instead of the topic; delete a topic's groups with it.",
         f"{SEEN}the topic's name has another id now.",
@@ -291,7 +300,8 @@ MEMBERS: dict[str, Words] = {
         lambda case: f"Broker {case.server} refuses {case.who} {_times(case)}: {case.kinds}",
         lambda case: (
             f"If you know {case.clients}: correct its credentials (sasl.jaas.config, sasl.username and sasl.password "
-            "in librdkafka) or its ACLs (`kafka-acls.sh --list`). If nobody does: somebody tries passwords, block the "
+            "in librdkafka) or its ACLs (`kafka-acls.sh --bootstrap-server BROKER --list`). If nobody does: somebody "
+            "tries passwords, block the "
             "address."
         ),
         "Rotate secrets so that old and new are valid together, and alarm on refused logins.",

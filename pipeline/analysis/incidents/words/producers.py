@@ -44,6 +44,11 @@ def _fenced_sure(case: Case) -> str:
     return f"{SEEN}the broker's answer; a rival that was not captured would look the same."
 
 
+def _is_forgotten(case: Case) -> bool:
+    """Whether the broker only no longer knew the producer: then nothing is lost."""
+    return all(one.details.get("kinds") == ["UNKNOWN_PRODUCER_ID"] for one in case.bundle.findings)
+
+
 PRODUCERS: dict[str, Words] = {
     "fenced_producer": Words(
         _fenced,
@@ -54,11 +59,24 @@ PRODUCERS: dict[str, Words] = {
         hurt=own_clients,
     ),
     "sequence_gap": Words(
-        lambda case: f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing",
-        lambda case: f"Restart {case.clients}: it cannot go on with this producer id.",
-        "Look for earlier errors of this producer (delivery.timeout.ms passed, batches expired) and treat a failed "
-        "send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true.",
-        f"{SEEN}OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer.",
+        lambda case: (
+            f"{case.who} began anew on {case.places}: the broker had forgotten its producer id"
+            if _is_forgotten(case)
+            else f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing"
+        ),
+        lambda case: (
+            "Nothing, if the topic's retention has deleted all that this producer wrote: it begins anew by itself. "
+            f"Else look whether records of {case.clients} are missing."
+            if _is_forgotten(case)
+            else f"Restart {case.clients}: it cannot go on with this producer id."
+        ),
+        lambda case: (
+            "Brokers and clients of Kafka 2.5 or later (KIP-360), or a retention longer than the producer's pauses."
+            if _is_forgotten(case)
+            else "Look for earlier errors of this producer (delivery.timeout.ms passed, batches expired) and treat a "
+            "failed send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true."
+        ),
+        lambda case: f"{SEEN}{case.kinds} is the broker's own answer.",
         LOSES,
         hurt=topics,
     ),

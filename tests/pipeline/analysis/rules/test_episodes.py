@@ -18,7 +18,7 @@ from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import EXCHANGES, RECORD_BATCHES
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -209,6 +209,19 @@ def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, bu
     (found,) = (one for one in requests.find(made, SETTINGS) if one.rule == "fetch_session_churn")
     assert (found.severity, found.details["busiest"]) == (severity, busiest)
     assert f"up to {busiest} within 10 min" in found.summary
+
+
+def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> None:
+    lives = {("b:1", f"id{n}"): Seen("t", T0_US + n * 100, T0_US + n * 100 + 50) for n in range(3)}
+    made = {"cluster": "b:1", "topic": "t", "kind": "committed", "ordinal": 0}
+    commits = [
+        row(OFFSET_EVENTS, **made, group_id=group, exchange_id=group, ts=T0 + timedelta(microseconds=us))
+        for group, us in (("old", 10), ("new", 300))
+    ]
+    (found,) = requests.find(replace(sources(events=commits), facts=Facts(topics=lives), ends=ENDS), SETTINGS)
+    assert (found.rule, found.details["committed_since"]) == ("topic_recreated", ["new"])
+    assert (found.details["recurrences"], found.details["first_of_all_us"]) == (1, T0_US + 50)
+    assert "have not committed since" in found.advice
 
 
 def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 
 import orjson
 
@@ -36,12 +37,12 @@ _IN_METADATA = (5, 72)
 _NOT_LEADER, _BELIEVED = 6, 2
 """One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 ADVICE = (
-    "Now: start the broker that holds these partitions (`kafka-topics.sh --describe --unavailable-partitions` names "
-    "leader and replicas), or look why it does not come back. Only if its data is lost for good: "
-    "`kafka-leader-election.sh --election-type unclean`, which drops what the new leader does not have. "
-    "Fix: give topics three replicas (default.replication.factor=3, min.insync.replicas=2) on different racks "
-    "(broker.rack), so that one broker may go. Let producers wait longer than a restart takes: delivery.timeout.ms "
-    "(Java), message.timeout.ms (librdkafka)."
+    "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
+    "--unavailable-partitions` names leader and replicas), or look why it does not come back. Only if its data is lost "
+    "for good: `kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean --topic {topic} "
+    "--partition {partition}`, which drops what the new leader does not have. Fix: give topics three replicas "
+    "(default.replication.factor=3, min.insync.replicas=2) on different racks (broker.rack), so that one broker may "
+    "go. Let producers wait longer than a restart takes: delivery.timeout.ms (Java), message.timeout.ms (librdkafka)."
 )
 
 
@@ -110,8 +111,10 @@ def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding
     places = wave.places
     shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more partitions" if len(places) > 3 else "")
     what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
+    topic, _, partition = places[0].rpartition("-")
+    advice = ADVICE.format(topic=quote(topic), partition=partition)
     found = finding(
-        wave, RULE, wave.refused[0].place, what, ADVICE, sources, settings.max_evidence, settings.unavailable_refusals
+        wave, RULE, wave.refused[0].place, what, advice, sources, settings.max_evidence, settings.unavailable_refusals
     )
     topics = {place.rpartition("-")[0] for place in places}
     only = int(places[0].rpartition("-")[2]) if len(places) == 1 else None
