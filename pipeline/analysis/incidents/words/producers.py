@@ -13,7 +13,7 @@ def _taken_by(case: Case) -> str:
 def _fenced(case: Case) -> str:
     name = case.lead.row["subject"]
     if not case.details.get("shared"):
-        return f"A transaction of {case.who} ({name}) was aborted by the coordinator; nobody else was seen with this id"
+        return f"The coordinator aborted transaction {name} of {case.who}; nobody else was seen to take the id"
     if case.details.get("course") == "by turns":
         return f"{_taken_by(case)} take transactional id {name} from each other: each aborts what the other writes"
     going_on = "writes on" if case.details.get("course") == "writes on" else "is still there"

@@ -100,7 +100,9 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
     if not own:
         why = " Only what waits for replicas was slow: a follower was late or gone."
     elif times == 1:
-        why = f" It was one pause, which met {len(own)} of them." if len(own) > 1 else " It was one pause."
+        beside = "" if len(own) == sum(len(some.shown) for some in slow) else "Beside what waits for replicas "
+        met = f", which met {len(own)} of them" if len(own) > 1 else ""
+        why = f" {beside}{'it' if beside else 'It'} was one pause{met}."
     summary = (
         f"{episode.server} took {', '.join(map(str, slow))}, among {episode.times} slow answers from "
         f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}.{why}"
