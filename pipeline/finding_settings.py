@@ -148,9 +148,10 @@ class FindingSettings(BaseModel):
     )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
-    costly_sessions: Count = Field(default=300, description="So many of them are a warning")
+    costly_sessions: Count = Field(default=300, description="So many of them within a while are a warning")
+    costly_sessions_seconds: Seconds = Field(default=600.0, description="How long that while is")
     slow_seconds: Seconds = Field(default=1.0, description="Latency of an answer that does not wait by design")
-    slow_answers: Count = Field(default=3, description="Slow answers of one broker")
+    slow_answers: Count = Field(default=3, description="Slow answers of one broker; above info at so many moments")
     slow_ratio: Annotated[float, Field(ge=1)] = Field(
         default=20.0, description="Times the usual 95th percentile that the slowest must take"
     )
@@ -169,7 +170,21 @@ class FindingSettings(BaseModel):
         default=0.5, description="Latency of a MongoDB command that does not wait by design"
     )
     mongo_slow_commands: Count = Field(default=3, description="Slow ones of one command and namespace")
+    mongo_slow_ratio: Annotated[float, Field(ge=1)] = Field(
+        default=5.0,
+        description="Times the usual 95th percentile of the same application and command that each must take",
+    )
+    mongo_slow_samples: Count = Field(
+        default=5, description="Commands of an application from which its usual latency follows; else those of all"
+    )
     mongo_failures: Count = Field(default=3, description="Failures of one command and namespace")
+    mongo_failure_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.1,
+        description="Share of what an application sent meanwhile that must fail, or be repeated, for a warning",
+    )
+    mongo_failure_run: Count = Field(
+        default=10, description="Or so many failures or repeats of an application without a success between them"
+    )
     mongo_retries: Count = Field(default=5, description="Writes of one command and namespace that were repeated")
     mongo_retry_interval_seconds: Seconds = Field(
         default=10.0, description="At most so long from one to the next, on average"

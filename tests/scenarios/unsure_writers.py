@@ -36,7 +36,6 @@ FINDINGS = {
     ("connection_churn", "balancer/127.0.0.1"),
     ("hanging_transaction", "import-1"),
     ("hanging_transaction", "short-1"),
-    ("latency_outlier", "127.0.3.1:9092"),
 }
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from pipeline.analysis.incidents.default_names import is_default_name
 from pipeline.analysis.incidents.edges import (
     EDGES,
     GATHERED,
@@ -31,7 +32,7 @@ from pipeline.analysis.incidents.edges import (
     OF_TRANSACTION,
     Edge,
 )
-from pipeline.analysis.incidents.entities import CLIENT, NAMESPACE, SERVER, TRANSACTION, Entity, Known
+from pipeline.analysis.incidents.entities import CLIENT, HOST, NAMESPACE, SERVER, TRANSACTION, Entity, Known
 from pipeline.analysis.rules.model import SEVERITIES
 
 LEAST_LINGER_US = 60_000_000
@@ -116,6 +117,18 @@ class Bundle:
         nothing: frozenset[Entity] = frozenset()
         return all(self.named.get(kind, nothing) & other.named.get(kind, nothing) for kind in kinds)
 
+    def is_same_client(self, other: Bundle) -> bool:
+        """Whether a name of a client that both have means one client: not on hosts of which they share none.
+
+        Names that libraries give mean nothing without a host.
+        """
+        nothing: frozenset[Entity] = frozenset()
+        mine, others = self.named.get(HOST, nothing), other.named.get(HOST, nothing)
+        if mine and others:
+            return not mine.isdisjoint(others)
+        common = self.named.get(CLIENT, nothing) & other.named.get(CLIENT, nothing)
+        return any(not is_default_name(entity[-1]) for entity in common)
+
     def may_cause(self, other: Bundle) -> bool:
         """Whether it began no later than the other, and was not long over when the other began."""
         return self.first_us <= other.begun_us and other.first_us <= self.last_us + self.linger_us
@@ -186,7 +199,22 @@ def _bundles(found: Iterable[Known]) -> list[Bundle]:
     alike: defaultdict[tuple[str, ...], list[Known]] = defaultdict(list)
     for one in found:
         alike[_key(one)].append(one)
-    return [bundle for some in alike.values() for bundle in _without_pauses(some)]
+    return [bundle for some in alike.values() for same in _of_one_client(some) for bundle in _without_pauses(same)]
+
+
+def _of_one_client(some: Sequence[Known]) -> Iterator[Sequence[Known]]:
+    """Findings by client, cut where only a name that libraries give joins them: then hosts must."""
+    names = [entity[-1] for entity in some[0].entities if entity[0] == CLIENT]
+    if GATHERED.get(some[0].rule) != OF_CLIENT or not names or not all(map(is_default_name, names)):
+        yield some
+        return
+    parts: list[tuple[set[Entity], list[Known]]] = []
+    for one in some:
+        hosts = {entity for entity in one.entities if entity[0] == HOST}
+        joined = [part for part in parts if part[0] & hosts]
+        parts = [part for part in parts if part not in joined]
+        parts.append((hosts.union(*(part[0] for part in joined)), [*(k for part in joined for k in part[1]), one]))
+    yield from (found for _, found in parts)
 
 
 def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
@@ -237,7 +265,9 @@ def _edges_between(bundles: Sequence[Bundle]) -> dict[int, dict[int, Edge]]:
             alike = {other for entity in mine for other in naming.get((edge.effect, entity), ())}
             for other in sorted(alike):
                 effect = bundles[other]
-                if other not in effects and cause.shares(effect, edge.shares) and cause.may_cause(effect):
+                if other in effects or not cause.shares(effect, edge.shares) or not cause.may_cause(effect):
+                    continue
+                if edge.shares != (CLIENT,) or cause.is_same_client(effect):
                     effects[other] = edge
     return found
 

@@ -14,7 +14,7 @@ from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, URGENCIES, WORDS
-from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers
+from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, said, sufferers
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
@@ -43,7 +43,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     case, told_by = Case(tree), Case(tree.worst())
     words = _words(told_by)
     lead = told_by.lead
-    certainty, why = _certainty(case, words, losses)
+    certainty, why = _certainty(case, words, said(words.sure, told_by), losses)
     if told_by.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
         why = f"{why} It may have begun with this: {begun}"
@@ -56,7 +56,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "headline": words.headline(told_by),
         "impact": _impact(case, words),
         "do_now": _now(told_by, words, case.state),
-        "fix": words.fix,
+        "fix": said(words.fix, told_by),
         "certainty": certainty,
         "why": why,
         "culprit": words.culprit(told_by) or None,
@@ -138,9 +138,9 @@ def _impacts(case: Case, words: Words) -> Iterator[str]:
             yield f"from {moment(case.first_us)} to {moment(case.last_us)[11:]} UTC{span}, over"
 
 
-def _certainty(case: Case, words: Words, losses: Iterable[Known]) -> tuple[str, str]:
-    """How sure, and why."""
-    told = [words.sure]
+def _certainty(case: Case, words: Words, sure: str, losses: Iterable[Known]) -> tuple[str, str]:
+    """How sure, and why: what the root rests on (``sure``), and what may follow from it."""
+    told = [sure]
     level = CERTAIN if words.is_cause else OPEN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:

@@ -33,6 +33,22 @@ def apart(spans: Iterable[Span], pause_us: int) -> list[list[Span]]:
     return found
 
 
+def moments(times_us: Iterable[int], apart_us: int) -> int:
+    """How many times there are if those within ``apart_us`` of the first of them are one.
+
+    A kill leaves many requests behind at one moment, and one pause meets all that is asked meanwhile.
+
+    Args:
+        times_us: ascending.
+        apart_us: µs.
+    """
+    count, last_us = 0, None
+    for us in times_us:
+        if last_us is None or us - last_us >= apart_us:
+            count, last_us = count + 1, us
+    return count
+
+
 def last_of_each(found: Iterable[Finding]) -> list[Finding]:
     """Of the findings about one subject of a cluster the last."""
     by_subject: defaultdict[tuple[str, str, str], list[Finding]] = defaultdict(list)

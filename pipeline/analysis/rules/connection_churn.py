@@ -7,8 +7,9 @@ looks whether the port answers: a health check, which is told as such.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -32,6 +33,8 @@ _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
 _FEW_REQUESTS = 40
 """Of a connection: what was asked more on is no connection for a little piece of work."""
+_START_SHARE = 0.5
+"""So many connections for long work, for each short one, make a start of many: clients begin with a short one each."""
 _HANDSHAKE_SHARE, _STEADY = 0.5, 3
 """Of all requests; and how many times the usual pause between two health checks the longest may be."""
 _KAFKA_HANDSHAKE: Final = (3, 10, 17, 18, 36, 60, 71)
@@ -96,7 +99,15 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         by_client[one.cluster, one.client, one.host].append(one)
     many = {whose: sorted(some, key=_begin) for whose, some in sorted(by_client.items()) if len(some) >= least}
     working = _working(sources) if many else set()
-    found = (_judge(some, sources, settings, is_working=whose in working) for whose, some in many.items())
+    bouts = {whose: churning(some, settings) for whose, some in many.items()}
+    lasting = _lasting(sources, {whose[2] for whose, some in bouts.items() if some})
+    found = (
+        _judge(
+            some, [bout for bout in bouts[whose] if not is_start(bout, lasting.get(whose, ()))], sources, settings,
+            is_working=whose in working or whose in lasting,
+        )
+        for whose, some in many.items()
+    )  # fmt: skip
     return [one for one in found if one is not None]
 
 
@@ -163,6 +174,47 @@ def _of_mongodb(tables: Tables, least: int) -> Iterator[Connection]:
     for row in rows:
         whose, times = (row.server, row.server, row.client, row.client_ip), (row.first_us, row.last_us)
         yield Connection(*whose, *times, row.shaking, row.work, row.evidence, is_kafka=False)
+
+
+def _lasting(sources: Sources, hosts: Collection[str]) -> dict[tuple[str, str, str], list[int]]:
+    """By cluster, client and host of some when their connections of many requests began, ascending, µs."""
+    if not hosts:
+        return {}
+    kafka = sources.tables.rows(
+        f"""
+        SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
+            min(epoch_us(ts)) AS us
+        FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL AND list_contains($hosts, client_ip)
+        GROUP BY connection_id, server, client_ip
+        HAVING count(*) > {_FEW_REQUESTS} AND arg_min(api_key, (ts, exchange_id)) IN {_KAFKA_BEGINS} ORDER BY us
+        """,
+        hosts=sorted(hosts),
+    )
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in kafka)
+    mongodb = sources.tables.rows(
+        f"""
+        SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, min(epoch_us(ts)) AS us
+        FROM commands WHERE command IS NOT NULL AND list_contains($hosts, client_ip)
+        GROUP BY connection_id, server, client_ip
+        HAVING count(*) > {_FEW_REQUESTS} AND arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS} ORDER BY us
+        """,
+        hosts=sorted(hosts),
+    )
+    found: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for cluster, row in (*zip(clusters, kafka, strict=True), *((row.server, row) for row in mongodb)):
+        found[cluster, row.client, row.client_ip].append(row.us)
+    return found
+
+
+def is_start(bout: Sequence[Connection], lasting_us: Sequence[int]) -> bool:
+    """Whether about as many connections for long work began at that time: many instances that start behind one address.
+
+    Args:
+        bout: short connections of one client and host, in the order in which they begin.
+        lasting_us: when its others began, ascending, µs since the epoch.
+    """
+    first_us, last_us = bout[0].first_us - _SPREAD_US, bout[-1].first_us + _SPREAD_US
+    return bisect_right(lasting_us, last_us) - bisect_left(lasting_us, first_us) >= _START_SHARE * len(bout)
 
 
 def _working(sources: Sources) -> set[tuple[str, str, str]]:
@@ -238,8 +290,9 @@ def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
 
 
 def _judge(
-    some: Sequence[Connection], sources: Sources, settings: FindingSettings, *, is_working: bool
-) -> Finding | None:
+    some: Sequence[Connection], bouts: Sequence[Sequence[Connection]], sources: Sources, settings: FindingSettings, *,
+    is_working: bool,
+) -> Finding | None:  # fmt: skip
     if not is_working and is_check(some, settings):
         every = median(after.first_us - before.first_us for before, after in pairwise(some))
         summary = (
@@ -248,7 +301,6 @@ def _judge(
             f"{_servers(some)}."
         )
         return _finding(some, "info", summary, _CHECK_ADVICE, settings.churn_checks, sources, settings)
-    bouts = churning(some, settings)
     if not bouts:
         return None
     last = bouts[-1]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.mongodb.commands import FAILED, RETRIES, SLOW
 from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
@@ -127,12 +126,6 @@ def clients(episode: Episode) -> str:
 def place(episode: Episode) -> str:
     """Topic and partition, for people."""
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
-
-
-def _command(episode: Episode) -> str:
-    """A command and what it works on, of a subject ``namespace/command``."""
-    namespace, _, command = episode.subject.rpartition("/")
-    return f"{command} on {namespace}"
 
 
 def _only_rebalancing(episode: Episode) -> bool:
@@ -250,7 +243,8 @@ COUNTED = (
             ("throttled_times", "throttled_seconds"),
         ),
         "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
-        "(`kafka-configs.sh --alter --entity-type clients --add-config producer_byte_rate=…,consumer_byte_rate=…`), or "
+        "(`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients --entity-name CLIENT_ID "
+        "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or "
         "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
         lambda s: s.throttled_times,
         lambda e: (
@@ -267,9 +261,10 @@ COUNTED = (
             "A broker refused a login, or an operation that the principal may not do.",
             ("auth_failed_times", "refused_again_times"),
         ),
-        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --list`). If nobody "
+        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --bootstrap-server "
+        "BROKER --list`). If nobody "
         "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: "
-        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --add`.",
+        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --bootstrap-server BROKER --add`.",
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,
@@ -286,56 +281,6 @@ COUNTED = (
         "Fix: acks=all.",
         lambda s: s.acks0_requests,
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
-    ),
-    CountedRule(
-        Rule(
-            SLOW,
-            "mongodb",
-            ("warning",),
-            "A MongoDB server took long for a command, several times.",
-            ("mongo_slow_seconds", "mongo_slow_commands"),
-            ("commands",),
-        ),
-        "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern "
-        "that waits for lagging members. Fix: the query plan (`explain`) shows a missing index. "
-        "`silver.mongo_commands` shows which, by latency_us.",
-        lambda s: s.mongo_slow_commands,
-        lambda e: (
-            f"{e.server} took up to {e.peak / 1_000_000:.1f} s for {_command(e)}: {e.times} slow commands of "
-            f"{clients(e)}, from {clock(e.first_us)} to {clock(e.last_us)} UTC."
-        ),
-    ),
-    CountedRule(
-        Rule(
-            FAILED,
-            "mongodb",
-            ("warning",),
-            "A MongoDB command fails again and again.",
-            ("mongo_failures",),
-            ("commands",),
-        ),
-        "Now: look at what the application gave up. Fix: read the error: a command or operator that the server does "
-        "not have, a document that its schema refuses, a missing right, a cursor that is gone. "
-        "`silver.mongo_commands` has each one, with code and client.",
-        lambda s: s.mongo_failures,
-        lambda e: f"{_command(e)} of {clients(e)} failed {when(e)}: {names(e)}.",
-    ),
-    CountedRule(
-        Rule(
-            RETRIES,
-            "mongodb",
-            ("warning",),
-            "Clients of MongoDB repeat writes all the time.",
-            ("mongo_retries", "mongo_retry_interval_seconds"),
-            ("commands",),
-        ),
-        "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a "
-        "write once after an error of the network or of a change of primary (retryWrites), and applications a "
-        "transaction after a conflict: so many mean that the cause stays: an election that does not end, connections "
-        "that are cut, documents that many transactions want at once.",
-        lambda s: s.mongo_retries,
-        lambda e: f"{clients(e)} had to repeat {_command(e)} {when(e)} ({names(e)}).",
-        lambda e, s: e.span_us <= e.times * s.mongo_retry_interval_seconds * 1_000_000,
     ),
 )
 

@@ -41,6 +41,10 @@ _NAMES_KEPT = 50
 _BY_HOST = ("commit_rejected", "zombie_member")
 """Rules that count each host apart: members of one group often share a client id, the default of their library."""
 _STORM = "rebalance_storm"
+_LOOKED_AT = (
+    "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
+)  # fmt: skip
+"""Rules that look at each of their symptoms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Episode:
         run, run_us: the most symptoms of a client between two of its successes, and the longest such time.
         healed_us: when the client of the last symptom succeeded after it; None if that was not seen.
         before: first and last time of its episodes before this one, in order of time.
+        each: its symptoms in order of time, of rules that look at each.
     """
 
     rule: str
@@ -83,6 +88,7 @@ class Episode:
     run_us: int = 0
     healed_us: int | None = None
     before: tuple[tuple[int, int], ...] = ()
+    each: tuple[Shown, ...] = ()
 
     @property
     def span_us(self) -> int:
@@ -104,6 +110,7 @@ class Episode:
             servers=tuple(sorted({*self.servers, *other.servers}))[:_NAMES_KEPT],
             unhealed=self.unhealed + other.unhealed, run=max(self.run, other.run),
             run_us=max(self.run_us, other.run_us),
+            each=tuple(sorted((*self.each, *other.each), key=lambda one: (one.us, one.exchange_id))),
             healed_us=None if None in healed else max(us for us in healed if us is not None),
         )  # fmt: skip
 
@@ -278,6 +285,7 @@ def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
         servers=tuple(sorted({one.server for one in run})[:_NAMES_KEPT]),
         unhealed=sum(one.healed_us is None for one in run), run=max(map(len, between.values())),
         run_us=max(some[-1] - some[0] for some in between.values()), healed_us=last.healed_us,
+        each=tuple(run) if first.rule in _LOOKED_AT else (),
     )  # fmt: skip
 
 

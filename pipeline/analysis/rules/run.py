@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
-from pipeline.analysis.rules.kafka.brokers.answers import beside_throttling, on_settled_connections
+from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import collect_traffic, newest_versions
 from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs

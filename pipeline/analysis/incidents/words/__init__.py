@@ -6,8 +6,9 @@ from pipeline.analysis.incidents.words.commits import COMMITS
 from pipeline.analysis.incidents.words.members import MEMBERS
 from pipeline.analysis.incidents.words.model import LOSES, REFUSED, SLOW, STANDS, WASTES, Words
 from pipeline.analysis.incidents.words.others import OTHERS
+from pipeline.analysis.incidents.words.producers import PRODUCERS
 
-WORDS: dict[str, Words] = {**COMMITS, **MEMBERS, **OTHERS}
+WORDS: dict[str, Words] = {**COMMITS, **MEMBERS, **PRODUCERS, **OTHERS}
 """By rule."""
 
 URGENCIES: dict[str, int] = {

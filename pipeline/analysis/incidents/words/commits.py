@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from pipeline.analysis.incidents.case import Case, arg, count, listed
 from pipeline.analysis.incidents.entities import Caller
 from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups, named_groups
 
 _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
+_AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+"""Coordinators make member ids of the client id and this: no name for a headline."""
 _REVOKED = (
     "Finish or drop a partition's work when it is revoked (ConsumerRebalanceListener.onPartitionsRevoked in Java, "
     "rebalance_cb in librdkafka), and commit only what is assigned"
@@ -61,7 +65,17 @@ def _rejected(case: Case) -> str:
 
 def _dropped(case: Case) -> str:
     waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
-    return f"Group {case.group} no longer commits {case.places}: {waits}, while the topic's other partitions get on"
+    owner = case.details.get("owner")
+    by = f"{_AT_RANDOM.sub('', str(owner))} of group" if owner else "Group"
+    return f"{by} {case.group} no longer commits {case.places}: {waits}, while the topic's other partitions get on"
+
+
+def _dropped_now(case: Case) -> str:
+    owner = case.details.get("owner") or f"the member that owns {case.places}"
+    return (
+        f"Restart {owner} (`{_MEMBERS} {arg(case.group)} --members --verbose` gives its host): a worker in it has "
+        "died or hangs."
+    )
 
 
 def _transaction(case: Case) -> str:
@@ -231,10 +245,7 @@ COMMITS: dict[str, Words] = {
     ),
     "partition_dropped_from_commits": Words(
         _dropped,
-        lambda case: (
-            f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose`): a "
-            "worker in it has died or hangs."
-        ),
+        _dropped_now,
         "Let the whole process fail when one of its workers does, and store the offset of each record that was "
         "processed (enable.auto.offset.store=false with offsets_store in librdkafka).",
         f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}",
@@ -304,7 +315,7 @@ COMMITS: dict[str, Words] = {
     "rewound": Words(
         _rewound,
         lambda case: (
-            f"If nobody set group {case.group} back on purpose (`kafka-consumer-groups.sh --reset-offsets`, seek), "
+            f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
             f"stop {case.clients}; tell those behind it that these records come twice."
         ),
         "Make what follows from a record idempotent; let only one tool or job reset offsets, of groups at rest.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import Case, arg, count, listed
+from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.words.model import (
     LATER,
     LOSES,
@@ -92,6 +92,22 @@ def _batches_now(case: Case) -> str:
     return "Nothing has to be stopped."
 
 
+def _committed_since(case: Case) -> str:
+    """Groups that stand in the new topic."""
+    names = case.details.get("committed_since")
+    known = listed(name for name in names if isinstance(name, str)) if isinstance(names, list) else ""
+    return f"; those that committed since need nothing: {known}" if known else ""
+
+
+def _late(case: Case) -> str:
+    """Which api how late, the one that the broker itself is slow at first."""
+    apis = case.details.get("apis")
+    told = apis.items() if isinstance(apis, dict) else ()
+    return listed(f"{api} up to {float(one.get('peak_us') or 0) / 1_000_000:.1f} s" for api, one in told) or (
+        f"up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s"
+    )
+
+
 _SLOW_BROKER = (
     "Watch the broker's request queue and disk (RequestHandlerAvgIdlePercent, log flush times) and its garbage "
     "collection; move partitions away from a broker that has too many."
@@ -123,24 +139,6 @@ MEMBERS: dict[str, Words] = {
         "group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION.",
         f"{SEEN}it was told so with each answer.",
         LOSES,
-    ),
-    "fenced_producer": Words(
-        lambda case: f"{case.who} was fenced off transactional id {case.lead.row['subject']}: another uses the same id",
-        lambda case: f"End {case.clients} if a newer instance does its work; if both are wanted, give one another id.",
-        "One transactional.id per running instance; in Streams and Connect it follows from application.id and task. "
-        "Wait for the old process to end before a deployment starts the new one.",
-        f"{SEEN}the broker's answer, and who took the id.",
-        LOSES,
-        hurt=own_clients,
-    ),
-    "sequence_gap": Words(
-        lambda case: f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing",
-        lambda case: f"Restart {case.clients}: it cannot go on with this producer id.",
-        "Look for earlier errors of this producer (delivery.timeout.ms passed, batches expired) and treat a failed "
-        "send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true.",
-        f"{SEEN}OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer.",
-        LOSES,
-        hurt=topics,
     ),
     "crc_mismatch": Words(
         lambda case: f"Batches of {case.clients} to {case.places} are damaged: their checksums do not match",
@@ -187,9 +185,11 @@ MEMBERS: dict[str, Words] = {
             f"Topic {case.places} was deleted and made anew: what groups have committed belongs to the old one"
         ),
         lambda case: (
-            "Stop the groups that read it, set them to the beginning (`kafka-consumer-groups.sh --bootstrap-server "
-            f"BROKER --reset-offsets --to-earliest --topic {arg(case.topic)} --group GROUP --execute`), start them "
-            "again."
+            "Look at each group that reads it (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe "
+            f"--all-groups`){_committed_since(case)}. Only one whose offset was committed before "
+            f"{moment(case.lead.last_us)[11:]} UTC, or lies beyond the log's end: stop it, set it to the beginning "
+            f"(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-earliest --topic "
+            f"{arg(case.topic)} --group GROUP --execute`), start it again."
         ),
         "Delete records (`kafka-delete-records.sh`) instead of the topic; delete a topic's groups with it.",
         f"{SEEN}the topic's name has another id now.",
@@ -276,10 +276,7 @@ MEMBERS: dict[str, Words] = {
         is_cause=False,
     ),
     "latency_outlier": Words(
-        lambda case: (
-            f"Broker {case.server} answered up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s late "
-            f"({case.kinds}): {case.clients} waited"
-        ),
+        lambda case: f"Broker {case.server} answered {_late(case)} late: {case.clients} waited",
         lambda case: (
             f"Look at broker {case.server} now: garbage collection, disk, an election, replicas that lag (acks=all "
             "waits for them). Restart it if it hangs."
@@ -310,7 +307,8 @@ MEMBERS: dict[str, Words] = {
         lambda case: f"Broker {case.server} refuses {case.who} {_times(case)}: {case.kinds}",
         lambda case: (
             f"If you know {case.clients}: correct its credentials (sasl.jaas.config, sasl.username and sasl.password "
-            "in librdkafka) or its ACLs (`kafka-acls.sh --list`). If nobody does: somebody tries passwords, block the "
+            "in librdkafka) or its ACLs (`kafka-acls.sh --bootstrap-server BROKER --list`). If nobody does: somebody "
+            "tries passwords, block the "
             "address."
         ),
         "Rotate secrets so that old and new are valid together, and alarm on refused logins.",

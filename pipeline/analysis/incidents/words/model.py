@@ -65,6 +65,11 @@ def sufferers(case: Case) -> str:
     return " and ".join(one for one in (named_groups(case.groups) if case.groups else "", clients(case)) if one)
 
 
+def said(text: str | Say, case: Case) -> str:
+    """What is always said, or said of this case."""
+    return text if isinstance(text, str) else text(case)
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """How an incident is told.
@@ -82,8 +87,8 @@ class Words:
 
     headline: Say
     now: Say
-    fix: str
-    sure: str
+    fix: str | Say
+    sure: str | Say
     urgency: int
     culprit: Say = clients
     hurt: Say = groups

@@ -25,6 +25,23 @@ def _namespace(case: Case) -> str:
     return listed(sorted({str(one.row["subject"]).rpartition("/")[0] for one in case.bundle.findings}))
 
 
+def _counts(case: Case) -> tuple[int, int]:
+    """How many of how many that were sent."""
+    stated = [(one.details.get("failed"), one.details.get("sent")) for one in case.bundle.findings]
+    known = [(failed, sent) for failed, sent in stated if isinstance(failed, int) and isinstance(sent, int)]
+    return sum(failed for failed, _ in known), sum(sent for _, sent in known)
+
+
+def _is_all(case: Case) -> bool:
+    failed, sent = _counts(case)
+    return failed == sent
+
+
+def _share(case: Case) -> str:
+    failed, sent = _counts(case)
+    return f"{failed:,} of {sent:,} times" if failed < sent else "each time"
+
+
 def _cursors(case: Case) -> str:
     left = sum(int(one.details.get("cursors") or 0) for one in case.bundle.findings)
     names = sorted({name for one in case.bundle.findings for name in one.details.get("namespaces", [])})
@@ -62,8 +79,12 @@ OTHERS: dict[str, Words] = {
         is_cause=False,
     ),
     "mongo_command_failed": Words(
-        lambda case: f"{_command(case)} of {case.who} fails each time: {case.kinds}",
-        lambda case: f"Look at the last release of {case.clients}: take it back if the command is new.",
+        lambda case: f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds}",
+        lambda case: (
+            f"Look at the last release of {case.clients}: take it back if the command is new."
+            if _is_all(case)
+            else f"Look at what {case.clients} gave up: silver.mongo_commands has each one, with its error."
+        ),
         "FailedToParse and unknown operators: a driver or query newer than the server; DocumentValidationFailure: the "
         "collection's schema; Unauthorized: the user's role.",
         f"{SEEN}the server's own answer, with code and message in silver.mongo_commands.",
@@ -71,7 +92,7 @@ OTHERS: dict[str, Words] = {
         hurt=own_clients,
     ),
     "mongo_retry_storm": Words(
-        lambda case: f"{case.who} repeats {_command(case)} all the time ({case.kinds})",
+        lambda case: f"{case.who} repeats {_command(case)}, {_share(case)} ({case.kinds})",
         lambda case: (
             f"Look at the server: `rs.status()` for an election that does not end, its log for connections that are "
             f"cut. If it is well, {case.clients} fights over one document: pause some of its workers."

@@ -128,9 +128,21 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (FETCH, _SHARE_FETCH) else math.inf)
     worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
-        yield Symptom("latency_outlier", x.server, x.api_name, value=worked_us)
+        what, value = _slow(x, worked_us, slow_us)
+        yield Symptom("latency_outlier", x.server, what, value=value)
     if throttled_ms > 0:
         yield Symptom("throttled", client, x.api_name, value=throttled_ms)
+
+
+def _slow(x: Exchange, worked_us: float, slow_us: int) -> tuple[str, float]:
+    """What was slow, and how long it took, µs: acks=all lets a leader wait for replicas as long as timeoutMs says."""
+    acks, allowed_us = x.request.get("acks"), 1000 * (x.request.get("timeoutMs") or 0)
+    if x.api_key != PRODUCE or acks is None:
+        return x.api_name, worked_us
+    if acks >= 0:
+        return f"{x.api_name} with acks={acks}", worked_us
+    too_long_us = worked_us - allowed_us
+    return (f"{x.api_name} beyond its timeoutMs", too_long_us) if too_long_us >= slow_us else (x.api_name, worked_us)
 
 
 def _waits(x: Exchange) -> bool:

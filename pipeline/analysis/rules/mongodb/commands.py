@@ -1,6 +1,6 @@
 """What hints at trouble in single commands of MongoDB: slow and failing ones, and retries.
 
-Their rules count symptoms, as :mod:`pipeline.analysis.rules.counted` does.
+Whether it is trouble, :mod:`pipeline.analysis.rules.mongodb.judged` decides.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ _UNHEEDED: Final = ("endSessions",)
 """Drivers send it when they close, and do not look at the reply; not every server has it."""
 NAMESPACE: Final = 'CASE WHEN "database" IS NOT NULL THEN concat_ws(\'.\', "database", "collection") END'
 """``database.collection`` of a command, or the database alone, as SQL."""
+SUBJECT: Final = f"coalesce({NAMESPACE}, '?') || '/' || coalesce(command, '?')"
+"""``namespace/command``, as SQL."""
+APPLICATION: Final = "coalesce(application, 'an application without name')"
+"""Whose command it is, for people, as SQL."""
 HAS_FAILED: Final = "coalesce(NOT ok OR error_code IS NOT NULL OR write_errors > 0, false)"
 """Whether the command, a write in it or its write concern failed, as SQL."""
 _SYMPTOMS: Final = f"""
     WITH placed AS (
-        SELECT *, coalesce({NAMESPACE}, '?') AS namespace FROM commands
+        SELECT *, {SUBJECT} AS subject FROM commands
     ), tailed AS (
         SELECT DISTINCT server, cursor_id FROM commands
         WHERE command = 'getMore' AND documents_out = 0 AND cursor_left <> 0 AND cursor_id IS NOT NULL
@@ -51,8 +55,8 @@ _SYMPTOMS: Final = f"""
         SELECT * FROM slow ANTI JOIN tailed USING (server, cursor_id)
         UNION ALL SELECT * FROM failed UNION ALL SELECT * FROM repeated
     )
-    SELECT server, coalesce(application, 'an application without name') AS client_id, client_ip, epoch_us(ts) AS us,
-        exchange_id, rule, namespace || '/' || coalesce(command, '?') AS subject, what, NULL AS topic,
+    SELECT server, {APPLICATION} AS client_id, client_ip, epoch_us(ts) AS us,
+        exchange_id, rule, subject, what, NULL AS topic,
         NULL AS partition, NULL AS group_id, value
     FROM found
 """

@@ -70,6 +70,46 @@ def test_whoever_is_put_out_explains_storm_refusals_and_lag() -> None:
     assert shape(other) == [("lag_growing", None)]
 
 
+@pytest.mark.parametrize(
+    ("name", "hosts", "is_one"),
+    [
+        ("orders", ("10.0.0.1", "10.0.0.1"), True),
+        ("orders", ("10.0.0.1", "10.0.0.77"), False),
+        ("orders", ("10.0.0.1", None), True),
+        ("rdkafka", ("10.0.0.1", "10.0.0.1"), True),
+        ("rdkafka", ("10.0.0.1", None), False),
+        ("producer-1", (None, None), False),
+        ("consumer-1", (None, None), False),
+        ("consumer-orders-1", (None, None), True),  # of its group
+        ("sarama", (None, None), False),
+        ("kafka-python-2.2.0", (None, None), False),
+    ],
+)
+def test_a_client_is_the_same_by_host_and_by_a_name_that_somebody_chose(
+    name: str, hosts: tuple[str | None, str | None], is_one: bool
+) -> None:
+    cause, effect = ({"client": name} | ({"host": host} if host else {}) for host in hosts)
+    rows = [found("auth_failed", f"b:1/{name}", 0, **cause), found("connection_churn", f"{name}/x", 2, **effect)]
+    assert len(shapes(*rows)) == (1 if is_one else 2)
+
+
+def test_strangers_with_the_name_of_their_library_are_incidents_of_their_own() -> None:
+    rows = [
+        found("auth_failed", "b:1/rdkafka", 0, clients=["rdkafka at 10.0.0.1"]),
+        found("connection_churn", "rdkafka/10.0.0.77", 20, client="rdkafka", host="10.0.0.77"),
+        found("produce_refused", "orders/rdkafka", 25, client_id="rdkafka", records_lost=500),
+        found("produce_refused", "bills/rdkafka", 25, client_id="rdkafka", records_lost=5),
+    ]
+    assert len(shapes(*rows)) == 4
+    rows = [
+        found("stale_metadata", f"t-{n}/rdkafka", n, clients=[f"rdkafka at 10.0.0.{host}" for host in hosts])
+        for n, hosts in enumerate([(1,), (2,), (3, 4), (1, 2), (4,)])
+    ]
+    assert sorted(len(tree.findings) for tree in trees_of(rows)) == [2, 3]
+    named = [found("connection_churn", f"orders/h{n}", n, client="orders", host=f"h{n}") for n in range(5)]
+    assert len(shapes(*named)) == 1  # one application on five hosts
+
+
 def test_of_two_possible_roots_the_one_that_explains_more_is_taken() -> None:
     rows = [
         found("throttled", "app", 0, clients=["app at h"]),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.incidents.telling import CERTAIN, LIKELY, OPEN, sql_command
+from tests.paths import ROOT
 from tests.pipeline.analysis.incidents.made import found
 
 
@@ -123,3 +126,43 @@ def test_commands_hold_foreign_names_as_what_they_are(name: str) -> None:
     parts = shlex.split(sql_command(name, row["sql"]))
     assert parts == ["wirelake", "sql", "--lake", name, row["sql"]]
     assert row["sql"].count(name.replace("'", "''")) == 2
+
+
+MEMBER = "app-7-10b4ab53-2286-4e9c-a7d2-fd79143a828a"
+
+
+def test_who_leaves_a_partition_out_is_named() -> None:
+    row = told(found("partition_dropped_from_commits", "g/t-0", group="g", topic="t", partition=0, owner=MEMBER))
+    assert row["headline"].startswith("app-7 of group g no longer commits t-0")
+    assert row["do_now"].startswith(f"Restart {MEMBER} (")
+
+
+def test_a_producer_that_was_only_forgotten_lost_nothing() -> None:
+    given: dict[str, Any] = {"topic": "t", "partition": 0, "clients": ["app at h"]}
+    row = told(found("sequence_gap", "t-0/app", kinds=["UNKNOWN_PRODUCER_ID"], **given))
+    assert "records are missing" not in row["headline"]
+    assert row["do_now"].startswith("Nothing, if")
+    assert "UNKNOWN_PRODUCER_ID is the broker's own answer" in row["why"]
+    row = told(found("sequence_gap", "t-0/app", kinds=["OUT_OF_ORDER_SEQUENCE_NUMBER"], **given))
+    assert "records are missing" in row["headline"]
+    assert "OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer" in row["why"]
+
+
+def test_groups_are_set_back_only_where_they_stand_in_the_topic_that_is_gone() -> None:
+    row = told(found("topic_recreated", "t", topic="t", committed_since=["billing"]))
+    assert "those that committed since need nothing: billing" in row["do_now"]
+    assert "Only one whose offset was committed before" in row["do_now"]
+
+
+def test_commands_name_the_broker_that_they_ask() -> None:
+    """kafka-*.sh with options for a broker do not run without one; a name alone is no command."""
+    pages = [path.read_text() for folder in ("pipeline/analysis", "docs/rules") for path in _files(folder)]
+    texts = [re.sub(r'"\s*\n\s*f?"', "", page) for page in pages]
+    commands = [command for text in texts for command in re.findall(r"`(kafka-[a-z-]+\.sh[ \n][^`]*)`", text)]
+    asking = [one for one in commands if not one.startswith("kafka-dump-log.sh")]
+    assert len(asking) > 20
+    assert [one for one in asking if "--bootstrap-server" not in one] == []
+
+
+def _files(folder: str) -> list[Path]:
+    return [p for p in sorted((ROOT / folder).rglob("*.*")) if p.suffix in (".py", ".md")]

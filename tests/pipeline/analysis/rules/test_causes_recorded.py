@@ -13,10 +13,12 @@ CAUSES = ("broker_gone", "share_groups", "unsure_writers", "lost_streams")
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_each_cause_is_found_where_it_was_played_and_nothing_else(name: str):
+def test_each_cause_is_found_where_it_was_played_and_nothing_else_is_wrong(name: str):
     (recording,) = recordings([name])
     findings = diagnose(read_inputs([str(recording.pcap)]), StreamSettings()).findings.to_pylist()
-    assert {(one["rule"], one["subject"]) for one in findings} == recording.expected
+    found = {(one["rule"], one["subject"]): one["severity"] for one in findings}
+    assert recording.expected <= set(found)
+    assert {found[other] for other in set(found) - recording.expected} <= {"info"}
     for one in findings:
         assert one["evidence"], one["rule"]
         assert one["summary"].endswith("."), one["rule"]

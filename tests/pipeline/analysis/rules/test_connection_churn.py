@@ -42,6 +42,15 @@ def spread(count: int, every: float, *apis: int, **more: Any) -> list[Row]:
     return list(chain.from_iterable(kafka(n * every, n, *apis, **more) for n in range(count)))
 
 
+def later(seconds: float, rows: list[Row]) -> list[Row]:
+    names = ("exchange_id", "connection_id")
+    return [
+        one | {"ts": one["ts"] + timedelta(seconds=seconds)} | {name: f"later {one[name]}" for name in names}
+        for one in rows
+    ]
+
+
+STARTS = [*spread(40, 1.2), *chain.from_iterable(kafka(n * 1.2 + 0.1, 1000 + n, *[FETCH] * 60) for n in range(40))]
 IDLE_POOL = list(chain.from_iterable(kafka(n / 100, n, FETCH) for n in range(60)))
 PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "one connection a record": (spread(40, 1, PRODUCE), "warning"),
@@ -54,6 +63,9 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "more work than handshake": (spread(40, 1, PRODUCE, PRODUCE, PRODUCE), None),
     "joined midway": ([one for one in spread(40, 1, PRODUCE) if one["api_key"] == PRODUCE], None),
     "login refused": (spread(40, 1, error_codes=[58]), None),
+    "forty start behind one address": (STARTS, None),
+    "starts, and churns later": ([*STARTS, *later(600, spread(40, 1, PRODUCE))], "warning"),
+    "churns beside one that works": ([*spread(40, 1, PRODUCE), *kafka(0, 999, *[FETCH] * 60)], "warning"),
     "looks at the port": (spread(9, 5), "info"),
     "looks at the port all the time": (spread(90, 0.5), "info"),
     "a tool now and then": ([*spread(3, 5), *kafka(90, 9), *kafka(400, 10)], None),
@@ -91,3 +103,9 @@ def test_it_lasts_as_long_as_it_does_and_comes_again():
     assert found.last_us - found.first_us > 170_000_000
     assert found.details["recurrences"] == 1
     assert found.details["last_of_all_us"] - found.details["first_of_all_us"] > 470_000_000
+
+
+def test_a_deploy_of_mongodbs_clients_is_none():
+    working = [mongo(n + 0.1, 1000 + n, *["find"] * 60) for n in range(40)]
+    rows = list(chain.from_iterable([*(mongo(n, n, "saslStart") for n in range(40)), *working]))
+    assert connection_churn.find(sources(commands=rows), FindingSettings()) == []

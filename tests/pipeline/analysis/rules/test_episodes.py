@@ -14,11 +14,11 @@ from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
-from pipeline.analysis.rules.kafka.producers import sequences
+from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import EXCHANGES, RECORD_BATCHES
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -94,6 +94,12 @@ FETCHES = [
     *(fetch(n / 10, "") for n in range(110)),
     *(fetch(n / 1000, "reads of many", port) for n in range(100) for port in range(12)),
 ]
+FETCHES += [
+    row(EXCHANGES, client_id="c", client_ip=one.client_ip, exchange_id=one.exchange_id, connection_id=one.client_ip,
+        ts=T0 + timedelta(microseconds=one.us - T0_US))
+    for one in SYMPTOMS
+    if one.rule in (INTRODUCED, "fenced_producer")
+]  # fmt: skip
 BATCHES = [batch(5, "resent", 40, None), batch(6, "later", 40, 400), batch(5, "lost", 80, None)]
 BATCHES += [batch(5, "half", 60, None), batch(6, "half later", 60, 460), batch(5, "half", 90, None, partition=1)]
 BATCHES += [
@@ -115,6 +121,7 @@ def found() -> dict[tuple[str, str], Finding]:
         *counted.find(made, SETTINGS),
         *requests.find(made, SETTINGS),
         *sequences.find(made, SETTINGS),
+        *fenced_producer.find(made, SETTINGS),
         *elections.find(made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}
@@ -192,6 +199,31 @@ def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
     assert len(two.evidence) == 3
 
 
+@pytest.mark.parametrize(
+    ("every", "severity", "busiest"), [(60, "info", 11), (1.5, "warning", 310), (2.5, "info", 241)]
+)
+def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, busiest: int) -> None:
+    shown = [symptom(n * every, "fetch_session_churn", "canary", "opened") for n in range(310)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    made = replace(sources(exchanges=[fetch(n * every, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
+    (found,) = (one for one in requests.find(made, SETTINGS) if one.rule == "fetch_session_churn")
+    assert (found.severity, found.details["busiest"]) == (severity, busiest)
+    assert f"up to {busiest} within 10 min" in found.summary
+
+
+def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> None:
+    lives = {("b:1", f"id{n}"): Seen("t", T0_US + n * 100, T0_US + n * 100 + 50) for n in range(3)}
+    made = {"cluster": "b:1", "topic": "t", "kind": "committed", "ordinal": 0}
+    commits = [
+        row(OFFSET_EVENTS, **made, group_id=group, exchange_id=group, ts=T0 + timedelta(microseconds=us))
+        for group, us in (("old", 10), ("new", 300))
+    ]
+    (found,) = requests.find(replace(sources(events=commits), facts=Facts(topics=lives), ends=ENDS), SETTINGS)
+    assert (found.rule, found.details["committed_since"]) == ("topic_recreated", ["new"])
+    assert (found.details["recurrences"], found.details["first_of_all_us"]) == (1, T0_US + 50)
+    assert "have not committed since" in found.advice
+
+
 def test_a_producer_that_a_broker_only_forgot_is_no_loss(found: Found) -> None:
     assert found["sequence_gap", "lost"].severity == "critical"
     assert found["sequence_gap", "forgotten"].severity == "warning"
@@ -204,6 +236,6 @@ def test_a_batch_that_was_split_is_not_lost(found: Found) -> None:
 
 
 def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
-    assert "taken by c at other" in found["fenced_producer", "shared-tx"].summary
-    assert "newer producer" not in found["fenced_producer", "slow-tx"].summary
+    assert "c at other has taken the id" in found["fenced_producer", "shared-tx"].summary
+    assert "nobody else was seen" in found["fenced_producer", "slow-tx"].summary
     assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice

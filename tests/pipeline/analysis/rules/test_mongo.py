@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episodes import Episode, collect_episodes
-from pipeline.analysis.rules.mongodb import commands, cursors
+from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.mongodb import commands, cursors, judged
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
 from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
 from pipeline.finding_settings import FindingSettings
@@ -22,37 +22,6 @@ from tests.pipeline.rows import T0, row
 SETTINGS = FindingSettings()
 SECOND = 1_000_000
 Row = dict[str, Any]
-
-EPISODE = Episode(
-    SLOW, "S", "S", "shop.orders/find", 3, 0, 9 * SECOND, 5e6, 2e6, 1, ("find",), 1, ("shop at 10.0.0.1",), None, None,
-    None, ("a", "b", "c"), (0, SECOND, 9 * SECOND),
-)  # fmt: skip
-
-
-def found(episode: Episode) -> list[str]:
-    return [f.summary for f in counted.find(replace(sources(), episodes={episode.rule: [episode]}), SETTINGS)]
-
-
-def test_words_of_a_counted_rule():
-    assert found(EPISODE) == [
-        "S took up to 2.0 s for find on shop.orders: 3 slow commands of shop at 10.0.0.1, "
-        "from 00:00:00 to 00:00:09 UTC."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("episode", "is_found"),
-    [
-        (replace(EPISODE, times=2), False),
-        (replace(EPISODE, rule=FAILED), True),
-        (replace(EPISODE, rule=FAILED, times=2), False),
-        (replace(EPISODE, rule=RETRIES, times=5), True),
-        (replace(EPISODE, rule=RETRIES, times=4), False),
-        (replace(EPISODE, rule=RETRIES, times=5, last_us=51 * SECOND), False),
-    ],
-)
-def test_how_much_of_a_symptom_is_a_finding(episode: Episode, is_found: bool):
-    assert bool(found(episode)) == is_found
 
 
 @pytest.mark.parametrize(("idle_seconds", "state"), [(40, "open"), (599, "open"), (600, "closed")])
@@ -82,10 +51,28 @@ def cursor(n: float, number: int, *, left: int | None = None, name: str = "find"
 
 
 SLOWLY = {"latency_us": SECOND}
+SLOW_INFO, FAILED_INFO, RETRIES_INFO = (f"{rule} for information" for rule in (SLOW, FAILED, RETRIES))
+USUAL = [command(n - 900, "find") for n in range(40)]
+
+
+def update(n: float, fails: bool = False, **more: Any) -> Row:
+    return command(n, "update", **{"ok": not fails, "error_code": 121 if fails else None, "error_name": "Name"} | more)
+
+
 OPENED = [cursor(n, 100 + n) for n in range(10)]
 LATER = command(60, "ping")
 PLAYS: dict[str, tuple[list[Row], set[str]]] = {
-    "slow": ([command(n, "find", **SLOWLY) for n in range(3)], {SLOW}),
+    "slow": ([*USUAL, *(command(n, "find", **SLOWLY) for n in range(3))], {SLOW}),
+    "slow as far as is known": ([command(n, "find", **SLOWLY) for n in range(3)], {SLOW_INFO}),
+    "slow where others are not": (
+        [*(one | {"application": "other"} for one in USUAL), *(command(n, "find", **SLOWLY) for n in range(3))],
+        {SLOW},
+    ),
+    "a report that takes long": ([command(10 * n, "aggregate", latency_us=2 * SECOND) for n in range(300)], set()),
+    "a report that takes far longer": (
+        [command(10 * n, "aggregate", latency_us=(2 + 20 * (n > 250)) * SECOND) for n in range(300)],
+        {SLOW},
+    ),
     "slow twice": ([command(n, "find", **SLOWLY) for n in range(2)], set()),
     "waits by design": ([command(n, "hello", is_awaiting=True, **SLOWLY) for n in range(9)], set()),
     "tails": (
@@ -93,13 +80,24 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
         + [cursor(20, 5, left=0, name="getMore")],
         set(),
     ),
-    "reads slowly": ([cursor(n, 5, name="getMore", documents_out=9, **SLOWLY) for n in range(3)], {SLOW}),
+    "reads slowly": ([cursor(n, 5, name="getMore", documents_out=9, **SLOWLY) for n in range(3)], {SLOW_INFO}),
     "fails": ([error(n, 9) for n in range(3)], {FAILED}),
     "fails without a code": ([error(n, None, error_name=None) for n in range(3)], {FAILED}),
+    "three of many fail": ([update(n, n in (100, 300, 450)) for n in range(500)], {FAILED_INFO}),
+    "three in a row of many fail": ([update(n, 200 <= n < 203) for n in range(500)], {FAILED_INFO}),
+    "many in a row fail": ([update(n, 200 <= n < 211) for n in range(500)], {FAILED}),
+    "fails beside others": (
+        [*(update(n) for n in range(300)), *(error(n * 50, 9, application="importer") for n in range(6))],
+        {FAILED},
+    ),
     "writes fail": ([error(n, 121, ok=True, write_errors=2) for n in range(3)], {FAILED}),
     "learns what is there": ([error(n, 11000, ok=True, write_errors=1) for n in range(9)], set()),
     "closes": ([error(n, 59, command="endSessions") for n in range(9)], set()),
     "conflicts": ([error(n, 112) for n in range(5)], {RETRIES}),
+    "conflicts in a busy application": (
+        [update(n / 10, n % 20 == 0, error_code=112 if n % 20 == 0 else None) for n in range(400)],
+        {RETRIES_INFO},
+    ),
     "conflicts now and then": ([error(60 * n, 112) for n in range(5)], set()),
     "repeats": ([write(n + m / 2, n) for n in range(5) for m in range(2)], {RETRIES}),
     "one transaction": ([write(n, 1, is_transaction=True) for n in range(9)], set()),
@@ -116,6 +114,16 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
 """Each plays on a server of its own: the commands, and the rules that must fire."""
 
 
+def played(rows: list[Row]) -> list[Finding]:
+    made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")])
+    made = replace(made, ends=commands.ends(made.tables))
+    episodes: dict[str, list[Episode]] = {}
+    for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
+        episodes.setdefault(episode.rule, []).append(episode)
+    made = replace(made, episodes=episodes)
+    return [*judged.find(made, SETTINGS), *cursors.find(made, SETTINGS)]
+
+
 @pytest.fixture(scope="module")
 def rules() -> dict[str, set[str]]:
     """The rules that fire, by play."""
@@ -124,21 +132,36 @@ def rules() -> dict[str, set[str]]:
         for name, (some, _) in PLAYS.items()
         for one in some
     ]
-    made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")])
-    made = replace(made, ends=commands.ends(made.tables))
-    episodes: dict[str, list[Episode]] = {}
-    for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
-        episodes.setdefault(episode.rule, []).append(episode)
-    made = replace(made, episodes=episodes)
     fired: dict[str, set[str]] = {name: set() for name in PLAYS}
-    for finding in [*counted.find(made, SETTINGS), *cursors.find(made, SETTINGS)]:
-        fired[finding.cluster].add(finding.rule)
+    for finding in played(rows):
+        is_told = finding.severity == "info"
+        fired[finding.cluster].add(f"{finding.rule} for information" if is_told else finding.rule)
     return fired
 
 
 @pytest.mark.parametrize("name", PLAYS)
 def test_a_rule_fires_on_its_incident_only(name: str, rules: dict[str, set[str]]):
     assert rules[name] == PLAYS[name][1]
+
+
+def test_words_say_how_much_of_it() -> None:
+    (slow,) = played(PLAYS["slow"][0])
+    assert slow.summary == (
+        "S took up to 1.0 s for find on shop.orders, usually below 1 ms: 3 slow commands of app at 10.0.0.1, from "
+        "12:00:00 to 12:00:02 UTC."
+    )
+    (failed,) = played([update(n / 2, n in (100, 300, 450)) for n in range(500)])
+    assert failed.summary.startswith(
+        "3 of 500 update commands on shop.orders of app at 10.0.0.1 failed, 3 times from 12:00:50"
+    )
+    assert (failed.details["failed"], failed.details["run"]) == (3, 1)
+    (all_of,) = played(PLAYS["fails"][0])
+    assert all_of.summary.startswith("3 of 3 update commands on shop.orders")
+
+
+def test_a_commands_trouble_of_before_is_counted() -> None:
+    (failed,) = played([error(1000 * turn + n, 9) for turn in range(3) for n in range(4)])
+    assert (failed.details["recurrences"], failed.details["times"]) == (2, 4)
 
 
 def test_cursors_that_are_closed_at_last_were_left_open_before():

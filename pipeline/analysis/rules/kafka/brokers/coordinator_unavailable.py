@@ -34,12 +34,13 @@ REFUSALS = (14, 15, 16)
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 _FIND_COORDINATOR, _GROUP, _TRANSACTION = 10, 0, 1
 ADVICE = (
-    "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --describe --topic __consumer_offsets`, "
-    "or __transaction_state): start that broker; while it loads (COORDINATOR_LOAD_IN_PROGRESS) wait, restarts begin it "
-    "anew. Do not restart the consumers: they find the coordinator by themselves, and what they read meanwhile they "
-    "read again. Fix: offsets.topic.replication.factor=3 and transaction.state.log.replication.factor=3 (a topic made "
-    "with one broker keeps one replica: `kafka-reassign-partitions.sh`); keep the log cleaner of these topics at work "
-    "(log.cleaner.enable=true), or loading takes minutes. Clients: default.api.timeout.ms (Java) longer than a restart."
+    "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
+    "--topic __consumer_offsets`, or __transaction_state): start that broker; while it loads "
+    "(COORDINATOR_LOAD_IN_PROGRESS) wait, restarts begin it anew. Do not restart the consumers: they find the "
+    "coordinator by themselves, and what they read meanwhile they read again. Fix: offsets.topic.replication.factor=3 "
+    "and transaction.state.log.replication.factor=3 (a topic made with one broker keeps one replica: "
+    "`kafka-reassign-partitions.sh`); keep the log cleaner of these topics at work (log.cleaner.enable=true), or "
+    "loading takes minutes. Clients: default.api.timeout.ms (Java) longer than a restart."
 )
 
 

@@ -1,8 +1,8 @@
 """Rule ``partition_unavailable``: partitions have no leader, so that nobody can write to or read from them.
 
 Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of
-all brokers that are asked, without any success on the partition in between. A client that alone goes by old metadata
-is ``stale_metadata``: others are served meanwhile.
+several brokers, without any success on the partition in between. A client that goes by old metadata is
+``stale_metadata``: others are served meanwhile, or it alone uses the partition and asks one broker.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 
 import orjson
 
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
@@ -33,13 +34,15 @@ RULE = Rule(
 REFUSALS = (5, 6, 9, 72, 78)
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, LISTENER_NOT_FOUND, OFFSET_NOT_AVAILABLE."""
 _IN_METADATA = (5, 72)
+_NOT_LEADER, _BELIEVED = 6, 2
+"""One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 ADVICE = (
-    "Now: start the broker that holds these partitions (`kafka-topics.sh --describe --unavailable-partitions` names "
-    "leader and replicas), or look why it does not come back. Only if its data is lost for good: "
-    "`kafka-leader-election.sh --election-type unclean`, which drops what the new leader does not have. "
-    "Fix: give topics three replicas (default.replication.factor=3, min.insync.replicas=2) on different racks "
-    "(broker.rack), so that one broker may go. Let producers wait longer than a restart takes: delivery.timeout.ms "
-    "(Java), message.timeout.ms (librdkafka)."
+    "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
+    "--unavailable-partitions` names leader and replicas), or look why it does not come back. Only if its data is lost "
+    "for good: `kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean --topic {topic} "
+    "--partition {partition}`, which drops what the new leader does not have. Fix: give topics three replicas "
+    "(default.replication.factor=3, min.insync.replicas=2) on different racks (broker.rack), so that one broker may "
+    "go. Let producers wait longer than a restart takes: delivery.timeout.ms (Java), message.timeout.ms (librdkafka)."
 )
 
 
@@ -48,7 +51,16 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
     refused = (*_refused(sources.tables), *_without_leader(sources))
     found = lasting_waves(refused, partial(_served, sources.tables), settings)
-    return last_of_each(_finding(wave, sources, settings) for wave in found)
+    leaderless = (Wave(tuple(filter(_has_no_leader, wave.outages))) for wave in found)
+    return last_of_each(_finding(wave, sources, settings) for wave in leaderless if wave.outages)
+
+
+def _has_no_leader(outage: Outage) -> bool:
+    """Whether more was answered than NOT_LEADER_OR_FOLLOWER by one broker (``stale_metadata`` tells of that)."""
+    return (
+        any(one.error != error_name(_NOT_LEADER) for one in outage.refused)
+        or len({one.server for one in outage.refused}) >= _BELIEVED
+    )
 
 
 _PLACE = "topic || '-' || partition"
@@ -56,7 +68,9 @@ _PLACE = "topic || '-' || partition"
 
 def _refused(tables: Tables) -> Iterator[Attempt]:
     rows = tables.rows(f"""
-        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
+        SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id,
+            CASE error_code WHEN {_NOT_LEADER} THEN '{error_name(_NOT_LEADER)}' ELSE error_name END AS error,
+            server, {BY} AS "by"
         FROM events WHERE error_code IN {REFUSALS} AND topic IS NOT NULL
     """)
     return (Attempt(*row) for row in rows)
@@ -97,8 +111,10 @@ def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding
     places = wave.places
     shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more partitions" if len(places) > 3 else "")
     what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
+    topic, _, partition = places[0].rpartition("-")
+    advice = ADVICE.format(topic=quote(topic), partition=partition)
     found = finding(
-        wave, RULE, wave.refused[0].place, what, ADVICE, sources, settings.max_evidence, settings.unavailable_refusals
+        wave, RULE, wave.refused[0].place, what, advice, sources, settings.max_evidence, settings.unavailable_refusals
     )
     topics = {place.rpartition("-")[0] for place in places}
     only = int(places[0].rpartition("-")[2]) if len(places) == 1 else None

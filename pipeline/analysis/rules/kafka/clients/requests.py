@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, pairwise
+from shlex import quote
 
+from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_during
@@ -13,8 +17,9 @@ from pipeline.analysis.rules.kafka.symptoms import (
     CLOSED,
     TOPIC_CHANGED,
 )
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
 Episodes = Mapping[str, Sequence[Episode]]
@@ -26,7 +31,7 @@ RULES = (
         "kafka",
         ("warning", "info"),
         "A client opens a new fetch session for most of its fetches.",
-        ("churn_sessions", "churn_share", "costly_sessions"),
+        ("churn_sessions", "churn_share", "costly_sessions", "costly_sessions_seconds"),
     ),
     Rule(
         "unsupported_version",
@@ -41,6 +46,7 @@ RULES = (
         ("warning",),
         "A topic of the same name has another topic id: its offsets begin anew.",
         (),
+        ("exchanges", "events"),
     ),
 )
 
@@ -67,12 +73,20 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
     many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
     fetches = fetches_during(sources.tables, many)
     for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
+        span_us = int(settings.costly_sessions_seconds * 1_000_000)
+        busiest = _busiest([one.us for one in episode.each], span_us)
         summary = (
-            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches: each "
-            f"time all partitions are sent in full ({names(episode)})."
+            f"{clients(episode)} began a new fetch session {when(episode)}, in {fetches[episode]} fetches, up to "
+            f"{busiest} within {seconds(span_us)}: each time all partitions are sent in full ({names(episode)})."
         )
-        severity = "warning" if episode.times >= settings.costly_sessions else "info"
-        yield finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+        severity = "warning" if busiest >= settings.costly_sessions else "info"
+        made = finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+        yield replace(made, details={**made.details, "busiest": busiest})
+
+
+def _busiest(times_us: Sequence[int], span_us: int) -> int:
+    """The most of ascending times that lie within a span, µs."""
+    return max((end + 1 - bisect_left(times_us, us - span_us) for end, us in enumerate(times_us)), default=0)
 
 
 def _unsupported_version(
@@ -109,9 +123,11 @@ def _unsupported_version(
 def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
     advice = (
-        "Now: check the positions of its groups: what they have committed belongs to the topic that is gone; reset "
-        "them if in doubt (`kafka-consumer-groups.sh --reset-offsets --to-earliest`). Fix: delete its groups' offsets "
-        "with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their metadata."
+        "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "
+        "those to the beginning, while they are stopped, that have not committed since (`kafka-consumer-groups.sh "
+        "--bootstrap-server BROKER --reset-offsets --to-earliest --topic TOPIC --group GROUP --execute`). Fix: delete "
+        "its groups' offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their "
+        "metadata."
     )
     known = sorted(
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
@@ -122,6 +138,7 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
         if len(ids) < 2:
             continue
         (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
+        times = [(min(old[3], new[2]), new[2]) for old, new in pairwise(ids)]
         changes = [e for e in episodes.get(TOPIC_CHANGED, []) if e.cluster == cluster and e.subject == name]
         by = sorted({client for e in changes for client in e.clients})
         summary = (
@@ -132,7 +149,27 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
         yield Finding(
             rule="topic_recreated", severity="warning", subject=name,
             state=sources.state(cluster, first_us, first_us, 1), cluster=cluster, topic=name, partition=None,
-            group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary, advice=advice,
+            group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary,
+            advice=advice.replace("TOPIC --group", f"{quote(name)} --group"),
             evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
-            details={"old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us},
+            details={
+                "old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us,
+                "committed_since": _committed_since(sources.tables, cluster, name, first_us), **earlier(times),
+            },
         )  # fmt: skip
+
+
+def _committed_since(tables: Tables, cluster: str, topic: str, since_us: int) -> list[str]:
+    """Groups that have committed the topic since then: they stand in the new one."""
+    rows = tables.rows(
+        """
+        SELECT DISTINCT group_id FROM events
+        WHERE kind = 'committed' AND cluster = $cluster AND topic = $topic AND epoch_us(ts) > $since_us
+            AND group_id IS NOT NULL
+        ORDER BY group_id LIMIT 50
+        """,
+        cluster=cluster,
+        topic=topic,
+        since_us=since_us,
+    )
+    return [row.group_id for row in rows]

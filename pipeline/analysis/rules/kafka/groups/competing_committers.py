@@ -26,10 +26,10 @@ from pipeline.finding_settings import FindingSettings
 
 NAME = "competing_committers"
 ADVICE = (
-    "Now: find out which of the clients owns the partition (`kafka-consumer-groups.sh --describe --group G --members "
-    "--verbose`) and stop the other. Fix: end a worker's work when its partition is revoked (onPartitionsRevoked, "
-    "rebalance_cb); give each application that assigns partitions by hand a group.id of its own; set offsets with a "
-    "tool only while the group is stopped."
+    "Now: find out which of the clients owns the partition (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--describe --group G --members --verbose`) and stop the other. Fix: end a worker's work when its partition is "
+    "revoked (onPartitionsRevoked, rebalance_cb); give each application that assigns partitions by hand a group.id of "
+    "its own; set offsets with a tool only while the group is stopped."
 )
 _REMEMBERED = 20
 """Of the times between two commits of one committer, so many tell what is usual."""

@@ -59,17 +59,18 @@ _ADVICE = {
     "session to end. Fix: a group.instance.id for each instance, such as the pod's name in a StatefulSet.",
     KafkaError.UNSUPPORTED_ASSIGNOR: "Now: restart the client without group.remote.assignor. Fix: one of "
     "group.consumer.assignors of the brokers (uniform, range).",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --consumer --group … --topic … --allow-principal "
-    "User:…`, if this client may read. Fix: keep the ACLs with the service's deployment; check sasl.jaas.config "
-    "(librdkafka: sasl.username) for the right principal.",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --consumer --group … "
+    "--topic … --allow-principal User:…`, if this client may read. Fix: keep the ACLs with the service's deployment; "
+    "check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
     KafkaError.INVALID_GROUP_ID: "Now: restart the client with a group.id that is not empty. Fix: set group.id in its "
     "configuration.",
     KafkaError.INVALID_REGULAR_EXPRESSION: "Now: restart the client with a pattern that RE2J reads. Fix: in the "
     "consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no look-around.",
 }
 _OTHERWISE = (
-    "Now: look at this client's log and at `kafka-groups.sh --list`: its group is not one that it may join. Fix: a "
-    "group.id that no group of another type uses, and one group.protocol for all of its members."
+    "Now: look at this client's log and at `kafka-groups.sh --bootstrap-server BROKER --list`: its group is not one "
+    "that it may join. Fix: a group.id that no group of another type uses, and one group.protocol for all of its "
+    "members."
 )
 
 

@@ -285,7 +285,8 @@ def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
 
 
 def _tool(group: str, topic: str) -> str:
-    return f"kafka-consumer-groups.sh --reset-offsets --group {quote(group or 'GROUP')} --topic {quote(topic)}"
+    of_group = f"--group {quote(group or 'GROUP')} --topic {quote(topic)}"
+    return f"kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets {of_group}"
 
 
 def _records(alike: Iterable[Reset]) -> str:

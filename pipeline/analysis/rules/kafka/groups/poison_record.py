@@ -36,13 +36,13 @@ RULE = Rule(
     ("exchanges", "events", "batches"),
 )
 ADVICE = (
-    "Now: look at the record (`kafka-console-consumer.sh --topic {topic} --partition {partition} --offset {offset} "
-    "--max-messages 1 --property print.headers=true --property print.key=true`), and where it may be left out stop the "
-    "group and set it behind (`kafka-consumer-groups.sh --reset-offsets --to-offset {after} --group {group} --topic "
-    "{topic}:{partition} --execute`). Fix: catch what processing one record throws and write that record to a dead "
-    "letter topic (Spring: DefaultErrorHandler with DeadLetterPublishingRecoverer; Kafka Streams: "
-    "deserialization.exception.handler and processing.exception.handler; Connect: errors.tolerance=all with "
-    "errors.deadletterqueue.topic.name)."
+    "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
+    "{partition} --offset {offset} --max-messages 1 --property print.headers=true --property print.key=true`), and "
+    "where it may be left out stop the group and set it behind (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--reset-offsets --to-offset {after} --group {group} --topic {topic}:{partition} --execute`). Fix: catch what "
+    "processing one record throws and write that record to a dead letter topic (Spring: DefaultErrorHandler with "
+    "DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
+    "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
 )
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""

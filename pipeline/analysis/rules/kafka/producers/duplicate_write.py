@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -62,7 +63,21 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_writer: defaultdict[tuple[str, str, str], list[Twice]] = defaultdict(list)
     for one in _appended(sources.tables, pairs):
         by_writer[one.first.cluster, one.first.topic, one.first.client_id or "?"].append(one)
-    return [_finding(some, sources, settings) for _, some in sorted(by_writer.items())]
+    pause_us = int(settings.episode_pause_seconds * 1_000_000)
+    times = (some for _, of_one in sorted(by_writer.items()) for some in _apart(of_one, pause_us))
+    return last_of_each(_finding(some, sources, settings) for some in times)
+
+
+def _apart(some: Sequence[Twice], pause_us: int) -> Iterator[list[Twice]]:
+    """Cut where nothing was written twice for longer than a pause, µs; in order of time."""
+    run: list[Twice] = []
+    for one in sorted(some, key=lambda one: (one.again.us, one.again.exchange_id)):
+        if run and one.first.us - run[-1].again.us > pause_us:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
 
 
 def _sent(tables: Tables) -> list[Row]:

@@ -22,9 +22,10 @@ from pipeline.finding_settings import FindingSettings
 NAME = "lso_stalled"
 ADVICE = (
     "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
-    "hangs, stop it; if it is gone for good, `kafka-transactions.sh abort --topic T --partition P --start-offset "
-    "FIRST_OFFSET`. Fix: end each transaction in a finally block (commitTransaction, abortTransaction), and let "
-    "transaction.timeout.ms be as long as a transaction really takes: until then the broker leaves it open."
+    "hangs, stop it; if it is gone for good, `kafka-transactions.sh --bootstrap-server BROKER abort --topic T "
+    "--partition P --start-offset FIRST_OFFSET`. Fix: end each transaction in a finally block (commitTransaction, "
+    "abortTransaction), and let transaction.timeout.ms be as long as a transaction really takes: until then the broker "
+    "leaves it open."
 )
 STARVED = "read_committed_starved"
 STARVED_ADVICE = (

@@ -48,13 +48,14 @@ FINAL = (
     KafkaError.INVALID_RECORD,
 )
 _TOO_LARGE = (
-    "Now: raise the topic's limit with `kafka-configs.sh --alter --entity-type topics --add-config "
-    "max.message.bytes=…`, or stop the producer. Fix: keep max.request.size and batch.size (librdkafka: "
-    "message.max.bytes, batch.size) below max.message.bytes of the topic, and send large payloads by reference."
+    "Now: raise the topic's limit with `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics "
+    "--entity-name TOPIC --add-config max.message.bytes=N`, or stop the producer. Fix: keep max.request.size and "
+    "batch.size (librdkafka: message.max.bytes, batch.size) below max.message.bytes of the topic, and send large "
+    "payloads by reference."
 )
 _REPLICAS = (
-    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --describe "
-    "--under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
+    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --bootstrap-server BROKER "
+    "--describe --under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
     "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
 )
 _TOPIC = "TOPIC"
@@ -69,9 +70,9 @@ _ADVICE = {
     KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
     "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
     "cleanup.policy=delete.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --add --producer --topic TOPIC --allow-principal "
-    "User:NAME`, if this client may write there. Fix: keep the ACLs with the service's deployment; check "
-    "sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --producer --topic "
+    "TOPIC --allow-principal User:NAME`, if this client may write there. Fix: keep the ACLs with the service's "
+    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
     KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
     "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
     "message.timeout.ms) long enough for leadership to move.",
@@ -82,8 +83,8 @@ _ADVICE = {
 }
 _OTHERWISE = (
     "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
-    "(`kafka-configs.sh --describe --entity-type topics --entity-name TOPIC`) and the brokers' policies, which "
-    "refuse it."
+    "(`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type topics --entity-name TOPIC`) and the "
+    "brokers' policies, which refuse it."
 )
 _REFUSED = f"""
     SELECT DISTINCT cluster, topic, client_id FROM events

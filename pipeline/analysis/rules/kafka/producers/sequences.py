@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES
-from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
@@ -22,13 +19,6 @@ Episodes = Mapping[str, Sequence[Episode]]
 
 
 RULES = (
-    Rule(
-        "fenced_producer",
-        "kafka",
-        ("critical",),
-        "A producer was fenced off its transactional id.",
-        (),
-    ),
     Rule(
         "sequence_gap",
         "kafka",
@@ -44,43 +34,9 @@ RULES = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     return [
-        *_fenced_producer(sources.episodes, sources),
         *_sequence_gap(sources.episodes, sources, settings),
         *_oversized(sources.episodes, sources),
     ]
-
-
-def _fenced_producer(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
-    shared = (
-        "Now: close the fenced producer and stop one of the two processes; its open transaction was aborted. Fix: two "
-        "producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
-        "application.id and task), or see that the old process ends before the new one starts."
-    )
-    alone = (
-        "Now: restart the producer: its open transaction was aborted. Fix: nobody else was seen to take the id, so the "
-        "coordinator has probably aborted a transaction that was open for longer than transaction.timeout.ms: commit "
-        "more often, or raise it (up to the brokers' transaction.max.timeout.ms). If another process uses the id "
-        "unseen, give each its own."
-    )
-    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
-    for episode in episodes.get(INTRODUCED, []):
-        introduced[episode.cluster, episode.subject].append(episode)
-    for episode in last_of_each(episodes.get("fenced_producer", [])):
-        known = introduced[episode.cluster, episode.subject]
-        users = sorted({client for e in known for client in e.clients})
-        is_shared = sum(e.times for e in known) > 1 or not set(users) <= set(episode.clients)
-        why = (
-            f"a newer producer uses the same id. The id was taken by {', '.join(users)}"
-            if is_shared
-            else "the coordinator has raised its epoch"
-        )
-        summary = (
-            f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
-            f"{why}."
-        )
-        evidence = (*episode.evidence, *(one for e in known for one in e.evidence))
-        advice = shared if is_shared else alone
-        yield replace(finding(episode, "critical", summary, advice, sources), evidence=evidence)
 
 
 def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:

@@ -136,20 +136,20 @@ ADVICE: Mapping[str, str] = {
         "fetch.min.bytes; librdkafka: consume in batches), and look at skewed keys if only some partitions lag."
     ),
     track.STOPPED: (
-        "Now: `kafka-consumer-groups.sh --describe --group G --members` tells who is still there; take a stack dump of "
-        "a member that is, and restart it; start the application if nobody is. Fix: bound what one record may take "
-        "(timeouts of remote calls), and end the process when a worker dies. If the group was shut down for good, "
-        "`kafka-consumer-groups.sh --delete --group G`."
+        "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group G --members` tells who is still "
+        "there; take a stack dump of a member that is, and restart it; start the application if nobody is. Fix: bound "
+        "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
+        "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group G`."
     ),
     track.STALLED: (
-        "Now: look at the record at this offset (`kafka-console-consumer.sh --partition P --offset N --max-messages "
-        "1`); restart the member if it has paused the partition and never resumes, or set the group past the record "
-        "while it is stopped (`kafka-consumer-groups.sh --reset-offsets --to-offset N+1 --execute`). Fix: send a "
-        "record that cannot be processed to a dead letter topic instead of retrying for ever, and resume() in every "
-        "path that ends a pause()."
+        "Now: look at the record at this offset (`kafka-console-consumer.sh --bootstrap-server BROKER --topic T "
+        "--partition P --offset N --max-messages 1`); restart the member if it has paused the partition and never "
+        "resumes, or set the group past the record while it is stopped (`kafka-consumer-groups.sh --bootstrap-server "
+        "BROKER --group G --topic T:P --reset-offsets --to-offset N+1 --execute`). Fix: send a record that cannot be "
+        "processed to a dead letter topic instead of retrying for ever, and resume() in every path that ends a pause()."
     ),
     track.REWOUND: (
-        "Now: if nobody set the offsets back on purpose (`kafka-consumer-groups.sh --reset-offsets`, seek), stop the "
+        "Now: if nobody set the offsets back on purpose (kafka-consumer-groups.sh, seek), stop the "
         "client named here before it commits again. Fix: let whatever these records cause downstream bear a second "
         "time; commit in order, from one place, and only what is assigned."
     ),

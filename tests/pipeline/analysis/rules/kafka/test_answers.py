@@ -74,6 +74,25 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
     "polls, and nobody knows for how long": ([*usual("Fetch"), *slow("Fetch", latency_s=9)], None),
     "waits for replicas": ([*usual("Produce"), *slow("Produce")], "info"),
     "waits for replicas too long": ([*usual("Produce"), *slow("Produce", latency_s=40)], "warning"),
+    "waits for replicas as long as it was told": (
+        [*usual("Produce"), *slow("Produce", latency_s=20, request_body='{"acks":-1,"timeoutMs":30000}')],
+        "info",
+    ),
+    "waits for replicas longer than it was told": (
+        [*usual("Produce"), *slow("Produce", latency_s=7, request_body='{"acks":-1,"timeoutMs":5000}')],
+        "warning",
+    ),
+    "waits for nobody": ([*usual("Produce"), *slow("Produce", request_body='{"acks":1,"timeoutMs":30000}')], "warning"),
+    "waits for replicas, and is slow once": (
+        [*usual("Produce"), *usual("Metadata"), *slow("Produce", 2, 10.0), *slow("Metadata", 1, 1.05)],
+        "info",
+    ),
+    "pauses once": ([*usual("Heartbeat"), *(asked(n / 1000, "Heartbeat", 1.2, "usual") for n in range(9))], "info"),
+    "pauses for long": ([*usual("Heartbeat"), *(asked(n, "Heartbeat", 9.0 - n, "usual") for n in range(8))], "warning"),
+    "pauses three times": (
+        [*usual("Heartbeat"), *(asked(n % 3 * 9, "Heartbeat", 1.2, "usual", client_port=n) for n in range(9))],
+        "warning",
+    ),
     "holds back": (
         [*usual("Heartbeat"), *THROTTLED, *(asked(9 * n + 0.02, "Heartbeat", 7.9, "usual") for n in range(4))],
         None,
@@ -166,4 +185,24 @@ def test_the_words_say_how_long_and_whether_others_were_answered(found: Found) -
 def test_only_what_is_unusual_is_named() -> None:
     rows = [*usual("Heartbeat"), *slow("Heartbeat"), *usual("Metadata", latency_s=0.9), *slow("Metadata", latency_s=1)]
     (one,) = judged([rows])
-    assert "took up to 3.0 s to answer Heartbeat, usually below 2 ms" in one["latency_outlier"].summary
+    assert (
+        "took up to 3.0 s to answer Heartbeat (4 times, usually below 2 ms), among 8 slow answers"
+        in one["latency_outlier"].summary
+    )
+
+
+def test_an_answer_is_told_beside_those_of_its_own_api(found: dict[str, dict[str, Finding]]) -> None:
+    one = found["waits for replicas, and is slow once"]["latency_outlier"]
+    assert "up to 10.0 s to answer Produce (2 times, usually below 2 ms)" in one.summary
+    assert "up to 1.1 s to answer Metadata (once, usually below 2 ms)" in one.summary
+    apis = one.details["apis"]
+    assert isinstance(apis, dict)
+    assert apis["Metadata"] == {"times": 1, "peak_us": 1_050_000, "usual_us": 2000}
+    assert "It was one pause" in found["pauses once"]["latency_outlier"].summary
+
+
+def test_what_was_slow_before_is_dated_though_it_is_over_since() -> None:
+    later = [asked(3000 + n, "Heartbeat", 0.002, "usual") for n in range(60)]
+    one_slow = [asked(2000 + n, "Metadata", 1.5, "usual") for n in range(4)]  # of which nothing is known
+    (play,) = judged([[*usual("Heartbeat"), *slow("Heartbeat"), *one_slow, *later]])
+    assert play["latency_outlier"].details["times"] == 4

@@ -97,6 +97,17 @@ def test_a_client_that_is_behind_while_others_are_served_is_none():
     assert look(PARTITION, events=[*others, *(refused(n, 6) for n in range(20))]) == []
 
 
+def test_one_broker_that_does_not_lead_is_no_partition_without_a_leader():
+    alone = [served(0), *(refused(1 + n, 6) for n in range(14))]
+    assert look(PARTITION, events=alone) == []
+    other = [refused(1.5 + n, 6, server="10.0.0.2:9092") for n in range(14)]
+    assert len(look(PARTITION, events=[*alone, *other])) == 1
+    parts = [{"partitionIndex": 0, "errorCode": 5}]
+    asked = exchange(5, 3, [5], {}, {"topics": [{"name": "t", "partitions": parts}]})
+    (found,) = look(PARTITION, events=alone, exchanges=[asked])
+    assert "LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER" in found.summary
+
+
 def test_a_writer_that_is_seldom_served_must_be_refused_for_longer():
     rare = [served(-60 * n) for n in range(4)]
     assert look(PARTITION, events=[*rare, *(refused(1 + n) for n in range(30))]) == []

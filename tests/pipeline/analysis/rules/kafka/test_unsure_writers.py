@@ -86,6 +86,19 @@ def test_a_batch_is_written_twice_only_if_it_was_sent_again_and_both_are_there(p
     assert {(f.rule, f.subject, f.severity) for f in found} <= {("duplicate_write", "t/meter", "warning")}
 
 
+def test_what_was_written_twice_before_is_counted_and_dated() -> None:
+    def turn(n: float, offset: int) -> list[Sent]:
+        when = int(n)
+        more = {"base_timestamp": when, "max_timestamp": when}
+        return [Sent(n, offset, f"a{n}", 3.0, **more), Sent(n + 3.1, offset + 1, f"b{n}", **more)]
+
+    sent = [one for turns in (turn(0, 1), turn(20, 11), turn(1000, 21)) for one in turns]
+    batches, exchanges = [one.batch for one in sent], [one.exchange for one in sent]
+    (found,) = look(duplicate_write, 1060, batches=batches, exchanges=exchanges)
+    assert (found.details["batches"], found.details["recurrences"]) == (1, 1)
+    assert (found.details["first_of_all_us"], found.first_us) == (us(0), us(1000))
+
+
 # --- hanging_transaction ------------------------------------------------------------------------------------------
 
 

@@ -86,7 +86,7 @@ def test_partitions_of_one_topic_are_one_finding() -> None:
     assert "t-0, t-1, t-2 and 1 more partition" in finding.summary
 
 
-_SET = "kafka-consumer-groups.sh --reset-offsets --group g --topic"
+_SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group g --topic"
 
 
 @pytest.mark.parametrize(

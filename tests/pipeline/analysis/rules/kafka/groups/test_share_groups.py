@@ -137,6 +137,20 @@ def test_a_member_that_hangs_is_told_from_one_that_is_gone():
     assert "nothing was heard of its members any more" in gone.summary
 
 
+def test_nobody_is_sent_to_members_that_have_left() -> None:
+    (hangs,), (left,), (gone,) = (look(SILENT[play][0], WRITTEN) for play in ("hangs", "has left", "is gone"))
+    assert "members named here" in hangs.advice
+    assert "start the application again" in left.advice
+    assert "look whether its processes run" in gone.advice
+    assert all("--describe --group g --members" in one.advice for one in (left, gone))
+
+
+def test_the_command_that_reads_a_record_names_its_topic() -> None:
+    rows, end, _ = next(play for play in POISONED.values() if play[2])
+    (found,) = [one for one in look(rows, end=end) if one.rule == "poison_record"]
+    assert "--bootstrap-server BROKER --topic orders --partition 0 --offset 5 --max-messages 1" in found.advice
+
+
 def test_the_rhythm_of_the_group_counts():
     steady = [us(n) for n in range(0, 300, 30)]
     assert list(silences(steady, us(300), SETTINGS)) == []

@@ -1,0 +1,24 @@
+"""Which names of clients are those that a library gives when nobody chooses one? Strangers share them."""
+
+from __future__ import annotations
+
+import re
+
+_DEFAULTS = re.compile(
+    r"""
+    \? | an\ application\ without\ name
+    | rdkafka | sarama | kafkajs | kgo | kafka-go | ruby-kafka | kafka-node-client | kafka-client | pykafka
+    | kafka-python(-.*)? | aiokafka(-.*)? | confluent-kafka(-.*)?
+    | (consumer|producer|adminclient|admin-client|console-consumer|console-producer|perf-producer|perf-consumer)
+      (-client)?(-\d+)?
+    | pymongo(\|.*)? | nodejs(\|.*)? | mongo-(java|go|rust|csharp|ruby)-driver(\|.*)?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""client.id of librdkafka, Sarama, KafkaJS, franz-go, kafka-go, ruby-kafka, kafka-python, aiokafka, the Java clients
+and Kafka's tools; names of MongoDB's drivers."""
+
+
+def is_default_name(name: str) -> bool:
+    """Whether a library gives it."""
+    return _DEFAULTS.fullmatch(name) is not None

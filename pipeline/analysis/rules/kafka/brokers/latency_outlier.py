@@ -1,0 +1,205 @@
+"""Rule ``latency_outlier``: a broker takes far longer than usual to answer what does not wait by design.
+
+Evidence: the time from request to answer, by api and broker, against what that broker usually takes for that api. What
+a request or a quota lets the broker wait is no latency of it; one pause that meets many requests is one moment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.analysis.rules.coming_again import moments
+from pipeline.analysis.rules.counted import clients, finding, last_of_each
+from pipeline.analysis.rules.episodes import Episode, Shown
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    "latency_outlier",
+    "kafka",
+    ("warning", "info"),
+    "A broker took far longer than usual to answer requests that do not wait by design.",
+    ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples"),
+)
+_REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
+_REPLICA_LAG_US = 30_000_000
+"""A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
+_SETTLED_US = 5_000_000
+_ADVICE = (
+    "Now: look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
+    "(acks=all waits for them); `silver.exchanges` by latency_us shows which clients and requests it hit. Fix: move "
+    "leaders off it (`kafka-leader-election.sh`, `kafka-reassign-partitions.sh`), or give it what it lacks; "
+    "replica.lag.time.max.ms and min.insync.replicas decide how long acks=all waits."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """The slow answers of an api. Times are µs.
+
+    Attributes:
+        usual_us: the 95th percentile at other times.
+    """
+
+    api: str
+    shown: Sequence[Shown]
+    usual_us: int
+
+    @property
+    def peak_us(self) -> float:
+        """The longest."""
+        return max(one.value for one in self.shown)
+
+    @property
+    def of_the_broker(self) -> list[Shown]:
+        """Those for which no follower is to blame."""
+        return [one for one in self.shown if one.what not in _REPLICATED or one.value >= _REPLICA_LAG_US]
+
+    def __str__(self) -> str:
+        usual = f"usually below {max(self.usual_us, 1000) / 1000:.0f} ms"
+        often = "once" if len(self.shown) == 1 else f"{len(self.shown)} times"
+        return f"up to {self.peak_us / 1_000_000:.1f} s to answer {self.api} ({often}, {usual})"
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: of each broker the last time."""
+    many = [e for e in sources.episodes.get(RULE.name, ()) if e.times >= settings.slow_answers]
+    usual = _usual(sources.tables, many, settings) if many else {}
+    found = {e: slow for e in many if (slow := _slow(e, usual, settings))}
+    for last in last_of_each(found):
+        yield _finding(last, found[replace(last, before=())], sources, settings)
+
+
+def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: FindingSettings) -> list[_Slow]:
+    """Of each api that took far longer than usual the slow answers, the slowest api first."""
+    by_api: defaultdict[str, list[Shown]] = defaultdict(list)
+    for one in episode.each:
+        by_api[one.api_name].append(one)
+    known = [
+        _Slow(api, some, usual[episode.subject, api]) for api, some in by_api.items() if (episode.subject, api) in usual
+    ]
+    return sorted(
+        (one for one in known if one.peak_us >= settings.slow_ratio * one.usual_us),
+        key=lambda one: (-len(one.of_the_broker), -one.peak_us, one.api),
+    )
+
+
+def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings: FindingSettings) -> Finding:
+    own = [one for some in slow for one in some.of_the_broker]
+    slow_us = int(settings.slow_seconds * 1_000_000)
+    times = moments(sorted(one.us for one in own), slow_us)
+    why = ""
+    if not own:
+        why = " Only what waits for replicas was slow: a follower was late or gone."
+    elif times == 1:
+        beside = "" if len(own) == sum(len(some.shown) for some in slow) else "Beside what waits for replicas "
+        met = f", which met {len(own)} of them" if len(own) > 1 else ""
+        why = f" {beside}{'it' if beside else 'It'} was one pause{met}."
+    summary = (
+        f"{episode.server} took {', '.join(map(str, slow))}, among {episode.times} slow answers from "
+        f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}.{why}"
+    )
+    severity = "warning" if times >= settings.slow_answers else "info"
+    made = finding(episode, severity, summary, _ADVICE, sources, settings.slow_answers)
+    apis = {one.api: {"times": len(one.shown), "peak_us": round(one.peak_us), "usual_us": one.usual_us} for one in slow}
+    return replace(made, details={**made.details, "apis": apis, "moments": times})
+
+
+def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSettings) -> dict[tuple[str, str], int]:
+    """By broker and api that was slow its usual 95th percentile, µs; without those of which too little was seen.
+
+    The usual is what the broker takes at other times than these episodes, if enough was seen of them.
+    """
+    spans = {
+        "server": [e.subject for e in episodes],
+        "first_us": [e.first_us for e in episodes],
+        "last_us": [e.last_us for e in episodes],
+    }
+    tables.add("slow_spans", pa.table(spans))
+    rows = tables.rows(
+        f"""
+        WITH answers AS (
+            SELECT {ADDRESS["server"]} AS server, api_name, latency_us, epoch_us(ts) AS us FROM exchanges
+            WHERE protocol = 'kafka' AND latency_us IS NOT NULL AND list_contains($apis, api_name)
+                AND list_contains($servers, {ADDRESS["server"]})
+        ), placed AS (
+            SELECT answers.*, NOT EXISTS (
+                SELECT 1 FROM slow_spans AS span
+                WHERE span.server = answers.server AND answers.us BETWEEN span.first_us AND span.last_us
+            ) AS outside
+            FROM answers
+        )
+        SELECT server, api_name, count(*) AS answers, count(*) FILTER (outside) AS others,
+            quantile_disc(latency_us, 0.95) AS usual,
+            quantile_disc(latency_us, 0.95) FILTER (outside) AS other
+        FROM placed GROUP BY server, api_name
+        """,
+        apis=sorted({one.api_name for e in episodes for one in e.each}),
+        servers=sorted({e.subject for e in episodes}),
+    )
+    enough = settings.slow_samples
+    return {
+        (row.server, row.api_name): row.other if row.others >= enough else row.usual
+        for row in rows
+        if row.answers >= enough
+    }
+
+
+def beside_throttling(found: Sequence[Shown]) -> list[Shown]:
+    """The symptoms without slow answers that a quota explains: a broker reads on from who was throttled afterwards."""
+    held: defaultdict[tuple[str, str | None, str], list[tuple[int, int]]] = defaultdict(list)
+    for one in found:
+        if one.rule == "throttled":
+            answered_us = one.us + one.latency_us
+            held[one.server, one.client_id, one.client_ip].append((answered_us, answered_us + round(1000 * one.value)))
+
+    merged = {who: _merged(spans) for who, spans in held.items()}
+
+    def is_held(one: Shown) -> bool:
+        spans = merged.get((one.server, one.client_id, one.client_ip), [])
+        place = bisect_left(spans, (one.us + one.latency_us, 0))
+        return place > 0 and spans[place - 1][1] > one.us
+
+    return [one for one in found if one.rule != RULE.name or not is_held(one)] if held else list(found)
+
+
+def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown]:
+    """The symptoms without slow answers to what a connection begins with.
+
+    A client's first requests wait for logins and metadata, and meet brokers that have just started.
+
+    Args:
+        found: symptoms.
+        tables: ``exchanges``.
+    """
+    slow = sorted({one.connection_id for one in found if one.rule == RULE.name})
+    if not slow:
+        return list(found)
+    rows = tables.rows(
+        """
+        SELECT connection_id, min(epoch_us(ts)) AS us FROM exchanges
+        WHERE list_contains($slow, connection_id) GROUP BY connection_id
+        """,
+        slow=slow,
+    )
+    begun = {row.connection_id: row.us for row in rows}
+    return [one for one in found if one.rule != RULE.name or one.us - begun[one.connection_id] >= _SETTLED_US]
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times, in order, without any that overlap."""
+    found: list[tuple[int, int]] = []
+    for from_us, until_us in sorted(spans):
+        if found and from_us <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], until_us)
+        else:
+            found.append((from_us, until_us))
+    return found

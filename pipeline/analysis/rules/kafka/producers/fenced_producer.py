@@ -1,0 +1,215 @@
+"""Rule ``fenced_producer``: a producer was fenced off its transactional id.
+
+Evidence: PRODUCER_FENCED and INVALID_PRODUCER_EPOCH, and who got a producer id for the same transactional id before
+and after (InitProducerId). That a newer instance takes the id over is how Kafka keeps the older one from writing: it
+is trouble where both go on, or where nobody took it and the coordinator alone has aborted a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, takewhile
+
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import some, who
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Tables
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    "fenced_producer",
+    "kafka",
+    ("critical", "warning", "info"),
+    "A producer was fenced off its transactional id.",
+    ("still_open_seconds",),
+)
+BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
+"""How it went, as ``details`` say it: the first four of an id that two share, the last where nobody took it."""
+_AT_ONCE_US = 5_000_000
+"""What was under way to several brokers is refused at once."""
+_RECOVERS_US = 60_000_000
+"""Within so long a client that was refused takes its id anew."""
+_RETURNS = 2
+"""So often may no one come back to an id after another; once is a deploy that is taken back."""
+_SHARED = (
+    "Now: stop one of the two processes, and close the fenced producer; its open transaction was aborted. Fix: two "
+    "producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
+    "application.id and task), or see that the old process ends before the new one starts."
+)
+_TAKEN_OVER = (
+    "Now: nothing, if a newer instance was to take its place: the transaction that the old one had open was aborted, "
+    "and the newer one does that work again. Fix: let the old process end before the new one starts, so that nothing "
+    "is aborted; if both were to run, give each a transactional.id of its own."
+)
+_ABORTED = (
+    "Now: restart the producer if it does not write again: its open transaction was aborted. Fix: nobody else was "
+    "seen to take the id, so the coordinator has probably aborted a transaction that was open for longer than "
+    "transaction.timeout.ms: commit more often, or raise it (up to the brokers' transaction.max.timeout.ms). If "
+    "another process uses the id unseen, give each its own."
+)
+
+Name = tuple[str | None, str]
+"""Client id and host."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A request with a transactional id. Times are µs since the epoch.
+
+    Attributes:
+        last_us: of the connection's last request.
+    """
+
+    name: Name
+    connection_id: str
+    us: int
+    last_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """How it went.
+
+    Attributes:
+        taken_by: who has the id from the one that was fenced; none: nobody was seen to take it.
+        healed_us: when somebody got the id that nobody had taken; None: not seen, or it was taken.
+        stays_us: how long the fenced one was there after it.
+    """
+
+    what: str
+    taken_by: tuple[str, ...]
+    healed_us: int | None
+    stays_us: int
+
+
+@finds(RULE)
+def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: of each transactional id the last time."""
+    fenced = last_of_each(sources.episodes.get(RULE.name, []))
+    if not fenced:
+        return
+    places = {(one.cluster, one.subject) for one in fenced}
+    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
+    for episode in sources.episodes.get(INTRODUCED, []):
+        if (episode.cluster, episode.subject) in places:
+            introduced[episode.cluster, episode.subject].append(episode)
+    uses = _uses(sources.tables, [*fenced, *chain.from_iterable(introduced.values())])
+    for episode in fenced:
+        inits = introduced[episode.cluster, episode.subject]
+        taken = sorted((uses[one] for e in inits for one in e.evidence if one in uses), key=_time)
+        refused = sorted((uses[one] for one in episode.evidence if one in uses), key=_time)
+        course = _course(episode, refused, taken, sources.still_open_us)
+        yield _finding(episode, inits, course, sources)
+
+
+def _time(one: _Use) -> int:
+    return one.us
+
+
+def _uses(tables: Tables, episodes: Sequence[Episode]) -> dict[str, _Use]:
+    """By exchange id, of all evidence."""
+    rows = tables.rows(
+        """
+        WITH uses AS (
+            SELECT exchange_id, connection_id, client_id, client_ip, epoch_us(ts) AS us FROM exchanges
+            WHERE exchange_id IN (SELECT unnest($ids))
+        ), ends AS (
+            SELECT connection_id, max(epoch_us(ts)) AS last_us FROM exchanges
+            SEMI JOIN uses USING (connection_id) GROUP BY connection_id
+        )
+        SELECT * FROM uses JOIN ends USING (connection_id)
+        """,
+        ids=sorted({one for e in episodes for one in e.evidence}),
+    )
+    return {
+        row.exchange_id: _Use((row.client_id, row.client_ip), row.connection_id, row.us, row.last_us) for row in rows
+    }
+
+
+def _course(episode: Episode, refused: Sequence[_Use], taken: Sequence[_Use], long_us: int) -> _Course:
+    """How it went.
+
+    Args:
+        episode: of the refusals.
+        refused, taken: in order of time.
+        long_us: how long a fenced client may take to end.
+    """
+    own = {one.name for one in refused}
+    rivals = _rivals(episode, [one for one in taken if one.us <= episode.last_us], own)
+    after = next((one for one in taken if one.us > episode.last_us), None)
+    stays_us = max((one.last_us - episode.last_us for one in refused), default=0)
+    if not rivals:
+        return _Course(ABORTED, (), None if after is None else after.us, stays_us)
+    goes_on = any(_goes_on([one.us for one in refused if one.name == name]) for name in own)
+    if _returns(taken) >= _RETURNS or (goes_on and _returns(taken)):
+        return _Course(BY_TURNS, _names(taken), None, stays_us)
+    what = WRITES_ON if goes_on else LINGERS if stays_us >= long_us else TAKEN_OVER
+    return _Course(what, rivals, None, stays_us)
+
+
+def _rivals(episode: Episode, before: Sequence[_Use], own: set[Name]) -> tuple[str, ...]:
+    """Who took the id from those who were refused: others, or the same name by another process.
+
+    Args:
+        episode: of the refusals.
+        before: who took the id until then.
+        own: who was refused.
+    """
+    if not before:
+        return ()
+    last = before[-1]
+    if last.name not in own:
+        return _names([last])
+    if len(own) > 1:
+        return _names([one for one in before if one.name in own])
+    if any(0 <= last.us - until_us <= _RECOVERS_US for _, until_us in episode.before):
+        return ()  # it began anew after it was refused before
+    run = list(takewhile(lambda one: one.name == last.name, reversed(before)))
+    return _names([last]) if len({one.connection_id for one in run}) > 1 else ()
+
+
+def _names(some_of: Sequence[_Use]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(who(*one.name) for one in some_of))
+
+
+def _returns(taken: Sequence[_Use]) -> int:
+    """How often somebody took the id who had it before another."""
+    seen: set[Name] = set()
+    last, count = None, 0
+    for one in taken:
+        count += one.name != last and one.name in seen
+        seen.add(one.name)
+        last = one.name
+    return count
+
+
+def _goes_on(times_us: Sequence[int]) -> bool:
+    return times_us[-1] - times_us[0] >= _AT_ONCE_US
+
+
+def _finding(episode: Episode, inits: Sequence[Episode], course: _Course, sources: Sources) -> Finding:
+    is_shared = course.what != ABORTED
+    begin = f"{clients(episode)} was fenced off transactional id {episode.subject} {when(episode)} ({names(episode)}): "
+    rival = some(course.taken_by)
+    ends = {
+        BY_TURNS: f"{rival} take the id from each other, and each aborts what the other has open.",
+        WRITES_ON: f"{rival} has taken the id, and it writes on all the same.",
+        LINGERS: f"{rival} has taken the id; it was still there {seconds(course.stays_us)} later.",
+        TAKEN_OVER: f"{rival} has taken the id over, and it was not refused again.",
+        ABORTED: "nobody else was seen to take the id, so the coordinator has aborted its transaction.",
+    }
+    again = "" if course.healed_us is None else f" The id was taken again at {clock(course.healed_us)} UTC."
+    severity = {BY_TURNS: "critical", WRITES_ON: "critical", LINGERS: "warning", TAKEN_OVER: "info"}.get(
+        course.what, "critical" if course.healed_us is None else "warning"
+    )
+    advice = _ABORTED if not is_shared else _TAKEN_OVER if course.what == TAKEN_OVER else _SHARED
+    summary = begin + ends[course.what] + again
+    made = finding(replace(episode, healed_us=course.healed_us), severity, summary, advice, sources)
+    details = {**made.details, "shared": is_shared, "taken_by": list(course.taken_by), "course": course.what}
+    evidence = (*made.evidence, *(one for e in inits for one in e.evidence))
+    return replace(made, evidence=evidence, details=details)

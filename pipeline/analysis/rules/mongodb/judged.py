@@ -1,0 +1,293 @@
+"""Rules ``mongo_slow_command``, ``mongo_command_failed`` and ``mongo_retry_storm``: judged by what is usual.
+
+Evidence: symptoms of single commands, by namespace and command. A command is slow against what the same application
+takes for it at other times; failures and repeats count by their share of all that the application sent meanwhile, and
+by how many came without a success between them. Less is told for information: a busy application has some.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
+from pipeline.analysis.rules.episodes import Episode, Shown
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+SLOW_RULE = Rule(
+    SLOW,
+    "mongodb",
+    ("warning", "info"),
+    "A MongoDB server took far longer than usual for a command, several times.",
+    ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples"),
+    ("commands",),
+)
+FAILED_RULE = Rule(
+    FAILED,
+    "mongodb",
+    ("warning", "info"),
+    "A MongoDB command fails again and again.",
+    ("mongo_failures", "mongo_failure_share", "mongo_failure_run"),
+    ("commands",),
+)
+RETRIES_RULE = Rule(
+    RETRIES,
+    "mongodb",
+    ("warning", "info"),
+    "Clients of MongoDB repeat writes all the time.",
+    ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run"),
+    ("commands",),
+)
+_SLOW_ADVICE = (
+    "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern that "
+    "waits for lagging members. Fix: the query plan (`explain`) shows a missing index. `silver.mongo_commands` shows "
+    "which, by latency_us."
+)
+_FAILED_ADVICE = (
+    "Now: look at what the application gave up. Fix: read the error: a command or operator that the server does not "
+    "have, a document that its schema refuses, a missing right, a cursor that is gone. `silver.mongo_commands` has "
+    "each one, with code and client."
+)
+_RETRIES_ADVICE = (
+    "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a write "
+    "once after an error of the network or of a change of primary (retryWrites), and applications a transaction after "
+    "a conflict: so many mean that the cause stays: an election that does not end, connections that are cut, documents "
+    "that many transactions want at once."
+)
+
+Key = tuple[str, str, str]
+"""Server, ``namespace/command`` and application."""
+
+
+@finds(SLOW_RULE, FAILED_RULE, RETRIES_RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rules."""
+    yield from _slow(sources, settings)
+    yield from _repeated(sources, settings)
+
+
+def _many(sources: Sources, rule: str, least: int) -> list[Episode]:
+    return [e for e in sources.episodes.get(rule, ()) if e.times >= least]
+
+
+def _command(episode: Episode) -> str:
+    namespace, _, command = episode.subject.rpartition("/")
+    return f"{command} on {namespace}"
+
+
+def _commands(episode: Episode) -> str:
+    namespace, _, command = episode.subject.rpartition("/")
+    return f"{command} commands on {namespace}"
+
+
+def _by_application(episode: Episode) -> dict[Key, list[Shown]]:
+    found: defaultdict[Key, list[Shown]] = defaultdict(list)
+    for one in episode.each:
+        found[one.server, one.subject, one.client_id or "?"].append(one)
+    return found
+
+
+def _spans(tables: Tables, episodes: Sequence[Episode], around_us: int = 0) -> None:
+    """Names the times of episodes as ``spans``, by number, each with so much before and behind it."""
+    spans = {
+        "number": range(len(episodes)), "subject": [e.subject for e in episodes],
+        "first_us": [e.first_us - around_us for e in episodes], "last_us": [e.last_us + around_us for e in episodes],
+    }  # fmt: skip
+    tables.add("spans", pa.table(spans))
+
+
+_USUAL: Final = f"""
+    WITH sent AS (
+        SELECT server, {SUBJECT} AS subject, {APPLICATION} AS application, epoch_us(ts) AS us, latency_us
+        FROM commands WHERE latency_us IS NOT NULL AND NOT coalesce(is_awaiting, false)
+    ), placed AS (
+        SELECT sent.*, NOT EXISTS (
+            SELECT 1 FROM spans WHERE spans.subject = sent.subject AND sent.us BETWEEN spans.first_us AND spans.last_us
+        ) AS outside
+        FROM sent WHERE subject IN (SELECT subject FROM spans)
+    )
+    SELECT server, subject, application, count(*) AS commands, count(*) FILTER (outside) AS others,
+        quantile_disc(latency_us, 0.75) AS usual, quantile_disc(latency_us, 0.95) FILTER (outside) AS other
+    FROM placed GROUP BY GROUPING SETS ((server, subject, application), (server, subject))
+"""
+"""How long commands usually take, µs, by application and of all of them (application: null).
+
+Where all of it lies within episodes, as of a report that always takes seconds, up to a quarter may be out of the usual.
+"""
+
+
+def _slow(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Commands that took far longer than usual; for information where nothing is known of what is usual."""
+    many = _many(sources, SLOW, settings.mongo_slow_commands)
+    if not many:
+        return
+    _spans(sources.tables, many)
+    known = {(row.server, row.subject, row.application): row for row in sources.tables.rows(_USUAL)}
+    found: dict[Episode, _Slow] = {}
+    for episode in many:
+        slow = _slowness(episode, known, settings)
+        if len(slow.unusual) + slow.unknown >= settings.mongo_slow_commands:
+            found[episode] = slow
+    for last in last_of_each(found):
+        yield _slow_finding(last, found[replace(last, before=())], sources, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """Slow commands of an episode.
+
+    Attributes:
+        unusual: those that took far longer than usual.
+        unknown: how many there are of whose usual time too little was seen.
+        usual_us: the longest of the usual times that they are judged by, µs.
+    """
+
+    unusual: Sequence[Shown]
+    unknown: int
+    usual_us: int
+
+
+def _slowness(episode: Episode, known: Mapping[tuple[str, str, str | None], Row], settings: FindingSettings) -> _Slow:
+    unusual, unknown, longest_us = list[Shown](), 0, 0
+    for (server, subject, application), some in _by_application(episode).items():
+        rows = (known.get((server, subject, application)), known.get((server, subject, None)))
+        usual_us = next((us for row in rows if (us := _usual_us(row, settings.mongo_slow_samples)) is not None), None)
+        if usual_us is None:
+            unknown += len(some)
+            continue
+        more = [one for one in some if one.value >= settings.mongo_slow_ratio * usual_us]
+        unusual += more
+        longest_us = max(longest_us, usual_us) if more else longest_us
+    return _Slow(unusual, unknown, longest_us)
+
+
+def _usual_us(row: Row | None, enough: int) -> int | None:
+    """What was usual at other times, if enough was seen of them; else at all times; None: too little was seen."""
+    if row is None or row.commands < enough:
+        return None
+    return int(row.other if row.others >= enough else row.usual)
+
+
+def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: FindingSettings) -> Finding:
+    is_unusual = len(slow.unusual) >= settings.mongo_slow_commands
+    usual = (
+        f"usually below {max(slow.usual_us, 1000) / 1000:.0f} ms"
+        if is_unusual
+        else "and how long it usually takes is not known"
+    )
+    number = len(slow.unusual) if is_unusual else len(slow.unusual) + slow.unknown
+    summary = (
+        f"{episode.server} took up to {episode.peak / 1_000_000:.1f} s for {_command(episode)}, {usual}: "
+        f"{number} slow commands of {clients(episode)}, from {clock(episode.first_us)} to "
+        f"{clock(episode.last_us)} UTC."
+    )
+    severity = "warning" if is_unusual else "info"
+    made = finding(episode, severity, summary, _SLOW_ADVICE, sources, settings.mongo_slow_commands)
+    return replace(made, details={**made.details, "usual_us": slow.usual_us if is_unusual else None})
+
+
+_SENT: Final = f"""
+    WITH sent AS (
+        SELECT spans.number, server, {APPLICATION} AS application, epoch_us(ts) AS us, exchange_id,
+            shown.exchange_id IS NOT NULL AS is_shown
+        FROM (SELECT *, {SUBJECT} AS subject FROM commands) AS all_sent
+        JOIN spans ON spans.subject = all_sent.subject AND epoch_us(ts) BETWEEN spans.first_us AND spans.last_us
+        LEFT JOIN shown USING (number, exchange_id)
+    ), runs AS (
+        SELECT *, sum(CASE WHEN is_shown THEN 0 ELSE 1 END) OVER (
+            PARTITION BY number, server, application ORDER BY us, exchange_id
+        ) AS run
+        FROM sent
+    ), counted AS (
+        SELECT number, server, application, run, count(*) AS sent, count(*) FILTER (is_shown) AS shown
+        FROM runs GROUP BY ALL
+    )
+    SELECT number, server, application, sum(sent)::BIGINT AS sent, sum(shown)::BIGINT AS shown, max(shown) AS longest
+    FROM counted GROUP BY number, server, application HAVING sum(shown) > 0
+    ORDER BY number, sum(shown) DESC, server, application
+"""
+"""By episode and application: how much was sent meanwhile, how much of it failed, and the longest run of failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How much of what was sent failed, or was repeated; the worst of applications for the last two.
+
+    Attributes:
+        run: the most without a success between them.
+    """
+
+    shown: int
+    sent: int
+    share: float
+    run: int
+
+    def is_much(self, settings: FindingSettings) -> bool:
+        """Whether it is more than a busy application has."""
+        return self.share >= settings.mongo_failure_share or self.run >= settings.mongo_failure_run
+
+    def __str__(self) -> str:
+        return f"{self.shown:,} of {self.sent:,}"
+
+
+def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Failures and repeats, with their share."""
+    interval_us = settings.mongo_retry_interval_seconds * 1_000_000
+    failed = _many(sources, FAILED, settings.mongo_failures)
+    repeated = [e for e in _many(sources, RETRIES, settings.mongo_retries) if e.span_us <= e.times * interval_us]
+    shares = _shares(sources.tables, [*failed, *repeated], int(settings.episode_pause_seconds * 1_000_000))
+    for many, words, advice, least in (
+        (failed, _failed_words, _FAILED_ADVICE, settings.mongo_failures),
+        (repeated, _repeated_words, _RETRIES_ADVICE, settings.mongo_retries),
+    ):
+        yield from _of_share(many, shares, words, advice, least, sources, settings)
+
+
+def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict[Episode, _Share]:
+    """Their shares, also of what was sent so shortly before and after, µs: three in a row alone are no share."""
+    if not episodes:
+        return {}
+    _spans(tables, episodes, around_us)
+    shown = [(number, one.exchange_id) for number, e in enumerate(episodes) for one in e.each]
+    tables.add("shown", pa.table({"number": [n for n, _ in shown], "exchange_id": [text for _, text in shown]}))
+    of: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in tables.rows(_SENT):
+        of[row.number].append(row)
+    return {
+        episodes[number]: _Share(
+            sum(row.shown for row in rows), sum(row.sent for row in rows), max(row.shown / row.sent for row in rows),
+            max(row.longest for row in rows),
+        )
+        for number, rows in of.items()
+    }  # fmt: skip
+
+
+def _of_share(
+    many: Sequence[Episode], shares: Mapping[Episode, _Share], words: Callable[[Episode, _Share], str], advice: str,
+    least: int, sources: Sources, settings: FindingSettings,
+) -> Iterator[Finding]:  # fmt: skip
+    much = [e for e in many if e in shares and shares[e].is_much(settings)]
+    dated = {(e.cluster, e.subject) for e in much}
+    little = [e for e in many if e in shares and (e.cluster, e.subject) not in dated]
+    for severity, some in (("warning", much), ("info", little)):
+        for last in last_of_each(some):
+            share = shares[replace(last, before=())]
+            made = finding(last, severity, words(last, share), advice, sources, least)
+            told = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
+            yield replace(made, details={**made.details, **told})
+
+
+def _failed_words(episode: Episode, share: _Share) -> str:
+    return f"{share} {_commands(episode)} of {clients(episode)} failed, {when(episode)}: {names(episode)}."
+
+
+def _repeated_words(episode: Episode, share: _Share) -> str:
+    return f"{clients(episode)} had to repeat {share} {_commands(episode)}, {when(episode)} ({names(episode)})."
