@@ -177,7 +177,11 @@ class Settings(BaseSettings):
     maintain: MaintenanceSettings = MaintenanceSettings()
     work: WorkLimits = Field(default=WorkLimits(), description="What reading the bytes of strangers may cost the agent")
     sql: SqlSettings = SqlSettings()
-    spark: dict[str, str] = Field(default_factory=dict, description="Spark settings that override the built-in ones")
+    spark: dict[str, str] = Field(
+        default_factory=dict,
+        description="Spark settings that override the built-in ones",
+        json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}},
+    )
 
     @field_validator("spark", mode="before")
     @classmethod

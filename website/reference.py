@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.views import views
+from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
 from website.commands import commands_page
 from website.json_keys import json_page
@@ -29,7 +31,8 @@ def pages() -> dict[str, str]:
         "cli.md": commands_page(),
         "json.md": json_page(),
     }
-    return {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
+    made = {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
+    return {**made, "settings.schema.json": json.dumps(Settings.model_json_schema(), indent=1) + "\n"}
 
 
 def write() -> None:

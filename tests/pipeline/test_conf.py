@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
+import pytest
+import yaml
+
+from pipeline.settings import Settings
 from pipeline.streaming.spark import session
 from tests.paths import ROOT
 
@@ -34,3 +39,15 @@ def test_make_help_lists_every_target() -> None:
     names = [line.split()[1] for line in listed.stdout.splitlines()]
     assert names == re.findall(r"^([a-z-]+):.*## ", text, re.MULTILINE)
     assert sorted(names) == sorted(declared)
+
+
+@pytest.mark.parametrize("name", ["local.yaml", "cluster.yaml"])
+def test_an_editor_that_knows_the_schema_finds_no_fault(name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    file = ROOT / "conf" / name
+    first, _, text = file.read_text(encoding="utf-8").partition("\n")
+    schema = json.loads((file.parent / first.rpartition("=")[2]).read_text(encoding="utf-8"))
+    assert schema == Settings.model_json_schema()
+    jsonschema.validate(yaml.safe_load(text), schema)
+    with pytest.raises(jsonschema.ValidationError, match="triger_seconds"):
+        jsonschema.validate({"stream": {"triger_seconds": 1}}, schema)
