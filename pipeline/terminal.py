@@ -53,7 +53,7 @@ class Console(_Console):
 
 
 def _unpadded(segments: Iterable[Segment]) -> Iterator[Segment]:
-    """The same without blanks at the ends of lines: a file, or what is copied out of it, needs no filled columns."""
+    """The same without what fills a line to its end: a file, or what is copied out of it, needs no filled columns."""
     blanks: list[Segment] = []
     for segment in segments:
         if segment.control:
@@ -68,6 +68,7 @@ def _unpadded(segments: Iterable[Segment]) -> Iterator[Segment]:
                 blanks = []
             if text != part:
                 blanks.append(Segment(part[len(text) :], segment.style))
+    yield from blanks
 
 
 _LINE_END = re.compile("(\n)")

@@ -72,7 +72,8 @@ def findings(
         console = Console()
         show_incidents(kept, findings, partial(lake_commands, str(lake)), console, hidden=hidden)
         if kept:
-            console.print(f"The page of these addresses: wirelake dashboard --lake {quote(str(lake))}", soft_wrap=True)
+            page = Text(f"The page of these addresses: wirelake dashboard --lake {quote(str(lake))}")
+            console.print(page, soft_wrap=True)
     if any(row["severity"] == "critical" for row in (rows if as_json or flat else kept)):
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,7 +51,8 @@ def stream(
     with spark_session("wirelake stream", settings) as spark, steps() as report:
         summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)
-    Console().print(f"{frames} new frames in {place}. Next: wirelake findings --lake {place}", soft_wrap=True)
+    done = Text(f"{frames} new frames in {place}. Next: wirelake findings --lake {quote(place)}")
+    Console().print(done, soft_wrap=True)
 
 
 def backfill(

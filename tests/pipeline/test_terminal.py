@@ -90,3 +90,15 @@ def test_json_means_the_same_and_steers_nothing() -> None:
 def test_a_log_line_is_escaped() -> None:
     record = logging.LogRecord("x", logging.WARNING, "", 0, "topic %s", ("\x1b[2Ja\u202e",), None)
     assert LogFormatter("%(message)s").format(record) == "topic \\x1b[2Ja\\u202e"
+
+
+def test_a_file_gets_no_columns_that_are_only_filled() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=20)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("a", "two words  ")
+    grid.add_row("bcd", "")
+    console.print(grid)
+    console.print(Text("  inner  kept  "))
+    console.print("x ", end="")
+    assert file.getvalue() == "a    two words\nbcd\n  inner  kept\nx "

@@ -39,14 +39,14 @@ class MessageLines:
         """Write a message; ``remark`` stands before its words."""
         parts = list(self._front(item))
         message = item.message
-        mark = printable(f"[{remark}] ") if remark else ""
-        words = mark + printable(self._tellers.tell(item))
+        if remark:
+            parts.append((printable(f"[{remark}] "), "cyan"))
+        words = printable(self._tellers.tell(item))
         if words:
             if self._lines.width:
-                words = _fitting(words, self._lines.width - sum(len(text) for text, _ in parts))
+                words = _fitting(words, self._lines.width - sum(columns_of(text) for text, _ in parts))
             is_wrong = item.frame.direction == "response" and self._tellers.errors(item)
-            marked = len(mark) if words.startswith(mark) else 0
-            parts += [(words[:marked], "cyan"), (words[marked:], "yellow" if is_wrong else "")]
+            parts.append((words, "yellow" if is_wrong else ""))
         if message.error_code is not None:
             told = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
             parts.append((told, _STATUS_STYLES.get(message.status, "red")))

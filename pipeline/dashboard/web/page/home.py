@@ -62,9 +62,7 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
         )
         return
     over = f" {number(numbers['closed'])} more over." if numbers["closed"] else ""
-    st.markdown(
-        f"**{', '.join(counts)}** at {moment(here.scope.end)}, the end of what was seen; the worst first.{over}"
-    )
+    st.markdown(f"**{', '.join(counts)}** at {moment(here.newest)}, the end of what was seen; the worst first.{over}")
 
 
 def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:

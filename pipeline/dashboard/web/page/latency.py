@@ -14,6 +14,7 @@ from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.words import between, code
+from pipeline.terminal import printable
 
 _ANY = "any"
 _ROWS: tuple[Row, ...] = ("api", "broker", "client")
@@ -93,7 +94,7 @@ def _over_time(here: Here, asked: Asked) -> None:
         st.markdown(f"**Latency of {name}**, each {words}")
         draw_chart(
             latency_picture.latency(span, points, before, dark=dark), key="percentiles",
-            alt=f"Percentiles of the latency of {asked.api_name} over time",
+            alt=f"Percentiles of the latency of {printable(asked.api_name or '')} over time",
         )  # fmt: skip
         if before.num_rows:
             st.caption("Broad and faint: the same hours a day earlier.")
@@ -103,7 +104,7 @@ def _over_time(here: Here, asked: Asked) -> None:
         st.markdown(f"**Answers to {name}**, each {words}")
         draw_chart(
             latency_picture.answers(span, points, width, dark=dark), key="answers",
-            alt=f"Answers to {asked.api_name} over time, with and without an error",
+            alt=f"Answers to {printable(asked.api_name or '')} over time, with and without an error",
         )  # fmt: skip
 
 

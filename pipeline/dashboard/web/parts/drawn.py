@@ -29,6 +29,10 @@ def draw_chart(chart: Chart, *, alt: str, **how: Any) -> Any:
     return st.altair_chart(readable(chart, dark=is_dark()), alt=alt, **how)
 
 
-def draw_text(*lines: str) -> None:
-    """Draw lines with names of the wire in them, as they are: nothing is read, and no character hides or turns one."""
-    st.text("\n".join(map(printable, lines)))
+def draw_text(*lines: str | None) -> None:
+    """Draw lines with names of the wire in them, as they are: nothing is read, and no character hides or turns one.
+
+    Args:
+        lines: texts; None: what an older release did not write.
+    """
+    st.text("\n".join(printable(line) for line in lines if line is not None))
