@@ -172,7 +172,8 @@ class FindingSettings(BaseModel):
     mongo_slow_commands: Count = Field(default=3, description="Slow ones of one command and namespace")
     mongo_slow_ratio: Annotated[float, Field(ge=1)] = Field(
         default=5.0,
-        description="Times the usual 95th percentile of the same application and command that each must take",
+        description="Times the usual of the same application and command that each must take: the 95th percentile at "
+        "other times, or the 75th of all where too few commands were seen outside the slow times",
     )
     mongo_slow_samples: Count = Field(
         default=5, description="Commands of an application from which its usual latency follows; else those of all"

@@ -24,6 +24,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     DELETE_TOPICS,
     FETCH,
     INIT_PRODUCER_ID,
+    INTRODUCED,
     JOIN_GROUP,
     LEAVE_GROUP,
     PRODUCE,
@@ -43,8 +44,9 @@ _BY_HOST = ("commit_rejected", "zombie_member")
 _STORM = "rebalance_storm"
 _LOOKED_AT = (
     "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
+    "fenced_producer", INTRODUCED, "sequence_gap", "oversized_or_tiny_batches",
 )  # fmt: skip
-"""Rules that look at each of their symptoms."""
+"""Rules that look at each of their symptoms: the evidence is cut where enough is shown, and must decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ last year that was read this morning does not vanish tonight.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -202,11 +203,22 @@ def _may_hold_dead(lake: Lake, table: Table, hours: float) -> bool:
     place, youngest = Path(lake.path(table)), time.time() - hours * 3600
     alive = set(deltalake.DeltaTable(str(place)).file_uris())
     alive |= {str(parent) for file in alive for parent in Path(file).parents}
-    return any(
-        str(path) not in alive and path.stat().st_mtime <= youngest
-        for path in place.rglob("*")
-        if not any(part.startswith(("_", ".")) for part in path.relative_to(place).parts)
-    )
+    return any(path not in alive and _is_older(path, youngest) for path in _visible(place))
+
+
+def _visible(place: Path) -> Iterator[str]:
+    """All folders and files below it that are not hidden, but those that go meanwhile: ``os.walk`` passes over them."""
+    for folder, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        yield from (f"{folder}/{name}" for name in (*folders, *files) if not name.startswith(("_", ".")))
+
+
+def _is_older(path: str, youngest: float) -> bool:
+    """Whether it is there, and so old: others write and remove beside us."""
+    try:
+        return Path(path).stat().st_mtime <= youngest
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -129,9 +129,15 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
         what, value = _slow(x, worked_us, slow_us)
-        yield Symptom("latency_outlier", x.server, what, value=value)
+        yield Symptom("latency_outlier", x.server, what, _only_topic(x), value=value)
     if throttled_ms > 0:
         yield Symptom("throttled", client, x.api_name, value=throttled_ms)
+
+
+def _only_topic(x: Exchange) -> str | None:
+    """The topic of a Produce of one topic: of several nobody knows which was waited for."""
+    topics = {at.topic or at.topic_id for at, _ in produce_requests(x.request)} if x.api_key == PRODUCE else set()
+    return topics.pop() if len(topics) == 1 else None
 
 
 def _slow(x: Exchange, worked_us: float, slow_us: int) -> tuple[str, float]:

@@ -50,7 +50,7 @@ _SYMPTOMS: Final = f"""
         WHERE txn_number IS NOT NULL AND NOT coalesce(is_transaction, false)
         QUALIFY row_number() OVER (
             PARTITION BY server, session_id, txn_number, command ORDER BY ts, exchange_id
-        ) > 1
+        ) > 1 AND NOT ({HAS_FAILED} AND coalesce(error_code, 0) IN {RETRIED})
     ), found AS (
         SELECT * FROM slow ANTI JOIN tailed USING (server, cursor_id)
         UNION ALL SELECT * FROM failed UNION ALL SELECT * FROM repeated
@@ -66,7 +66,8 @@ def command_symptoms(tables: Tables, settings: FindingSettings) -> list[Shown]:
     """The symptoms of commands: slow ones, failed ones, writes that a driver sent again.
 
     Cursors that await data are not slow: only these give an empty batch and stay open. A write is sent again if it has
-    the same transaction number in the same session.
+    the same transaction number in the same session; where that fails with an error of retries it counts once, by the
+    error.
 
     Args:
         tables: ``commands``.

@@ -256,7 +256,8 @@ def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict
     if not episodes:
         return {}
     _spans(tables, episodes, around_us)
-    shown = [(number, one.exchange_id) for number, e in enumerate(episodes) for one in e.each]
+    # A command may be shown twice, as of an error and as of a repeat: joined, it must stay one.
+    shown = sorted({(number, one.exchange_id) for number, e in enumerate(episodes) for one in e.each})
     tables.add("shown", pa.table({"number": [n for n, _ in shown], "exchange_id": [text for _, text in shown]}))
     of: defaultdict[int, list[Row]] = defaultdict(list)
     for row in tables.rows(_SENT):

@@ -211,6 +211,44 @@ def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, bu
     assert f"up to {busiest} within 10 min" in found.summary
 
 
+def test_a_client_that_churns_again_after_a_pause_is_told_by_its_last_time() -> None:
+    shown = [
+        symptom(9000 * turn + n, "fetch_session_churn", "canary", "opened") for turn in range(2) for n in range(12)
+    ]
+    fetches = [fetch(9000 * turn + n, "canary") for turn in range(2) for n in range(12 + turn)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    (found,) = requests.find(replace(sources(exchanges=fetches), episodes=episodes, ends=ENDS), SETTINGS)
+    assert (found.details["times"], found.details["recurrences"]) == (12, 1)
+    assert "in 12 fetches" in found.summary
+
+
+def test_batches_that_were_lost_again_are_told_by_the_last_time() -> None:
+    shown = [symptom(9 + 9000 * turn, "sequence_gap", "again", "OUT_OF_ORDER_SEQUENCE_NUMBER") for turn in range(3)]
+    resent = [batch(9 + 9000 * 2, "again", 5, None), batch(18010, "later", 5, 50)]
+    episodes = {"sequence_gap": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
+    ends = {"b:1": T0_US + 100_000_000_000}
+    (found,) = sequences.find(replace(sources(batches=resent), episodes=episodes, ends=ends), SETTINGS)
+    assert (found.details["recurrences"], found.first_us) == (1, T0_US + 9_009_000_000)
+
+
+def test_many_batches_that_were_all_sent_again_are_no_loss() -> None:
+    shown = [symptom(n / 10, "sequence_gap", "busy", "OUT_OF_ORDER_SEQUENCE_NUMBER") for n in range(60)]
+    resent = [batch(n / 10, "busy", n, None) for n in range(60)] + [batch(20 + n, "later", n, n) for n in range(60)]
+    episodes = {"sequence_gap": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
+    made = replace(sources(batches=resent), episodes=episodes, ends=ENDS)
+    assert sequences.find(made, SETTINGS) == []
+    assert len(sequences.find(replace(made, tables=sources(batches=resent[:-1]).tables), SETTINGS)) == 1
+
+
+def test_many_batches_that_were_all_split_are_not_lost() -> None:
+    shown = [symptom(n, "oversized_or_tiny_batches", "busy", "oversized") for n in range(30)]
+    whole = [batch(n, "busy", n, None, size=9000, base_timestamp=n) for n in range(30)]
+    pieces = [batch(n + 0.5, "a piece", n, n, size=5000, base_timestamp=n) for n in range(30)]
+    episodes = {"oversized_or_tiny_batches": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
+    made = replace(sources(batches=[*whole, *pieces]), episodes=episodes, ends=ENDS)
+    assert [one.severity for one in sequences.find(made, SETTINGS)] == ["info"]
+
+
 def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> None:
     lives = {("b:1", f"id{n}"): Seen("t", T0_US + n * 100, T0_US + n * 100 + 50) for n in range(3)}
     made = {"cluster": "b:1", "topic": "t", "kind": "committed", "ordinal": 0}

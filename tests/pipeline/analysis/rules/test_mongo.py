@@ -159,6 +159,34 @@ def test_words_say_how_much_of_it() -> None:
     assert all_of.summary.startswith("3 of 3 update commands on shop.orders")
 
 
+def test_a_repeated_write_that_fails_as_well_counts_once() -> None:
+    taken = [write(n / 10, 1000 + n) for n in range(60)]
+    failing = {"ok": False, "error_code": 189, "error_name": "PrimarySteppedDown"}
+    refused = [write(10 + n + m / 2, n, **failing) for n in range(6) for m in range(2)]
+    (found,) = played([*taken, *refused])
+    assert (found.rule, found.details["times"]) == (RETRIES, 12)
+    assert [found.details[name] for name in ("failed", "sent", "run")] == [12, 72, 12]
+    assert "12 of 72 insert commands" in found.summary
+    assert played([*taken, *refused[:4]]) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "turn"),
+    [
+        (SLOW, [command(n, "find", **SLOWLY) for n in range(3)]),
+        (FAILED, [error(n, 9) for n in range(3)]),
+        (RETRIES, [write(n + m / 2, n) for n in range(5) for m in range(2)]),
+    ],
+)
+def test_what_comes_again_after_a_pause_is_told_by_its_last_time(rule: str, turn: list[Row]) -> None:
+    again = [
+        one | {"ts": one["ts"] + timedelta(hours=1), "exchange_id": f"again {one['exchange_id']}", "session_id": "s2"}
+        for one in turn
+    ]
+    (found,) = played([*USUAL, *turn, *again])
+    assert (found.rule, found.details["recurrences"]) == (rule, 1)
+
+
 def test_a_commands_trouble_of_before_is_counted() -> None:
     (failed,) = played([error(1000 * turn + n, 9) for turn in range(3) for n in range(4)])
     assert (failed.details["recurrences"], failed.details["times"]) == (2, 4)

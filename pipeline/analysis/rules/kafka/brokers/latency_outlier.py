@@ -97,8 +97,9 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
     slow_us = int(settings.slow_seconds * 1_000_000)
     times = moments(sorted(one.us for one in own), slow_us)
     why = ""
+    many = _many_waited(slow) if not own else ""
     if not own:
-        why = " Only what waits for replicas was slow: a follower was late or gone."
+        why = f" Only what waits for replicas was slow{many}: a follower was late, or the leader's own disk slow."
     elif times == 1:
         beside = "" if len(own) == sum(len(some.shown) for some in slow) else "Beside what waits for replicas "
         met = f", which met {len(own)} of them" if len(own) > 1 else ""
@@ -107,10 +108,20 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
         f"{episode.server} took {', '.join(map(str, slow))}, among {episode.times} slow answers from "
         f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}.{why}"
     )
+    if many:
+        # One partition's follower may be late by itself; what meets several is the broker, or a follower of all.
+        times = moments(sorted(one.us for some in slow for one in some.shown), slow_us)
     severity = "warning" if times >= settings.slow_answers else "info"
-    made = finding(episode, severity, summary, _ADVICE, sources, settings.slow_answers)
+    made = replace(finding(episode, severity, summary, _ADVICE, sources, settings.slow_answers), topic=None)
     apis = {one.api: {"times": len(one.shown), "peak_us": round(one.peak_us), "usual_us": one.usual_us} for one in slow}
     return replace(made, details={**made.details, "apis": apis, "moments": times})
+
+
+def _many_waited(slow: Sequence[_Slow]) -> str:
+    """Of how many topics and apis answers waited for replicas, for people; nothing if of one only."""
+    topics = {one.topic for some in slow for one in some.shown if one.topic is not None}
+    told = [f"{number} {what}" for number, what in ((len(topics), "topics"), (len(slow), "apis")) if number > 1]
+    return f", of {' and '.join(told)}" if told else ""
 
 
 def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSettings) -> dict[tuple[str, str], int]:

@@ -8,7 +8,7 @@ is trouble where both go on, or where nobody took it and the coordinator alone h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
@@ -69,6 +69,7 @@ class _Use:
     connection_id: str
     us: int
     last_us: int
+    exchange_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,14 @@ class _Course:
         taken_by: who has the id from the one that was fenced; none: nobody was seen to take it.
         healed_us: when somebody got the id that nobody had taken; None: not seen, or it was taken.
         stays_us: how long the fenced one was there after it.
+        proof: the exchange by which the id was taken last before the last refusal, if any was.
     """
 
     what: str
     taken_by: tuple[str, ...]
     healed_us: int | None
     stays_us: int
+    proof: tuple[str, ...] = ()
 
 
 @finds(RULE)
@@ -98,37 +101,34 @@ def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
     for episode in sources.episodes.get(INTRODUCED, []):
         if (episode.cluster, episode.subject) in places:
             introduced[episode.cluster, episode.subject].append(episode)
-    uses = _uses(sources.tables, [*fenced, *chain.from_iterable(introduced.values())])
+    ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced.values())])
     for episode in fenced:
         inits = introduced[episode.cluster, episode.subject]
-        taken = sorted((uses[one] for e in inits for one in e.evidence if one in uses), key=_time)
-        refused = sorted((uses[one] for one in episode.evidence if one in uses), key=_time)
+        taken, refused = _uses(inits, ends), _uses([episode], ends)
         course = _course(episode, refused, taken, sources.still_open_us)
         yield _finding(episode, inits, course, sources)
 
 
-def _time(one: _Use) -> int:
-    return one.us
-
-
-def _uses(tables: Tables, episodes: Sequence[Episode]) -> dict[str, _Use]:
-    """By exchange id, of all evidence."""
+def _ends(tables: Tables, episodes: Iterable[Episode]) -> dict[str, int]:
+    """By connection of what was shown the time of its last request, µs since the epoch."""
     rows = tables.rows(
         """
-        WITH uses AS (
-            SELECT exchange_id, connection_id, client_id, client_ip, epoch_us(ts) AS us FROM exchanges
-            WHERE exchange_id IN (SELECT unnest($ids))
-        ), ends AS (
-            SELECT connection_id, max(epoch_us(ts)) AS last_us FROM exchanges
-            SEMI JOIN uses USING (connection_id) GROUP BY connection_id
-        )
-        SELECT * FROM uses JOIN ends USING (connection_id)
+        SELECT connection_id, max(epoch_us(ts)) AS last_us FROM exchanges
+        WHERE connection_id IN (SELECT unnest($ids)) GROUP BY connection_id
         """,
-        ids=sorted({one for e in episodes for one in e.evidence}),
+        ids=sorted({one.connection_id for e in episodes for one in e.each}),
     )
-    return {
-        row.exchange_id: _Use((row.client_id, row.client_ip), row.connection_id, row.us, row.last_us) for row in rows
-    }
+    return {row.connection_id: row.last_us for row in rows}
+
+
+def _uses(episodes: Iterable[Episode], ends: Mapping[str, int]) -> list[_Use]:
+    """In order of time, each exchange once, however many errors its answer has."""
+    shown = {one.exchange_id: one for e in episodes for one in e.each}
+    uses = (
+        _Use((one.client_id, one.client_ip), one.connection_id, one.us, ends.get(one.connection_id, one.us), name)
+        for name, one in shown.items()
+    )
+    return sorted(uses, key=lambda one: (one.us, one.exchange_id))
 
 
 def _course(episode: Episode, refused: Sequence[_Use], taken: Sequence[_Use], long_us: int) -> _Course:
@@ -140,16 +140,17 @@ def _course(episode: Episode, refused: Sequence[_Use], taken: Sequence[_Use], lo
         long_us: how long a fenced client may take to end.
     """
     own = {one.name for one in refused}
-    rivals = _rivals(episode, [one for one in taken if one.us <= episode.last_us], own)
+    before = [one for one in taken if one.us <= episode.last_us]
+    rivals, proof = _rivals(episode, before, own), tuple(one.exchange_id for one in before[-1:])
     after = next((one for one in taken if one.us > episode.last_us), None)
     stays_us = max((one.last_us - episode.last_us for one in refused), default=0)
     if not rivals:
         return _Course(ABORTED, (), None if after is None else after.us, stays_us)
     goes_on = any(_goes_on([one.us for one in refused if one.name == name]) for name in own)
     if _returns(taken) >= _RETURNS or (goes_on and _returns(taken)):
-        return _Course(BY_TURNS, _names(taken), None, stays_us)
+        return _Course(BY_TURNS, _names(taken), None, stays_us, proof)
     what = WRITES_ON if goes_on else LINGERS if stays_us >= long_us else TAKEN_OVER
-    return _Course(what, rivals, None, stays_us)
+    return _Course(what, rivals, None, stays_us, proof)
 
 
 def _rivals(episode: Episode, before: Sequence[_Use], own: set[Name]) -> tuple[str, ...]:
@@ -211,5 +212,5 @@ def _finding(episode: Episode, inits: Sequence[Episode], course: _Course, source
     summary = begin + ends[course.what] + again
     made = finding(replace(episode, healed_us=course.healed_us), severity, summary, advice, sources)
     details = {**made.details, "shared": is_shared, "taken_by": list(course.taken_by), "course": course.what}
-    evidence = (*made.evidence, *(one for e in inits for one in e.evidence))
-    return replace(made, evidence=evidence, details=details)
+    evidence = dict.fromkeys((*made.evidence, *(one for e in inits for one in e.evidence), *course.proof))
+    return replace(made, evidence=tuple(evidence), details=details)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
@@ -81,28 +80,30 @@ def taken_later(tables: Tables, episodes: Sequence[Episode]) -> set[Episode]:
     """
     if not episodes:
         return set()
-    ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
     rows = tables.rows(
         """
         WITH produced AS (
             SELECT * FROM batches WHERE source = 'produce' AND producer_id >= 0
         ), refused AS (
-            SELECT * FROM produced WHERE base_offset IS NULL AND list_contains($ids, exchange_id)
+            SELECT * FROM produced WHERE base_offset IS NULL AND exchange_id IN (SELECT unnest($ids))
         )
         SELECT DISTINCT refused.exchange_id, refused.topic, refused.topic_id, refused.partition
         FROM produced AS taken JOIN refused
             USING (cluster, topic, partition, producer_id, producer_epoch, base_sequence)
         WHERE taken.base_offset IS NOT NULL AND taken.ts > refused.ts
         """,
-        ids=ids,
+        ids=_exchanges(episodes),
     )
     known = {(row.exchange_id, name, row.partition) for row in rows for name in (row.topic, row.topic_id)}
 
     def is_healed(episode: Episode) -> bool:
-        batches_of_it = [(exchange_id, episode.topic, episode.partition) for exchange_id in episode.evidence]
-        return episode.times == len(batches_of_it) and known.issuperset(batches_of_it)
+        return known.issuperset((one.exchange_id, one.topic, one.partition) for one in episode.each)
 
     return {episode for episode in episodes if is_healed(episode)}
+
+
+def _exchanges(episodes: Sequence[Episode]) -> list[str]:
+    return sorted({one.exchange_id for episode in episodes for one in episode.each})
 
 
 def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
@@ -122,7 +123,7 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
     many = episodes.get("oversized_or_tiny_batches", [])
     taken = split_later(sources.tables, many)
     for episode in last_of_each(many):
-        is_split = episode.times <= len(episode.evidence) and taken.issuperset(episode.evidence)
+        is_split = taken.issuperset(one.exchange_id for one in episode.each)
         summary = (
             f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
             f"up to {episode.peak:.0f} bytes. The broker refused them"
@@ -132,7 +133,7 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
 
 
 def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
-    """The exchanges among the evidence whose refused batches were taken in pieces.
+    """The exchanges of episodes whose refused batches were taken in pieces.
 
     The first piece begins with the same record, so at the same time.
 
@@ -140,13 +141,14 @@ def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
         tables: ``batches``.
         episodes: of batches that were too large.
     """
-    ids = sorted(set(chain.from_iterable(e.evidence for e in episodes)))
+    ids = _exchanges(episodes)
     if not ids:
         return set()
     rows = tables.rows(
         """
         WITH refused AS (
-            SELECT * FROM batches WHERE source = 'produce' AND base_offset IS NULL AND list_contains($ids, exchange_id)
+            SELECT * FROM batches
+            WHERE source = 'produce' AND base_offset IS NULL AND exchange_id IN (SELECT unnest($ids))
         ), pieces AS (
             SELECT refused.exchange_id, refused.topic, refused.partition, refused.ordinal, bool_or(
                 coalesce(piece.ts > refused.ts AND piece.size < refused.size, false)

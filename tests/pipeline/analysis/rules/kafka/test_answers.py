@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -47,6 +48,11 @@ def slow(api: str, times: int = 4, latency_s: float = 3.0, **more: Any) -> list[
     return [asked(n, api, latency_s, **{"connection": "usual", **more}) for n in range(times)]
 
 
+def to(topic: str) -> str:
+    """The body of a Produce that waits for replicas."""
+    return json.dumps({"acks": -1, "timeoutMs": 30000, "topicData": [{"name": topic, "partitionData": [{"index": 0}]}]})
+
+
 WAITS = {"request_body": '{"maxWaitMs":5000}'}
 THROTTLED = [asked(9 * n, "Produce", 0.01, response_body='{"throttleTimeMs":8000}') for n in range(4)]
 LATE: dict[str, tuple[list[Row], str | None]] = {
@@ -83,6 +89,18 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
         "warning",
     ),
     "waits for nobody": ([*usual("Produce"), *slow("Produce", request_body='{"acks":1,"timeoutMs":30000}')], "warning"),
+    "waits for replicas of several topics": (
+        [*usual("Produce"), *(one for t in "ab" for one in slow("Produce", 3, request_body=to(t), client_port=ord(t)))],
+        "warning",
+    ),
+    "waits for replicas of several topics at one moment": (
+        [*usual("Produce"), *(asked(n / 1000, "Produce", 3, "usual", request_body=to(f"t{n}")) for n in range(4))],
+        "info",
+    ),
+    "waits for replicas in several apis": (
+        [*usual("Produce"), *usual("OffsetCommit"), *slow("Produce"), *slow("OffsetCommit")],
+        "warning",
+    ),
     "waits for replicas, and is slow once": (
         [*usual("Produce"), *usual("Metadata"), *slow("Produce", 2, 10.0), *slow("Metadata", 1, 1.05)],
         "info",
@@ -206,3 +224,19 @@ def test_what_was_slow_before_is_dated_though_it_is_over_since() -> None:
     one_slow = [asked(2000 + n, "Metadata", 1.5, "usual") for n in range(4)]  # of which nothing is known
     (play,) = judged([[*usual("Heartbeat"), *slow("Heartbeat"), *one_slow, *later]])
     assert play["latency_outlier"].details["times"] == 4
+
+
+def test_what_waits_for_replicas_is_not_laid_to_a_follower_alone(found: Found) -> None:
+    one = found["waits for replicas"]["latency_outlier"]
+    assert one.summary.endswith(" a follower was late, or the leader's own disk slow.")
+    several = found["waits for replicas of several topics"]["latency_outlier"]
+    assert "was slow, of 2 topics: a follower was late, or" in several.summary
+    assert several.topic is None
+    assert "of 2 apis" in found["waits for replicas in several apis"]["latency_outlier"].summary
+
+
+def test_a_broker_that_is_slow_again_is_told_by_its_last_time() -> None:
+    again = [asked(3000 + n, "Heartbeat", 4.0, "usual") for n in range(5)]
+    (play,) = judged([[*usual("Heartbeat"), *slow("Heartbeat"), *again]])
+    one = play["latency_outlier"]
+    assert (one.details["times"], one.details["recurrences"]) == (5, 1)

@@ -38,8 +38,8 @@ def on(begin: int, end: int, by: tuple[str, str, str] = NEW) -> list[Row]:
     return [asked(n + 0.5, METADATA, by) for n in range(begin, end, 5)]
 
 
-def judged(*rows: Row) -> tuple[Finding, Row]:
-    found = find_all(tables(exchanges=rows), Facts(), FindingSettings()).findings
+def judged(*rows: Row, max_evidence: int = 20) -> tuple[Finding, Row]:
+    found = find_all(tables(exchanges=rows), Facts(), FindingSettings(max_evidence=max_evidence)).findings
     (one,) = (finding for finding in found if finding.rule == "fenced_producer")
     (incident,) = grouped([one.row()]).incidents
     return one, incident
@@ -95,3 +95,16 @@ def test_nobody_is_told_to_end_who_has_no_rival() -> None:
 def test_it_is_over_once_the_id_was_taken_anew() -> None:
     one, _ = judged(asked(0, INIT, OLD), asked(100, END, OLD, 47), asked(101, INIT, OLD))
     assert (one.state, one.details["healed_us"]) == ("closed", one.last_us + 1_000_000)
+
+
+@pytest.mark.parametrize("max_evidence", [1, 20])
+def test_how_much_is_shown_decides_nothing(max_evidence: int) -> None:
+    often = [asked(100 + n / 10, PRODUCE, OLD, 90) for n in range(6000)]
+    one, _ = judged(asked(0, INIT, OLD), asked(99, INIT, NEW), *often, max_evidence=max_evidence)
+    assert (one.severity, one.state, one.details["course"]) == ("critical", "open", "writes on")
+    anew = [asked(2 * n, INIT, OLD) for n in range(40)]
+    one, _ = judged(*anew, asked(99, INIT, NEW), asked(100, END, OLD, 90), max_evidence=max_evidence)
+    assert (one.details["course"], one.details["taken_by"]) == ("taken over", ["new at 10.0.0.2"])
+    assert "n/0000099.0" in one.evidence
+    one, _ = judged(*TURNS, max_evidence=max_evidence)
+    assert one.details["course"] == "by turns"
