@@ -90,7 +90,8 @@ class MaintenanceSettings(BaseModel):
         description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables sets it",
     )
     vacuum_hours: Annotated[int, Field(ge=24, le=24 * _MOST_DAYS)] = Field(
-        default=168, description="Files that no table needs any more stay so long, for readers that still look at them"
+        default=168,
+        description="Files that no table needs any more stay so long, for readers that still look at them (those of ops a week)",
     )
 
     @field_validator("keep_days")
