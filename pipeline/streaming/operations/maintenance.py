@@ -171,8 +171,8 @@ def vacuum(spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]]
 
     def remove(table: Table, hours: float) -> None:
         found = DeltaTable.forPath(spark, lake.path(table))
-        # Delta reads of its argument whether it is 0, and takes the time from the table (delta-io/delta#5028). Tables of
-        # ops keep theirs: who appends to one while its metadata changes fails.
+        # Delta reads of its argument whether it is 0, and takes the time from the table (delta-io/delta#5028).
+        # Tables of ops keep theirs: who appends to one while its metadata changes fails.
         if hours and table.schema != "ops" and _hours_kept(found) != hours:
             wanted = f"'{_RETENTION}' = 'interval {int(hours)} hours'"
             spark.sql(f"ALTER TABLE delta.`{lake.path(table)}` SET TBLPROPERTIES ({wanted})")
