@@ -53,12 +53,18 @@ class AgentProcess:
     def __init__(self, arguments: Sequence[str], stdin: IO[bytes] | None = None) -> None:
         self._arguments = arguments
         self._stdin = stdin
-        self._stack = ExitStack()
         self._is_stopped = False
         self._printed: deque[str] = deque(maxlen=_MOST_LINES)
+        self._printing = threading.Lock()
 
     def __enter__(self) -> AgentProcess:
-        self.zone = self._stack.enter_context(private_folder()) / "landing"
+        with ExitStack() as stack:  # of one that cannot begin nothing stays
+            self.zone = stack.enter_context(private_folder()) / "landing"
+            self._begin()
+            self._stack = stack.pop_all()
+        return self
+
+    def _begin(self) -> None:
         how = ("--publish-every", str(PUBLISH_EVERY_S), "--store-timeout", "0")  # nobody would see that it waits
         self._process = subprocess.Popen(
             [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
@@ -66,14 +72,19 @@ class AgentProcess:
         )  # fmt: skip
         # A file would lie where no room may be left: the reason of most troubles.
         self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
-        self._listener.start()
-        return self
+        try:
+            self._listener.start()
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     def _listen(self, errors: IO[bytes]) -> None:
         """The thread: take what the agent prints."""
         with errors:
             for line in errors:
-                self._printed.append(line.decode("utf-8", "replace").rstrip())
+                with self._printing:
+                    self._printed.append(line.decode("utf-8", "replace").rstrip())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -97,14 +108,17 @@ class AgentProcess:
 
     def warnings(self) -> list[str]:
         """What it has warned of since this was asked last."""
-        lines = [self._printed.popleft() for _ in range(len(self._printed))]
-        self._printed.extendleft(reversed([line for line in lines if not line.startswith(_WARNING)]))
+        with self._printing:  # a line that came meanwhile would be the newest, and the first to find no room
+            lines = list(self._printed)
+            self._printed.clear()
+            self._printed.extend(line for line in lines if not line.startswith(_WARNING))
         return [line for line in lines if line.startswith(_WARNING)]
 
     def outcome(self) -> tuple[bool, str]:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
         self._listener.join(_LISTEN_S)
-        printed = "\n".join(self._printed).strip()
+        with self._printing:  # the listener may still be at it: see _LISTEN_S
+            printed = "\n".join(self._printed).strip()
         is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen
         if is_early or not self._process.returncode:
             return True, printed

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _STDERR = threading.Lock()  # it is one for the whole process
+_PATIENCE_S = 30.0
+"""Whoever else puts a lake there renames two folders and removes one, s."""
+
 _BY_SYSTEM = re.compile(r"([^:↳]+?) \(os error \d+\)")
 
 
@@ -57,7 +61,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
         try:
-            with _without_panics():
+            with _panics_told(root), _without_output():
                 for table in TABLES.values():
                     _write(fresh, table, tables.get(table.full_name))
             (fresh / WRITTEN_BY_DIAGNOSE).touch()
@@ -87,11 +91,27 @@ def _reason(error: OSError | DeltaError) -> str | None:
 
 
 @contextmanager
-def _without_panics() -> Iterator[None]:
+def _panics_told(root: Path) -> Iterator[None]:
+    """A panic of delta-rs is an error as others are; its class, no Exception, is not to be had by import."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"cannot write the lake {root}: delta-rs gave up ({reason}); name a folder without signs like [ and ]"
+        ) from error
+
+
+@contextmanager
+def _without_output() -> Iterator[None]:
     """What threads of delta-rs print when nothing can be written goes nowhere: the reason comes as an exception."""
     with _STDERR:
-        sys.stderr.flush()
-        before = os.dup(2)
+        before = _copy_of_stderr()
+        if before is None:  # there is nothing to keep quiet
+            yield
+            return
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:
             os.dup2(nowhere, 2)
@@ -100,6 +120,17 @@ def _without_panics() -> Iterator[None]:
             os.dup2(before, 2)
             os.close(before)
             os.close(nowhere)
+
+
+def _copy_of_stderr() -> int | None:
+    """A further descriptor of standard error; None: it is closed."""
+    if sys.stderr is None:  # since before we began: what has its number now may be any other file
+        return None
+    try:
+        sys.stderr.flush()
+        return os.dup(2)
+    except OSError:
+        return None
 
 
 def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
@@ -123,28 +154,60 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
 
 def _put_in_place(fresh: Path, root: Path) -> None:
     """Take the place of what is there, one after the other if several want it: what was put last stays."""
-    with _alone(root.parent):
+    with _alone(root):
         refuse_lake(root)  # somebody else may have come meanwhile
         if not root.exists():
             fresh.rename(root)
             return
         old = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
-        root.rename(old / root.name)
+        kept = old / root.name
         try:
-            fresh.rename(root)
-        except BaseException:
-            (old / root.name).rename(root)
-            raise
+            try:  # before the lake goes away: a signal may come right after that
+                root.rename(kept)
+                fresh.rename(root)
+            finally:
+                if not root.exists() and kept.exists():
+                    kept.rename(root)
         finally:
-            shutil.rmtree(old, ignore_errors=True)
+            if root.exists():  # else the only lake is in there
+                shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Of all processes that ask for it one at a time; the lock is the folder's own, so that no file is left behind."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def _alone(root: Path) -> Iterator[None]:
+    """Of all processes that put a lake there one at a time.
+
+    The lock is a file of our own beside the lake, gone afterwards: everybody who may read a folder could hold its own.
+
+    Raises:
+        UserError: another process has held it for long.
+    """
+    place = root.parent / f".{root.name}.lock"
+    deadline = time.monotonic() + _PATIENCE_S
+    while (descriptor := _locked(place)) is None:
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"another process puts a lake at {root} and does not end: try again later, or name another folder"
+            )
+        time.sleep(0.05)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        place.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def _locked(place: Path) -> int | None:
+    """A descriptor that holds the lock; None: another holds it."""
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), place.stat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):  # or whoever held it has removed it: it locks nothing any more
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None

@@ -55,11 +55,9 @@ class NewFiles:
         Raises:
             UserError: a file cannot be read.
         """
-        taken: dict[Kind, list[Path]] = {}
         for kind in _ROOTS:
             self._look(kind)
-            some, self._waiting[kind] = self._waiting[kind][:_MOST_FILES], self._waiting[kind][_MOST_FILES:]
-            taken[kind] = [file for file in some if file.exists()]  # others may remove what is old
+        taken = {kind: self._next(kind) for kind in _ROOTS}
         if not any(taken.values()):
             return None
         good = dict(taken)
@@ -75,6 +73,17 @@ class NewFiles:
                     (self.zone / manifest_place(kind, file.stem)).unlink(missing_ok=True)
         return rows
 
+    def _next(self, kind: Kind) -> list[Path]:
+        """Some of those that wait and are still there, the earliest first; none: there are no more.
+
+        Others may remove what is old, also all that would have come next.
+        """
+        files: list[Path] = []
+        while self._waiting[kind] and not files:
+            some, self._waiting[kind] = self._waiting[kind][:_MOST_FILES], self._waiting[kind][_MOST_FILES:]
+            files = [file for file in some if file.exists()]
+        return files
+
     def _look(self, kind: Kind) -> None:
         """Put files that have come to those that wait."""
         root = self.zone / _ROOTS[kind]
@@ -83,7 +92,10 @@ class NewFiles:
             with os.scandir(root) as entries:
                 days = [Path(entry.path) for entry in entries if _DAY.fullmatch(entry.name)]
         except FileNotFoundError:
-            return
+            days = []
+        for folder in self._folders.keys() - set(days):
+            if folder.parent == root:  # it is not looked at any more: there would be one more each day
+                del self._folders[folder]
         for day in days:
             new += self._come(day)
         if new:

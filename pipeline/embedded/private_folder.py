@@ -14,11 +14,12 @@ from typing import NoReturn
 from pipeline.errors import UserError
 
 _ANOTHER = "name a folder with more room by the variable TMPDIR"
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder for this user alone, until the context is left; SIGTERM leaves it, too.
+    """A folder for this user alone, until the context is left; SIGTERM and SIGHUP leave it, too.
 
     Raises:
         UserError: there is no place for it.
@@ -39,17 +40,22 @@ def of_private_folder(message: str) -> str:
 
 @contextmanager
 def left_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the program as SIGINT does, so that contexts are left; unless it does something else already."""
+    """SIGTERM, and SIGHUP of a terminal that closes, end the program as SIGINT does, so that contexts are left.
+
+    Each unless it does something else already: under nohup SIGHUP stays ignored.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL] if is_ours else []
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
+        for one in ours:  # a shell and the system both tell of a closed terminal: what goes now goes undisturbed
+            signal.signal(one, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, leave)
+    for number in ours:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

@@ -92,15 +92,21 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """SIGINT and SIGTERM ask for a stop in good order; a second one interrupts at once."""
+    """SIGINT, SIGTERM and SIGHUP ask for a stop in good order; a second one interrupts at once.
+
+    SIGHUP stays ignored under nohup, and does not interrupt: of a terminal that closes shell and system both tell.
+    """
     stop = Stop()
 
     def ask(number: int, _: FrameType | None) -> None:
-        if stop.asked():
+        if stop.asked() and number != signal.SIGHUP:
             raise KeyboardInterrupt
         stop.ask()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield stop
     finally:

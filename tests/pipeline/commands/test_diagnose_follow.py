@@ -79,7 +79,7 @@ def test_what_came_before_a_pipe_was_cut_off_is_judged_and_the_cut_is_reported()
     assert errors.decode().startswith("warning: -: truncated at byte")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
     process = start("-", stdin=subprocess.PIPE)
     assert process.stdin

@@ -74,3 +74,34 @@ def test_a_zone_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
     assert news.take() is None
     read_capture([OLD], tmp_path / "zone")
     assert frames_in(news)
+
+
+def test_nothing_is_kept_of_a_day_that_has_gone(tmp_path: Path) -> None:
+    read_capture([HEALTHY], tmp_path)
+    news = NewFiles(tmp_path)
+    assert frames_in(news)
+    assert news._folders
+    for day in tmp_path.glob("date=*"):
+        shutil.rmtree(day)
+    assert news.take() is None
+    assert not news._folders
+    read_capture([OLD], tmp_path / "other")
+    shutil.copytree(tmp_path / "other", tmp_path, dirs_exist_ok=True)
+    assert frames_in(news)
+    assert news._folders
+
+
+def test_files_that_went_before_they_were_taken_hide_no_others(tmp_path: Path) -> None:
+    read_capture([HEALTHY], tmp_path)
+    (kept,) = tmp_path.glob("date=*/*.parquet")
+    old = [kept.with_name(f"another-{number}-0000.parquet") for number in range(40)]
+    for file in old:
+        shutil.copy(kept, file)
+    news = NewFiles(tmp_path)
+    news._look("frames")
+    for file in old:
+        file.unlink()
+    rows = news.take()
+    assert rows is not None
+    assert rows[0].num_rows
+    assert news.take() is None

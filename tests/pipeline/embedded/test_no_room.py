@@ -19,13 +19,26 @@ HEALTHY = CAPTURES / "healthy.pcap"
 SMALL = 40
 """Blocks of 512 bytes that a file may have where there is too little room: the system refuses more."""
 
+TOLD_TWICE = """
+import signal
+from pipeline.embedded.private_folder import private_folder
+with private_folder() as folder:
+    try:
+        signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+"""
+
 pytestmark = pytest.mark.slow
 
 
-def start(folder: Path, *arguments: str | Path, largest: int | str = "unlimited") -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, *arguments: str | Path, largest: int | str = "unlimited", before: str = ":"
+) -> subprocess.Popen[bytes]:
     """A diagnosis of which temporary files go to a folder, and no file may have more than so many blocks."""
     folder.mkdir(exist_ok=True)
-    limited = ["sh", "-c", f'ulimit -f {largest} && exec "$@"', "sh"]
+    limited = ["sh", "-c", f'ulimit -f {largest} && {before} && exec "$@"', "sh"]
     return subprocess.Popen(
         [*limited, sys.executable, "-m", "pipeline.cli", "diagnose", *map(str, arguments)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
@@ -46,22 +59,49 @@ def test_without_room_for_what_is_read_it_says_where_and_does_not_wait(tmp_path:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def wait_for_frames(folder: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not list(folder.glob("wirelake-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(folder.glob("wirelake-*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_frames_behind(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "tmp"
     process = start(folder, "-")
     assert process.stdin
     process.stdin.write(HEALTHY.read_bytes())
     process.stdin.flush()
-    deadline = time.monotonic() + 30
-    while not list(folder.glob("wirelake-*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert list(folder.glob("wirelake-*"))
+    wait_for_frames(folder)
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 128 + number
     assert not errors
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", [(), ("--follow",)], ids=["at once", "followed"])
+def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path: Path, way: tuple[str, ...]) -> None:
+    folder = tmp_path / "tmp"
+    process = start(folder, *way, "-", before="trap '' HUP")
+    assert process.stdin
+    process.stdin.write(HEALTHY.read_bytes())
+    process.stdin.flush()
+    wait_for_frames(folder)
+    process.send_signal(signal.SIGHUP)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"exchanges" in printed
+
+
+def test_a_second_signal_does_not_keep_the_folder_from_going(tmp_path: Path) -> None:
+    """A terminal that closes may tell it twice: by its shell, and by the system."""
+    done = subprocess.run(
+        [sys.executable, "-c", TOLD_TWICE], check=False, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert done.returncode == 128 + signal.SIGHUP
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_room_for_the_lake_it_says_why_in_plain_words(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_is_captured_now_is_read_in_a_hurry_and_what_was_captured_before_is
     assert (len(landed(tmp_path)) < 600) is is_cut
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_an_open_pipe_in_good_order(tmp_path, number):
     content, landing = SMALL.read_bytes(), tmp_path / "landing"
     process = reading(landing, "--publish-every", "0.2")
