@@ -18,7 +18,7 @@ from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 
 _BEFORE_US = 600_000_000
-"""From so long before the end of the data heartbeats are looked at."""
+"""From so long before the end of what was seen of a cluster heartbeats are looked at."""
 _AT_LONGEST = 1.5
 """Of the longest rebalance timeout: a join that waits for longer has lost its connection, unseen."""
 _UNKNOWN_LIMIT_US = 300_000_000
@@ -85,7 +85,10 @@ _MEMBERS = f"""
         SELECT cluster, group_id FROM told
         UNION ALL SELECT unnest($clusters) AS cluster, unnest($groups) AS group_id
     ) USING (cluster, group_id)
-    WHERE kind <> 'heartbeat' OR us >= $since_us
+    LEFT JOIN (
+        SELECT unnest($ended::VARCHAR[]) AS cluster, unnest($ends_us::BIGINT[]) AS end_us
+    ) AS ends ON ends.cluster = classic.cluster
+    WHERE kind <> 'heartbeat' OR end_us IS NULL OR us >= end_us - $before_us
     ORDER BY cluster, group_id, us, exchange_id, ordinal
 """
 """What members did of groups in which somebody was told to rejoin at last, or waits for its answer."""
@@ -97,8 +100,12 @@ _WAITING = f"""
         epoch_us(request_ts) AS us, request_body
     FROM waiting
     WHERE protocol = 'kafka' AND api_key = {int(ApiKey.JOIN_GROUP)} AND request_body IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY flow_id, coalesce(correlation_id::VARCHAR, exchange_id) ORDER BY us, exchange_id
+    ) = 1
     ORDER BY us, exchange_id
 """
+"""Each once: of a connection that two agents saw, nothing may be whole that would tell which copy counts."""
 
 
 def waiting_joins(tables: Tables, facts: Facts) -> dict[tuple[str, str], list[Waiting]]:
@@ -121,10 +128,10 @@ def members_of(
     places = sorted(joins)
     if not places and not tables.rows(_ANY):
         return {}
-    since_us = max(ends.values(), default=_BEFORE_US) - _BEFORE_US
     rows = tables.rows(
-        _MEMBERS, since_us=since_us, clusters=[cluster for cluster, _ in places], groups=[group for _, group in places]
-    )
+        _MEMBERS, clusters=[cluster for cluster, _ in places], groups=[group for _, group in places],
+        ended=list(ends), ends_us=list(ends.values()), before_us=_BEFORE_US,
+    )  # fmt: skip
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         found.setdefault((row.cluster, row.group_id), []).append(row)
@@ -158,7 +165,11 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
         return None
     begun_us = min(signs)
     busy = [member for member in told if member not in waits and member not in gone]
-    silent = [m for m, row in last.items() if m not in told and m not in waits and m not in gone and row.us <= begun_us]
+    silent = [
+        member
+        for member in _newest(last, rows)
+        if member not in told and member not in waits and member not in gone and last[member].us <= begun_us
+    ]
     # Of members that wait the capture may not show the joins: they have fallen silent, as those do that wait.
     culprits = busy or (silent if waits else [])
     others = len(waits) or len([member for member in silent if member not in culprits])
@@ -177,3 +188,19 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
 def _is_in(row: Row) -> bool:
     """Whether the coordinator answered as it does outside of a rebalance."""
     return row.kind in ("join", "heartbeat") and row.error_code == 0
+
+
+def _newest(last: Mapping[str, Row], rows: Iterable[Row]) -> list[str]:
+    """Who is of the newest generation, or was heard since: the coordinator waits for nobody of those before.
+
+    Args:
+        last: what each member did last.
+        rows: of members.
+    """
+    joined_us = max((row.us for row in rows if row.kind == "join" and row.error_code == 0), default=None)
+    generation = max(last.values(), key=lambda row: row.us).generation if last else None
+    return [
+        member
+        for member, row in last.items()
+        if row.generation == generation or (joined_us is not None and row.us >= joined_us)
+    ]

@@ -11,13 +11,15 @@ Advice: stop the worker that repeats the offset; the commit's exchange names its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
-from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
@@ -129,7 +131,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         repeats, last = _repeats(rows)
-        enough = [(severity, one) for one in repeats if (severity := _severity(one, repeats, settings)) is not None]
+        stays = _Stays.of(repeats)
+        enough = [(severity, one) for one in repeats if (severity := _severity(one, stays, settings)) is not None]
         if enough:
             severity, latest = max(
                 enough,
@@ -145,7 +148,28 @@ def _is_by_other(one: _Repeat, settings: FindingSettings) -> bool:
     return one.by_commit >= settings.stuck_commit_repeats - 1
 
 
-def _severity(one: _Repeat, repeats: Iterable[_Repeat], settings: FindingSettings) -> str | None:
+class _Stays(NamedTuple):
+    """How long the committers stayed at an offset while the group read on, by when they moved on; µs."""
+
+    passed_us: Sequence[int]
+    lasted_us: Sequence[int]
+
+    @classmethod
+    def of(cls, repeats: Iterable[_Repeat]) -> _Stays:
+        found = sorted(
+            (one.passed_us, one.passed_us - one.behind_us)
+            for one in repeats
+            if one.behind_us is not None and one.passed_us is not None
+        )
+        return cls([us for us, _ in found], [stay for _, stay in found])
+
+    def until(self, us: int) -> tuple[Sequence[int], int]:
+        """The latest of those that were over by then, and how many there were."""
+        known = bisect_right(self.passed_us, us)
+        return self.lasted_us[max(known - _REMEMBERED, 0) : known], known
+
+
+def _severity(one: _Repeat, stays: _Stays, settings: FindingSettings) -> str | None:
     """None: it is nothing.
 
     Who stays at an offset while only reading goes on may be at work on one record: it is given several times as long as
@@ -156,12 +180,8 @@ def _severity(one: _Repeat, repeats: Iterable[_Repeat], settings: FindingSetting
     if one.behind_us is None or one.by_fetch < settings.stuck_commit_repeats_while_fetching - 1:
         return None
     begun_us, until_us = one.behind_us, one.commits[-1][0] if one.passed_us is None else one.passed_us
-    stays = [
-        each.passed_us - each.behind_us
-        for each in repeats
-        if each.behind_us is not None and each.passed_us is not None and each.passed_us <= begun_us
-    ]
-    patience = patience_of(stays[-_REMEMBERED:], len(stays), 0, settings.patience_periods)
+    latest, known = stays.until(begun_us)
+    patience = patience_of(latest, known, 0, settings.patience_periods)
     if until_us - begun_us < (settings.poll_seconds * 1_000_000 if patience is None else patience):
         return "info" if patience is None and one.passed_us is None else None
     return "critical" if one.passed_us is None else "info"
@@ -212,7 +232,7 @@ def _finding(
     else:
         real, reader = repeat.furthest_fetch or (offset, None)
         other = Who(reader, None, "")
-        moved = f"although {other.client_id} went on reading up to {real}"
+        moved = f"although {other.client_id or NAMELESS} went on reading up to {real}"
     stands = "is stuck" if severity != "info" else "stayed" if is_over else "stays"
     summary = (
         f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} {times} times "

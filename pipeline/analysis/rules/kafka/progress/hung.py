@@ -6,22 +6,20 @@ being processed looks alike: a member is given the time that it may take for one
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from pipeline.analysis.rules.kafka.progress.life import Life
-from pipeline.analysis.rules.kafka.progress.rhythm import patience_of, usual_us
+from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.kafka.progress.silence import (
-    commits_of,
     micros,
     not_its_rhythm,
-    owner_of,
     reads_on,
     severity_of_silence,
     silences_of,
 )
+from pipeline.analysis.rules.kafka.progress.topic import Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import STOPPED, Point, Track, Trouble, latest
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.finding_settings import FindingSettings
@@ -40,24 +38,39 @@ class _Silence(NamedTuple):
     trouble: Trouble
 
 
-def hung(
-    tracks: Sequence[Track], now_us: int, life: Life, topic: str, settings: FindingSettings
-) -> list[Trouble]:  # fmt: skip
+class _Wait(NamedTuple):
+    """Records wait for their owner, which commits nothing. Times are µs since the epoch.
+
+    Attributes:
+        known: how long they waited for commits of the partition before, µs.
+        goes_on: whether this lasts at the end of what was seen.
+    """
+
+    owner: str
+    since_us: int
+    until_us: int
+    known: Sequence[int]
+    goes_on: bool
+
+
+def hung(topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
     """Times in which members held partitions of the topic with records to read, and committed none of theirs.
 
     Those that last are told at once, and so are those before that were at one time.
     """
-    if len(tracks) < 2:
+    if len(topic.tracks) < 2:
         return []
-    found = [one for track in tracks for one in _of_track(track, tracks, now_us, life, topic, settings)]
+    found = list(_silences(topic, now_us, settings))
     lasting = [one for one in found if one.trouble.is_open]
     over = sorted((one for one in found if not one.trouble.is_open), key=lambda one: one.trouble.first_us)
     apart: list[list[_Silence]] = []
+    until_us = 0
     for one in over:
-        if not apart or one.trouble.first_us > max(known.trouble.last_us for known in apart[-1]):
+        if not apart or one.trouble.first_us > until_us:
             apart.append([])
         apart[-1].append(one)
-    return latest([_together(some, topic) for some in (*apart, lasting) if some])
+        until_us = max(until_us, one.trouble.last_us)
+    return latest([_together(some, topic.name) for some in (*apart, lasting) if some])
 
 
 def _together(some: Sequence[_Silence], topic: str) -> Trouble:
@@ -79,56 +92,73 @@ def _together(some: Sequence[_Silence], topic: str) -> Trouble:
     )  # fmt: skip
 
 
-def _of_track(
-    track: Track, tracks: Sequence[Track], now_us: int, life: Life, topic: str, settings: FindingSettings
-) -> Iterator[_Silence]:
-    worth, floor, hits = settings.behind_records, settings.stopped_seconds, list[Trouble]()
-    for last, (first_us, last_us, lasts) in zip(track.commits, silences_of(track, now_us), strict=True):
-        committed = last.committed or 0
-        if last_us - first_us < micros(floor) or track.lag_at(last_us, committed) < worth:
-            continue
-        unlike = [*life.ended, *not_its_rhythm(hits)]
-        known = track.waits(first_us, unlike)
-        if last_us - first_us < (patience_of(known, len(known), floor, settings.patience_periods) or 0):
-            continue
-        if track.waits_in_vain(committed, first_us, last_us, worth):
-            continue
-        if not last.member_id and not reads_on(track, committed, first_us, last_us, worth):
-            continue  # without an assignment it may just have been given up
-        usual = max(usual_us(other.waits(first_us, unlike)) for other in tracks)
-        for begin, end in reversed(life.calm(first_us, last_us)):
-            owner = owner_of(last, track, begin, life, topic)
-            since_us = track.waiting_since(committed, begin, end, worth)
-            if owner is None or since_us is None:
-                continue
-            until_us = life.stays_until(owner, begin, end) if lasts else end - 1
-            own = _usual_of(commits_of(owner, tracks, None, 0, since_us), hits)
-            least = patience_of(known, len(known), floor, settings.patience_periods, max(own, usual))
-            goes_on = lasts and until_us == now_us
-            judged = _patience_with(owner, least, until_us - since_us, life, settings, goes_on=goes_on)
-            if judged is None or not _alone(owner, track, tracks, since_us, until_us, life, topic):
-                continue
-            patience, severity = judged
-            if _gets_on([other for other in tracks if other is not track], since_us, until_us, patience):
-                lag = track.lag_at(last_us, committed)
-                severity = severity or severity_of_silence([track], first_us, lag)
-                evidence = (last.exchange_id,) if last.exchange_id else ()
-                trouble = Trouble(
-                    STOPPED, None, first_us, last_us, since_us + patience, lasts, evidence, {}, severity
-                )  # fmt: skip
-                hits.append(trouble)
-                yield _Silence(track, owner, last, lag, trouble)
-                break
-
-
-def _usual_of(times: Sequence[int], hits: Sequence[Trouble]) -> int:
-    """What usually lies between two commits of a member, times when it hung left out."""
-    ill = not_its_rhythm(hits)
-    return usual_us(
-        after - before
-        for before, after in pairwise(times)
-        if not any(begin <= before and after <= (end or 0) for begin, end in ill)
+def _silences(topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[_Silence]:
+    """In the order of time, as :class:`Rhythms` has it."""
+    long_ones = (
+        (first_us, number, last, last_us, lasts)
+        for number, track in enumerate(topic.tracks)
+        for last, (first_us, last_us, lasts) in zip(track.commits, silences_of(track, now_us), strict=True)
+        if last_us - first_us >= micros(settings.stopped_seconds)
+        and track.lag_at(last_us, last.committed or 0) >= settings.behind_records
     )
+    rhythms = Rhythms(topic.tracks, topic.life.ended)
+    hits: dict[int, list[Trouble]] = {}
+    for first_us, number, last, last_us, lasts in sorted(long_ones, key=itemgetter(0, 1)):
+        before = hits.setdefault(number, [])
+        one = _silence(topic.tracks[number], last, (first_us, last_us, lasts), topic, rhythms, before, settings)
+        if one is not None:
+            before.append(one.trouble)
+            yield one
+
+
+def _silence(
+    track: Track, last: Point, span: tuple[int, int, bool], topic: Topic, rhythms: Rhythms, hits: Sequence[Trouble],
+    settings: FindingSettings,
+) -> _Silence | None:  # fmt: skip
+    """Whether the owner of a partition hangs in the silence after its commit ``last``; ``hits``: when it did before."""
+    (first_us, last_us, lasts), committed, life = span, last.committed or 0, topic.life
+    worth, floor, ill = settings.behind_records, settings.stopped_seconds, not_its_rhythm(hits)
+    known = track.waits(first_us, [*life.ended, *ill])
+    if last_us - first_us < (patience_of(known, len(known), floor, settings.patience_periods) or 0):
+        return None
+    if track.waits_in_vain(committed, first_us, last_us, worth):
+        return None
+    if not last.member_id and not reads_on(track, committed, first_us, last_us, worth):
+        return None  # without an assignment it may just have been given up
+    for begin, end in reversed(life.calm(first_us, last_us)):
+        owner = topic.owner_of(last, track, begin)
+        since_us = track.waiting_since(committed, begin, end, worth)
+        if owner is None or since_us is None:
+            continue
+        until_us = life.stays_until(owner, begin, end) if lasts else end - 1
+        wait = _Wait(owner, since_us, until_us, known, lasts and until_us == last_us)
+        own = topic.usual_commits_of(owner, since_us, ill)
+        # What is usual elsewhere makes it only more patient, and takes longest to find out: it is asked for last.
+        if _judged(wait, own, topic, settings) is None or topic.is_at_work(owner, since_us, until_us):
+            continue
+        judged = _judged(wait, max(own, rhythms.usual(first_us, ill)), topic, settings)
+        if judged is not None:
+            patience, severity = judged
+            lag = track.lag_at(last_us, committed)
+            severity = severity or severity_of_silence([track], first_us, lag)
+            evidence = (last.exchange_id,) if last.exchange_id else ()
+            return _Silence(
+                track, owner, last, lag,
+                Trouble(STOPPED, None, first_us, last_us, since_us + patience, lasts, evidence, {}, severity),
+            )  # fmt: skip
+    return None
+
+
+def _judged(wait: _Wait, usual: int, topic: Topic, settings: FindingSettings) -> tuple[int, str | None] | None:
+    """As :func:`_patience_with`, if others went on committing for so long.
+
+    If nobody did, the group has stopped, or its records end.
+    """
+    least = patience_of(wait.known, len(wait.known), settings.stopped_seconds, settings.patience_periods, usual)
+    span_us = wait.until_us - wait.since_us
+    judged = _patience_with(wait.owner, least, span_us, topic.life, settings, goes_on=wait.goes_on)
+    last_us = topic.goes_on_until(wait.since_us, wait.until_us, _GET_ON)
+    return None if judged is None or last_us is None or last_us - wait.since_us < judged[0] else judged
 
 
 def _patience_with(
@@ -149,28 +179,3 @@ def _patience_with(
     if span_us >= patience:
         return patience, None
     return (least, "info") if limit is None and goes_on else None
-
-
-def _alone(
-    owner: str, track: Track, tracks: Sequence[Track], since_us: int, until_us: int, life: Life, topic: str
-) -> bool:
-    """Whether the owner committed none of its partitions in this time, under whatever name."""
-    if commits_of(owner, tracks, None, since_us, until_us):
-        return False
-    held = (other for other in tracks if other is not track and _times(other, since_us, until_us))
-    return not any(owner_of(_commit_before(other, since_us), other, since_us, life, topic) == owner for other in held)
-
-
-def _commit_before(track: Track, us: int) -> Point:
-    return track.commit_at(us) or track.commits[0]
-
-
-def _times(track: Track, since_us: int, until_us: int) -> Sequence[int]:
-    times = track.commit_times
-    return times[bisect_right(times, since_us) : bisect_right(times, until_us)]
-
-
-def _gets_on(others: Iterable[Track], since_us: int, until_us: int, patience: int) -> bool:
-    """Whether others went on committing for so long: if nobody did, the group has stopped, or its records end."""
-    times = sorted(us for other in others for us in _times(other, since_us, until_us))
-    return len(times) >= _GET_ON and times[-1] - since_us >= patience

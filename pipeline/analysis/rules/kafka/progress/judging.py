@@ -14,17 +14,16 @@ from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
 from pipeline.analysis.rules.kafka.progress.hung import hung
 from pipeline.analysis.rules.kafka.progress.life import Life
-from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_of, patience_us, usual_us
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of, patience_us
 from pipeline.analysis.rules.kafka.progress.silence import (
-    commits_of,
     micros,
     not_its_rhythm,
-    owner_of,
     reads_on,
     severity_of_silence,
     silences,
     silences_of,
 )
+from pipeline.analysis.rules.kafka.progress.topic import Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
 from pipeline.finding_settings import FindingSettings
 
@@ -52,17 +51,18 @@ def judge(
     """
     life, markers = life or Life(), markers or {}
     tracks = [Track.of(number, points, markers.get(number, ())) for number, points in sorted(partitions.items())]
+    whole = Topic(topic, tracks, life)
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
     stopped = [
-        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(tracks, now_us, life, topic, settings)
+        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(whole, now_us, settings)
     ]  # fmt: skip
     found = _last_of_silences(stopped)
     for track in tracks:
-        found += _stalled(track, tracks, life, settings)
+        found += _stalled(track, whole, settings)
         found += growing(track, settings)
         found += regressed(track, settings)
         found += rewound(track, now_us, settings)
-        found += _dropped(track, tracks, now_us, life, topic, settings)
+        found += _dropped(track, whole, now_us, settings)
     return found
 
 
@@ -192,9 +192,7 @@ def _waiting(
     return (track, since_us, lag, last) if until_us - since_us >= patience else None
 
 
-def _dropped(
-    track: Track, tracks: Sequence[Track], now_us: int, life: Life, topic: str, settings: FindingSettings
-) -> Iterator[Trouble]:
+def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """Whoever holds the partition goes on committing others, but not this one, which has something to read.
 
     The same owner leaves it out for several of its own periods and of the partition's, and no rebalance is in between.
@@ -205,16 +203,16 @@ def _dropped(
         committed = first.committed or 0
         if last_us - first_us < micros(settings.dropped_seconds) or track.lag_at(last_us, committed) < worth:
             continue
-        waits = track.waits(first_us, [*life.ended, *not_its_rhythm(hits)])
+        waits = track.waits(first_us, [*topic.life.ended, *not_its_rhythm(hits)])
         if track.waits_in_vain(committed, first_us, last_us, worth):
             continue
-        for begin, end in life.calm(first_us, last_us):
-            owner = owner_of(first, track, begin, life, topic)
+        for begin, end in topic.life.calm(first_us, last_us):
+            owner = topic.owner_of(first, track, begin)
             since_us = track.waiting_since(committed, begin, end, worth)
             if owner is None or since_us is None:
                 continue
-            others = commits_of(owner, tracks, track, since_us, end if lasts else end - 1)
-            usual = usual_us(gaps_us(commits_of(owner, tracks, None, 0, since_us)))
+            others = topic.commits_of(owner, since_us, end if lasts else end - 1)
+            usual = topic.usual_commits_of(owner, since_us)
             periods = settings.patience_periods
             patience = patience_of(waits, len(waits), settings.dropped_seconds, periods, usual)
             if patience is None or len(others) < settings.dropped_commits or others[-1] - since_us < patience:
@@ -232,7 +230,7 @@ def _dropped(
     yield from latest(hits)
 
 
-def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: FindingSettings) -> Iterator[Trouble]:
+def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[Trouble]:
     """One offset is committed again and again, records wait behind it, and the group fetches none of them.
 
     For longer than the group usually stays at an offset while it processes. A client that commits in the background may
@@ -266,11 +264,12 @@ def _stalled(track: Track, tracks: Sequence[Track], life: Life, settings: Findin
             continue
         unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
         ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
-        alone = any(_gets_on(other, run[-1].owner, middle, last_us) for other in tracks if other is not track)
+        owner = run[-1].owner
+        alone = any(_gets_on(one, owner, middle, last_us) for one in topic.tracks_of(owner) if one is not track)
         patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
-        if not patience or (life.commits_unasked and not alone):
+        if not patience or (topic.life.commits_unasked and not alone):
             patience = max(patience, micros(settings.poll_seconds))
-        if last_us - life.settled(since_us, last_us) < patience:
+        if last_us - topic.life.settled(since_us, last_us) < patience:
             continue
         evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]
         figures: dict[str, int | str | None] = {

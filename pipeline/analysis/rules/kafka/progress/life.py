@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US
@@ -22,7 +23,7 @@ class Given:
     partitions: frozenset[tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Life:
     """The life of one group.
 
@@ -73,13 +74,47 @@ class Life:
 
     def owner(self, topic: str, partition: int, ts_us: int) -> Given | None:
         """Who was given a partition last, up to then; None if that was not seen, or it was taken away since."""
+        times, owners = self._owners.get((topic, partition), ((), ()))
+        at = bisect_right(times, ts_us)
+        return owners[at - 1] if at else None
+
+    def knows_at(self, ts_us: int) -> bool:
+        """Whether anybody was given anything up to then."""
+        return bool(self.given) and self.given[0].ts_us <= ts_us
+
+    def ever_given(self, member_id: str, topic: str) -> Sequence[int]:
+        """The partitions of a topic that a member was given at any time."""
+        return self._ever_given.get((member_id, topic), ())
+
+    @cached_property
+    def _owners(self) -> dict[tuple[str, int], tuple[list[int], list[Given | None]]]:
+        """By partition from when on it was whose."""
+        found: dict[tuple[str, int], tuple[list[int], list[Given | None]]] = {}
         holds: dict[str, Given] = {}
+        held_by: dict[tuple[str, int], dict[str, Given]] = {}
+        numbers: dict[str, int] = {}  # of those who were given it at one time, who was heard of first
         for given in self.given:
-            if given.ts_us > ts_us:
-                break
+            numbers.setdefault(given.member_id, -len(numbers))
+            before = holds.get(given.member_id)
             holds[given.member_id] = given
-        owners = [given for given in holds.values() if (topic, partition) in given.partitions]
-        return max(owners, key=lambda given: given.ts_us, default=None)
+            for place in before.partitions - given.partitions if before else ():
+                del held_by[place][given.member_id]
+            for place in given.partitions:
+                held_by.setdefault(place, {})[given.member_id] = given
+            for place in given.partitions | (before.partitions if before else frozenset()):
+                times, owners = found.setdefault(place, ([], []))
+                times.append(given.ts_us)
+                holders = held_by[place].values()
+                owners.append(max(holders, key=lambda one: (one.ts_us, numbers[one.member_id]), default=None))
+        return found
+
+    @cached_property
+    def _ever_given(self) -> dict[tuple[str, str], list[int]]:
+        found: dict[tuple[str, str], dict[int, None]] = {}
+        for given in self.given:
+            for topic, partition in given.partitions:
+                found.setdefault((given.member_id, topic), {})[partition] = None
+        return {key: sorted(numbers) for key, numbers in found.items()}
 
 
 def _without(part: tuple[int, int], left: int, back: int) -> list[tuple[int, int]]:

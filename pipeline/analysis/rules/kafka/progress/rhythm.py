@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
 
 KNOWN_RHYTHM = 3
@@ -25,6 +26,43 @@ def usual_us(spans_us: Iterable[int]) -> int:
         if passed >= worth:
             return span
     return 0
+
+
+class Usual:
+    """:func:`usual_us` of the first spans of many, for more and more of them: each is put in its place once."""
+
+    def __init__(self) -> None:
+        """Of no spans yet."""
+        self._below: list[int] = []  # negative: the longest comes first
+        self._beyond: list[int] = []
+        self._passed = self._total = 0
+        self._found = [0]
+
+    def of_first(self, count: int, spans_us: Sequence[int]) -> int:
+        """Of so many of the spans, which are the same ones each time."""
+        while len(self._found) <= count:
+            self._take(spans_us[len(self._found) - 1])
+            self._found.append(self._beyond[0] if self._beyond else 0)
+        return self._found[count]
+
+    def _take(self, span: int) -> None:
+        if span <= 0:
+            return
+        self._total += span
+        if self._beyond and span >= self._beyond[0]:
+            heappush(self._beyond, span)
+        else:
+            heappush(self._below, -span)
+            self._passed += span
+        worth = SHARE * self._total
+        while self._below and self._passed >= worth:
+            longest = -heappop(self._below)
+            self._passed -= longest
+            heappush(self._beyond, longest)
+        while self._passed + self._beyond[0] < worth:
+            shortest = heappop(self._beyond)
+            self._passed += shortest
+            heappush(self._below, -shortest)
 
 
 def gaps_us(times_us: Sequence[int]) -> list[int]:

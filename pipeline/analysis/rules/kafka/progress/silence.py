@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
-from pipeline.analysis.rules.kafka.progress.track import Point, Track, Trouble
+from pipeline.analysis.rules.kafka.progress.track import Track, Trouble
 
 _FEW_TAKES = 3
 """Records that the group takes in so many commits are few to wait for it."""
@@ -38,25 +36,6 @@ def severity_of_silence(tracks: Sequence[Track], first_us: int, records: int) ->
 def silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
     """The same of one partition; none if it was never committed."""
     return silences(track.commit_times, now_us) if track.commit_times else iter(())
-
-
-def owner_of(first: Point, track: Track, begin_us: int, life: Life, topic: str) -> str | None:
-    """Who holds the partition from then on: as assigned, or who committed it last, if no rebalance was since."""
-    given = life.owner(topic, track.partition, begin_us)
-    if given is not None:
-        return given.member_id
-    is_known = any(one.ts_us <= begin_us for one in life.given) or life.settled(first.ts_us, begin_us) > first.ts_us
-    return None if is_known and first.member_id else first.owner
-
-
-def commits_of(owner: str, tracks: Sequence[Track], without: Track | None, first_us: int, last_us: int) -> list[int]:
-    """When a member committed partitions of the topic, but for one, after ``first_us`` up to ``last_us``."""
-    times: set[int] = set()
-    for track in tracks:
-        if track is not without:
-            begin, end = bisect_right(track.commit_times, first_us), bisect_right(track.commit_times, last_us)
-            times.update(p.ts_us for p in track.commits[begin:end] if p.owner == owner)
-    return sorted(times)
 
 
 def reads_on(track: Track, committed: int, first_us: int, last_us: int, worth: int) -> bool:

@@ -186,6 +186,19 @@ class Track:
             if bisect_right(back, us) == bisect_right(back, us - wait)
         ]
 
+    def next_wait(self, after_us: int) -> int | None:
+        """When the first wait after then had ended, µs since the epoch; None: there was none."""
+        times, _ = self._waits
+        at = bisect_right(times, after_us)
+        return times[at] if at < len(times) else None
+
+    def waits_known(self, until_us: int, back: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+        """How many waits had ended by then, and the numbers of those that lasted at one of the times ``back``."""
+        times, waits = self._waits
+        known = bisect_right(times, until_us)
+        numbers = ((bisect_left(times, us), us) for us in back)
+        return known, tuple(n for n, us in numbers if n < known and times[n] - waits[n] < us)
+
     def usual_take(self, until_us: int) -> float:
         """Records that a commit usually moves on by; 0 if that is not known."""
         at = bisect_right(self.commit_times, until_us)

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.groups import slow_rebalance
+from pipeline.analysis.rules.kafka.groups.held_up import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
@@ -32,11 +33,12 @@ def beats(who: str, generation: int, seconds: float, code: int = 0) -> Pair:
     return member("heartbeat", seconds, who, generation=generation, error_code=code), None
 
 
-def waits(who: str, asked: float, *, new: bool = False, limit_s: float = 300) -> Pair:
+def waits(who: str, asked: float, *, new: bool = False, limit_s: float = 300, agent: str = "") -> Pair:
     """A JoinGroup without an answer yet."""
     body = {"groupId": "g", "memberId": "" if new else f"{who}-m", "rebalanceTimeoutMs": int(limit_s * 1000)}
     where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_port": 4000}
-    asked_at = {"ts": at(asked), "request_ts": at(asked), "status": "pending", "exchange_id": f"w{who}{asked}"}
+    asked_at = {"ts": at(asked), "request_ts": at(asked), "status": "pending", "exchange_id": f"w{agent}{who}{asked}"}
+    asked_at |= {"flow_id": who, "correlation_id": int(asked)}
     request = {"request_body": orjson.dumps(body).decode(), "client_id": who, "api_key": JOIN}
     return None, row(EXCHANGES, **where, **asked_at, **request)
 
@@ -133,6 +135,32 @@ def test_a_wait_that_lasts_counts_those_that_are_over() -> None:
     again = [beats("a", 2, 100 + 3 * n, REBALANCING) for n in range(6)]
     (finding,) = found([*FIRST, *BUSY, *late, *again, waits("b", 99), waits("c", 101)], 116)
     assert (finding.state, finding.details["recurrences"], finding.details["times"]) == ("open", 1, 2)
+
+
+def test_of_joins_that_two_agents_saw_one_counts() -> None:
+    both = [waits("c", 29, new=True, agent=agent) for agent in ("one", "two")]
+    (finding,) = found([*TOLD, waits("b", 29.6), *both], 46)
+    assert finding.details["waiting_members"] == 2
+
+
+def test_a_cluster_that_ended_long_before_others_keeps_its_heartbeats() -> None:
+    states = [state for state, _ in TOLD if state is not None]
+    us = int(at(0).timestamp() * 1_000_000)
+    made = sources(states=states)
+    rows = members_of(made.tables, [("C", "g")], {"C": us + 46_000_000, "D": us + 3_600_000_000})
+    assert len(rows["C", "g"]) == len(states)
+    later = members_of(made.tables, [("C", "g")], {"C": us + 3_600_000_000})
+    assert {row.kind for row in later["C", "g"]} == {"join"}
+
+
+AGAIN = [joins(who, 2, 3600, 3600.5) for who in "ab"] + [beats(who, 2, 7000) for who in "ab"]
+
+
+def test_who_was_not_of_the_last_generation_is_not_waited_for() -> None:
+    steps = [joins("x", 1, 0, 0.5), *AGAIN]
+    assert found([*steps, waits("a", 7020), waits("b", 7021)], 7080) == []
+    (finding,) = found([*steps, waits("b", 7020)], 7080)
+    assert (finding.details["client_id"], finding.details["is_silent"]) == ("a", True)
 
 
 @pytest.mark.parametrize(
