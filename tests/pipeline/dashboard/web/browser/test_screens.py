@@ -29,6 +29,6 @@ def test_each_picture_is_small_and_of_its_look(look: Look) -> None:
         assert file.stat().st_size <= MOST_BYTES
         with Image.open(file) as image:
             assert image.size == (look.width, look.height)
-            corner = image.convert("RGB").getpixel((look.width - 5, look.height - 5))
+            corner = image.convert("RGB").getpixel((5, look.height - 5))  # no scrollbar there
         assert isinstance(corner, tuple)
         assert (sum(corner) < 200) == (look.scheme == "dark"), file
