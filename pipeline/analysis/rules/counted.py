@@ -59,8 +59,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
     """Of each subject in its cluster the last episode, with those of other hosts at the time, and what was before.
 
-    What is known of an episode by itself is found again by ``replace(episode, before=())``, but of rules that count
-    each host apart: only there do others come in.
+    It is equal to the one that was given, but of rules that count each host apart: only there do others come in.
     """
     last: dict[tuple[str, str], Episode] = {}
     for episode in sorted(episodes, key=lambda e: (e.last_us, e.server), reverse=True):

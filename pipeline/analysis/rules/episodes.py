@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -62,7 +62,8 @@ class Episode:
         unhealed: symptoms after which their client did not succeed (see Shown.healed_us).
         run, run_us: the most symptoms of a client between two of its successes, and the longest such time.
         healed_us: when the client of the last symptom succeeded after it; None if that was not seen.
-        before: first and last time of its episodes before this one, in order of time.
+        before: first and last time of its episodes before this one, in order of time. It makes no other episode of it:
+            what is known of the one by itself is found by the one that knows what was before.
         each: its symptoms in order of time, of rules that look at each.
     """
 
@@ -89,7 +90,7 @@ class Episode:
     run: int = 0
     run_us: int = 0
     healed_us: int | None = None
-    before: tuple[tuple[int, int], ...] = ()
+    before: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     each: tuple[Shown, ...] = ()
 
     @property

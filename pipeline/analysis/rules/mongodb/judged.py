@@ -137,7 +137,7 @@ def _slow(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         if len(slow.unusual) + slow.unknown >= settings.mongo_slow_commands:
             found[episode] = slow
     for last in last_of_each(found):
-        yield _slow_finding(last, found[replace(last, before=())], sources, settings)
+        yield _slow_finding(last, found[last], sources, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ def _of_share(
     little = [e for e in many if e in shares and (e.cluster, e.subject) not in dated]
     for severity, some in (("warning", much), ("info", little)):
         for last in last_of_each(some):
-            share = shares[replace(last, before=())]
+            share = shares[last]
             made = finding(last, severity, words(last, share), advice, sources, least)
             told = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
             yield replace(made, details={**made.details, **told})

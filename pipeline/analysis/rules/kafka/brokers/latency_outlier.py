@@ -75,7 +75,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     usual = _usual(sources.tables, many, settings) if many else {}
     found = {e: slow for e in many if (slow := _slow(e, usual, settings))}
     for last in last_of_each(found):
-        yield _finding(last, found[replace(last, before=())], sources, settings)
+        yield _finding(last, found[last], sources, settings)
 
 
 def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: FindingSettings) -> list[_Slow]:

@@ -73,7 +73,7 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
     many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
     fetches = fetches_during(sources.tables, many)
     for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
-        times = fetches[replace(episode, before=())]
+        times = fetches[episode]
         span_us = int(settings.costly_sessions_seconds * 1_000_000)
         busiest = _busiest([one.us for one in episode.each], span_us)
         summary = (

@@ -98,7 +98,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
     for episode in last_of_each([*storms, *deploys]):
         is_storm = (episode.cluster, episode.subject) in stormy
-        explained, unstable_us = told[replace(episode, before=())]
+        explained, unstable_us = told[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
         severity, advice = ("warning", _ADVICE) if is_storm else ("info", _ADVICE_DEPLOY)
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
