@@ -9,6 +9,7 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
+from pipeline.analysis.tables import ADDRESS
 from pipeline.dashboard.queries.scope import BUCKETS, Scope, ask, ask_rows
 from pipeline.errors import UserError
 
@@ -57,7 +58,7 @@ ORDER BY exchanges DESC, api_name
 LIMIT $most
 """  # noqa: S608 - our own text
 
-_SERVER = "CASE WHEN server_ip LIKE '%:%' THEN '[' || server_ip || ']' ELSE server_ip END || ':' || server_port"
+_SERVER = ADDRESS["server"]
 _CLIENT = "coalesce(nullif(client_id, ''), client_ip)"
 _ASKED = f"""
 WHERE ($api_protocol IS NULL OR protocol = $api_protocol)

@@ -37,6 +37,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     other = {"connection_id": "elsewhere", "exchange_id": "e-1", "ts": at(5), "client_id": "far"}
     asked.append(row(EXCHANGES, **other, server_ip="10.0.0.3", server_port=9092))
+    six = {"connection_id": "six", "exchange_id": "six-1", "ts": at(5), "client_id": "sixth"}
+    asked.append(row(EXCHANGES, **six, server_ip="fd00::2", server_port=9092))
+    gaps.append(row(GAPS, agent_id="a", connection_id="six", ts=at(40), bytes_lost=6, seq=0))
     write(folder, GAPS, gaps)
     write(folder, EXCHANGES, asked)
     return folder
@@ -58,3 +61,10 @@ def test_what_is_of_no_connection_is_named_by_what_it_is(lake: Path) -> None:
         assert losses(connection, SCOPE, "a/10.0.0.4:9092") is None
     assert shown is not None
     assert [(one["client"], one["gaps"]) for one in shown.rows] == [("interface", 1)]
+
+
+def test_a_broker_is_known_by_its_ipv6_address_as_the_rule_writes_it(lake: Path) -> None:
+    with connect(lake) as connection:
+        shown = losses(connection, SCOPE, "a/[fd00::2]:9092")
+    assert shown is not None
+    assert [(one["client"], one["bytes_lost"]) for one in shown.rows] == [("sixth", 6)]
