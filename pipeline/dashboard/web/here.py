@@ -79,6 +79,15 @@ def part(draw: Callable[[], None]) -> None:
         st.info(plain(str(error)))
 
 
+def draw_text(*lines: str | None) -> None:
+    """Draw lines with names of the wire in them, as they are: nothing is read, and no character hides or turns one.
+
+    Args:
+        lines: texts; None: what an older release did not write.
+    """
+    st.text("\n".join(printable(line) for line in lines if line is not None))
+
+
 def _tell_unreadable(unreadable: Mapping[str, str]) -> None:
     if not unreadable:
         return
@@ -86,7 +95,7 @@ def _tell_unreadable(unreadable: Mapping[str, str]) -> None:
     st.warning(f"This lake is damaged: {names} cannot be read. What the others know is shown.")
     with st.expander("Why, and what helps"):
         for reason in unreadable.values():
-            st.text(printable(reason))
+            draw_text(reason)
         st.markdown(
             "Silver and gold follow from `bronze.frames`: move the folder of the damaged table away, and "
             "`wirelake backfill` makes it anew. Frames come again from the landing zone, by `wirelake stream` into an "

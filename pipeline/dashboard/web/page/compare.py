@@ -11,12 +11,11 @@ from pipeline.analysis.telling import ProtocolTellers, told
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.differences import Difference, differences
 from pipeline.dashboard.queries.traffic.sequence import exchange_before
-from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.here import Here, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import clock, code, duration, many
 from pipeline.dashboard.web.zone import short_zone
-from pipeline.terminal import printable
 
 _FIELDS = (
     Column("mark", "", width="small", help="≠ differs, - only on the left, + only on the right"),
@@ -70,7 +69,7 @@ def _heads(left: dict[str, Any], right: dict[str, Any]) -> None:
             st.markdown(f"**{side}**: {code(exchange['api_name'] or 'not known')} {code(exchange['exchange_id'])}")
             took = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
             st.caption(f"{clock(exchange['ts'])}.{exchange['ts']:%f} {short_zone(exchange['ts'])}, {took}")
-            st.text(printable(told(exchange, tellers)))
+            draw_text(told(exchange, tellers))
             link(
                 "sequence", f"{side}: its connection as a sequence", "swap_vert",
                 **sequence_address(exchange["exchange_id"], exchange["ts"]),

@@ -10,8 +10,7 @@ import streamlit as st
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import search
-from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.parts.drawn import draw_text
+from pipeline.dashboard.web.here import Here, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid

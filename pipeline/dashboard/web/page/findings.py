@@ -9,8 +9,7 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
-from pipeline.dashboard.web.here import Here, link, run
-from pipeline.dashboard.web.parts.drawn import draw_text
+from pipeline.dashboard.web.here import Here, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.parts.rules import rule_page

@@ -12,8 +12,8 @@ from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import Said, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
-from pipeline.dashboard.web.here import Here, fixed, go, link, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, draw_text, is_dark
+from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group
 from pipeline.dashboard.web.parts.incidents import draw_head, draw_words

@@ -83,7 +83,8 @@ def _over_time(here: Here, asked: Asked) -> None:
     points = latency.over_time(here.connection, span, asked)
     before = latency.day_before(here.connection, span, asked)
     width, words = latency.step(span)
-    name = code(asked.api_name or "")
+    api = printable(asked.api_name or "")
+    name = code(api)
     st.markdown(f"**How many {name} took how long**, each {latency.step(span, latency.HEAT_BUCKETS)[1]}")
     cells = latency.heat(here.connection, span, asked)
     draw_chart(
@@ -94,7 +95,7 @@ def _over_time(here: Here, asked: Asked) -> None:
         st.markdown(f"**Latency of {name}**, each {words}")
         draw_chart(
             latency_picture.latency(span, points, before, dark=dark), key="percentiles",
-            alt=f"Percentiles of the latency of {printable(asked.api_name or '')} over time",
+            alt=f"Percentiles of the latency of {api} over time",
         )  # fmt: skip
         if before.num_rows:
             st.caption("Broad and faint: the same hours a day earlier.")
@@ -104,7 +105,7 @@ def _over_time(here: Here, asked: Asked) -> None:
         st.markdown(f"**Answers to {name}**, each {words}")
         draw_chart(
             latency_picture.answers(span, points, width, dark=dark), key="answers",
-            alt=f"Answers to {printable(asked.api_name or '')} over time, with and without an error",
+            alt=f"Answers to {api} over time, with and without an error",
         )  # fmt: skip
 
 

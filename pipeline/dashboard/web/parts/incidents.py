@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from pipeline.dashboard.queries.overview.trends import Trend
-from pipeline.dashboard.web.here import link
-from pipeline.dashboard.web.parts.drawn import draw_chart, draw_text, is_dark
+from pipeline.dashboard.web.here import draw_text, link
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.trend_picture import trend_picture
 from pipeline.dashboard.web.words import between, many, moment, number, plain, prose
 
