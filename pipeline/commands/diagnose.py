@@ -237,9 +237,9 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
 
 def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:
     from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
-    from pipeline.embedded.private_folder import left_on_sigterm  # noqa: PLC0415
+    from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
 
-    with left_on_sigterm(), _folder(lake) as root:
+    with left_on_signals(), _folder(lake) as root:
         write_lake(root, found.tables)
         if open_page:  # a process of its own, with pandas
             subprocess.run([sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)], check=False)

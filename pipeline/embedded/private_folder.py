@@ -24,7 +24,7 @@ def private_folder() -> Iterator[Path]:
     Raises:
         UserError: there is no place for it.
     """
-    with left_on_sigterm():
+    with left_on_signals():
         try:
             folder = tempfile.TemporaryDirectory(prefix="wirelake-", ignore_cleanup_errors=True)
         except OSError as error:
@@ -39,7 +39,7 @@ def of_private_folder(message: str) -> str:
 
 
 @contextmanager
-def left_on_sigterm() -> Iterator[None]:
+def left_on_signals() -> Iterator[None]:
     """SIGTERM, and SIGHUP of a terminal that closes, end the program as SIGINT does, so that contexts are left.
 
     Each unless it does something else already: under nohup SIGHUP stays ignored.
