@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from pipeline.commands.on_demand import CommandsOnDemand
+from pipeline.commands.on_demand import WITH_PANDAS, CommandsOnDemand
+from pipeline.commands.without_pandas import without_pandas
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
 from pipeline.terminal import Console, log_to_terminal
@@ -60,6 +61,8 @@ def main() -> None:
     """Run the program; the console script of the distribution."""
     log_to_terminal()
     restrict_files("private")
+    if WITH_PANDAS.isdisjoint(sys.argv[1:2]):
+        without_pandas()
     try:
         app()
     except UserError as error:

@@ -84,7 +84,6 @@ def diagnose(
 
       wirelake diagnose --follow /var/ring --json | notify
     """
-    without_pandas()
     from pipeline.commands.findings import (  # noqa: PLC0415
         in_order,
         lake_commands,
@@ -166,21 +165,6 @@ def agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_ke
         *(["--tls-keylog", tls_keylog] if tls_keylog is not None else []),
         *(["--tls-embedded-keys"] if tls_embedded_keys else []),
     ]
-
-
-def without_pandas() -> None:
-    """From now on nothing loads pandas in this process."""
-    sys.meta_path.insert(0, _NoPandas)
-
-
-class _NoPandas:
-    """Arrow loads pandas, where it is installed, to see whether a value is one of its: half a second for nothing."""
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        """See importlib.abc.MetaPathFinder."""
-        if name == "pandas":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _diagnosed(

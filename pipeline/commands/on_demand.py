@@ -30,6 +30,9 @@ MODULES = {
 }
 """Where each command is: the function of its name, with further commands of its own in ``<name>_app``."""
 
+WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "demo"})
+"""Those that hand frames of it to Spark, Great Expectations or the page; the others would load it for nothing."""
+
 _PACKAGES = Path(__file__).parents[2]
 _NOT_LOADED = TyperCommand("not loaded")
 

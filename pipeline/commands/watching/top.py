@@ -73,11 +73,10 @@ def top(
 
       timeout 30 tcpdump -i any -U -w - port 27017 | wirelake top - --once
     """
-    from pipeline.commands.diagnose import agent_options, without_pandas  # noqa: PLC0415
+    from pipeline.commands.diagnose import agent_options  # noqa: PLC0415
     from pipeline.embedded.watching import Watch  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.settings import load_settings  # noqa: PLC0415
 
-    without_pandas()
     if files == ["-"] and sys.stdin is not None and sys.stdin.isatty():
         raise UserError(
             "standard input is a terminal: pipe a capture into it, e.g. "

@@ -35,6 +35,30 @@ def test_what_is_not_needed_is_not_loaded(arguments: tuple[str, ...]) -> None:
     assert loaded(*arguments).isdisjoint(HEAVY)
 
 
+PANDAS = """
+import atexit, sys
+from pipeline.cli import main
+atexit.register(lambda: print("pandas" in sys.modules, file=sys.stderr))
+main()
+"""
+
+
+def test_what_needs_no_java_needs_no_pandas(tmp_path: Path) -> None:
+    capture = str(CAPTURES / "version_negotiation.pcap")
+    for arguments in (
+        ("diagnose", capture, "--lake", "lake"),
+        ("top", capture, "--once"),
+        ("capture", "read", capture, "--landing", "landing"),
+        ("findings", "--lake", "lake"),
+        ("sql", "--lake", "lake", "FROM gold.findings"),
+        ("tables", "--lake", "lake"),
+    ):
+        command = [sys.executable, "-c", PANDAS, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode in (0, 1), done.stderr
+        assert done.stderr.splitlines()[-1] == "False", arguments
+
+
 def test_the_overview_describes_each_command_as_the_command_does() -> None:
     context = typer.Context(typer.main.get_command(app))
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output.splitlines()
