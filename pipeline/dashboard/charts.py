@@ -9,7 +9,7 @@ import altair as alt
 import duckdb
 
 from pipeline.dashboard.queries import latency
-from pipeline.dashboard.queries.latency import Asked
+from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import Said, proof
@@ -24,6 +24,7 @@ from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.offsets_picture import one_chart
 from pipeline.dashboard.web.pictures.picture import below_each_other
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
+from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.errors import UserError
 
 
@@ -135,6 +136,72 @@ def latency_chart(
     lines.config = alt.Undefined
     parts = [latency_picture.heat(scope, cells, dark=dark), lines]
     return below_each_other(parts, "color", "strokeDash", dark=dark, width=width)
+
+
+def slowest_chart(
+    lake: Path | str,
+    by: Row = "api",
+    *,
+    protocol: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart:
+    """The 99th percentile of latency over time of all apis, brokers or clients beside each other, the slowest first.
+
+    Args:
+        lake: the lake's folder or URL.
+        by: what a row is: ``api`` (of MongoDB a command), ``broker`` or ``client``.
+        protocol: kafka or mongodb; None: both.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing was answered.
+    """
+    asked = Asked(protocol)
+    with connect(lake) as connection:
+        scope = latency.span(connection, _scope(connection, start, end, None), asked)
+        cells = latency.heat_by(connection, scope, asked, by)
+    if not cells.num_rows:
+        raise UserError("nothing was answered in this time")
+    return below_each_other([latency_picture.heat_by(scope, cells, by, dark=dark)], dark=dark, width=width)
+
+
+def traffic_chart(
+    lake: Path | str,
+    by: Row = "api",
+    *,
+    protocol: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    dark: bool = False,
+    width: int = 900,
+) -> alt.VConcatChart:
+    """KiB a second over time, requests and responses together, by those that carried most; the others share a colour.
+
+    Args:
+        lake: the lake's folder or URL.
+        by: what a colour is: ``api`` (of MongoDB a command), ``broker`` or ``client``.
+        protocol: kafka or mongodb; None: both.
+        start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
+        end: last moment, likewise.
+        dark: whether it is drawn on a dark background.
+        width: pixels of the plot.
+
+    Raises:
+        UserError: there is no lake, or nothing was asked.
+    """
+    asked = Asked(protocol)
+    with connect(lake) as connection:
+        scope = latency.span(connection, _scope(connection, start, end, None), asked)
+        cells = latency.traffic_by(connection, scope, asked, by)
+    if not cells.num_rows:
+        raise UserError("nothing was asked in this time")
+    return below_each_other([traffic(scope, cells, by, dark=dark)], dark=dark, width=width)
 
 
 def finding_chart(

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.analysis.tables import ADDRESS
+from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
 from pipeline.dashboard.queries.scope import BUCKETS, Scope, ask, ask_rows
 from pipeline.errors import UserError
 
@@ -97,6 +98,19 @@ SELECT name, ts, count(*) AS exchanges, quantile_disc(latency_us, 0.5) AS p50, q
        max(latency_us) AS longest
 FROM answered
 WHERE name IN (SELECT name FROM answered GROUP BY name ORDER BY count(*) DESC, name LIMIT $most)
+GROUP BY ALL ORDER BY name, ts
+"""  # noqa: S608 - our own text
+
+_TRAFFIC_BY = f"""
+WITH carried AS (
+  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts,
+    coalesce(request_size, 0) + coalesce(response_size, 0) AS size
+  FROM ({_COUNTED}) {_ASKED}
+)
+SELECT CASE WHEN name IN (SELECT name FROM carried GROUP BY name ORDER BY sum(size) DESC, name LIMIT $most)
+         THEN name ELSE '{OTHERS}' END AS name,
+  ts, count(*) AS exchanges, sum(size)::BIGINT AS bytes
+FROM carried
 GROUP BY ALL ORDER BY name, ts
 """  # noqa: S608 - our own text
 
@@ -207,6 +221,17 @@ def heat_by(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, r
     """Latency by api, broker or client: ``name``, ``ts``, ``exchanges``, ``p50``, ``p99``, ``longest`` (µs)."""
     sql = _HEAT_BY.format(row=_ROWS[row])
     return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=MOST_NAMES, **asked.parameters())
+
+
+def traffic_by(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row, most: int = MEMBERS
+) -> pa.Table:
+    """What was carried over time by api, broker or client: ``name``, ``ts``, ``exchanges``, ``bytes`` (both ways).
+
+    The ``most`` names with most bytes have rows of their own, all others share ``OTHERS``.
+    """
+    sql = _TRAFFIC_BY.format(row=_ROWS[row])
+    return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=most, **asked.parameters())
 
 
 def names(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> list[str]:

@@ -13,6 +13,7 @@ from pipeline.dashboard.web.here import Here, choose, link, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
+from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.dashboard.web.words import between, code
 from pipeline.terminal import printable
 
@@ -110,8 +111,10 @@ def _over_time(here: Here, asked: Asked) -> None:
 
 
 def _heat_by(here: Here, asked: Asked) -> None:
-    """Who is slow? All apis, brokers or clients beside each other, of what is chosen above."""
-    chosen = st.segmented_control("99th percentile by", _ROWS, default=_ROWS[0], key="by", bind="query-params")
+    """Who is slow, and who is large? All apis, brokers or clients beside each other, of what is chosen above."""
+    chosen = st.segmented_control(
+        "99th percentile and traffic by", _ROWS, default=_ROWS[0], key="by", bind="query-params"
+    )
     row = chosen or _ROWS[0]
     # By api, all of them; else those of the api that is chosen.
     of = Asked(server=asked.server, client=asked.client) if row == "api" else asked
@@ -120,6 +123,9 @@ def _heat_by(here: Here, asked: Asked) -> None:
     if cells.num_rows:
         chart = latency_picture.heat_by(span, cells, row, dark=is_dark())
         draw_chart(chart, key="heat by", alt=f"99th percentile of latency by {row} over time")
+    chart = traffic(span, latency.traffic_by(here.connection, span, of, row), row, dark=is_dark())
+    st.markdown(f"**Traffic by {row}**, each {latency.step(span, latency.HEAT_BUCKETS)[1]}")
+    draw_chart(chart, key="traffic by", alt=f"Bytes of requests and responses by {row} over time")
 
 
 def _errors(here: Here) -> None:

@@ -13,11 +13,12 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import COPIES, EXCHANGES, TABLES
+from pipeline.terminal import printable
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 from tests.pipeline.rows import row, write
 
 pytest.importorskip("altair")
-from pipeline.dashboard.charts import latency_chart
+from pipeline.dashboard.charts import latency_chart, slowest_chart, traffic_chart
 
 FETCH = Asked("kafka", "Fetch")
 HOUR = Scope(at(0), at(3600))
@@ -33,7 +34,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return row(
             EXCHANGES, exchange_id=f"{seconds}{client}{server}{values}", ts=at(seconds), date=at(seconds).date(),
             api_name=values.pop("api_name", "Fetch"), latency_us=us, client_id=client, client_ip="10.9.9.9",
-            server_ip=server, server_port=9092, **values,
+            server_ip=server, server_port=9092, request_size=1024, response_size=1024, **values,
         )  # fmt: skip
 
     exchanges = [
@@ -79,6 +80,35 @@ def test_latency_is_told_by_api_broker_and_client(lake: Path, by: latency.Row, n
         chosen = latency.names(connection, HOUR, Asked(), by)
     assert {one["name"] for one in cells} == set(chosen) == names
     assert sum(one["exchanges"] for one in cells) == 6  # those with an answer, each once
+
+
+def test_traffic_is_that_of_the_largest_and_of_all_others(lake: Path) -> None:
+    with connect(lake) as connection:
+        all_names = latency.traffic_by(connection, HOUR, Asked(), "client").to_pylist()
+        largest = latency.traffic_by(connection, HOUR, Asked(), "client", most=1).to_pylist()
+    assert {one["name"] for one in all_names} == {"app", HOSTILE, "10.9.9.9"}
+    assert [(one["name"], one["ts"], one["exchanges"], one["bytes"]) for one in largest] == [
+        ("app", at(0), 4, 8192), ("app", at(3480), 1, 2048), ("others", at(0), 2, 4096),
+    ]  # fmt: skip
+
+
+def test_traffic_is_stacked_in_kib_a_second_with_the_largest_below(lake: Path) -> None:
+    [chart] = traffic_chart(lake, "client", start=at(0), end=at(3600)).to_dict()["vconcat"]
+    [rows] = traffic_chart(lake, "client", start=at(0)).to_dict()["datasets"].values()
+    first = [one for one in rows if one["ts"] == at(0).timestamp() * 1000]
+    assert chart["encoding"]["color"]["scale"]["domain"][0] == first[0]["name"] == "app"
+    assert first[0]["from"] == 0
+    assert [one["from"] for one in first[1:]] == [one["to"] for one in first[:-1]]
+    assert sum(one["rate"] for one in rows) * 60 == pytest.approx(14)
+    with pytest.raises(UserError, match="nothing was asked"):
+        traffic_chart(lake, protocol="mongodb")
+
+
+def test_the_slowest_come_first(lake: Path) -> None:
+    [chart] = slowest_chart(lake, "client", start=at(0)).to_dict()["vconcat"]
+    assert chart["encoding"]["y"]["scale"]["domain"] == [printable(HOSTILE), "app", "10.9.9.9"]
+    with pytest.raises(UserError, match="nothing was answered"):
+        slowest_chart(lake, protocol="mongodb")
 
 
 def test_yesterday_has_the_times_of_today(lake: Path) -> None:
