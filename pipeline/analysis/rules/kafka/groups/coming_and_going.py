@@ -1,4 +1,4 @@
-"""When do members enter their groups, and when do they leave? As their own requests say, in both group protocols."""
+"""When do members enter their groups, and when do they leave? As their own requests say, in all group protocols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.tables import ADDRESS, Tables
 
 ENTERS, LEAVES = "enters", "leaves"
-_JOIN, _LEAVE, _HEARTBEAT = int(ApiKey.JOIN_GROUP), int(ApiKey.LEAVE_GROUP), int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+_JOIN, _LEAVE = int(ApiKey.JOIN_GROUP), int(ApiKey.LEAVE_GROUP)
+HEARTBEATS = tuple(
+    map(int, (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT))
+)
+"""By which members enter and leave where there is no JoinGroup: KIP-848, KIP-932, KIP-1071."""
 _COLUMNS = f"""
     {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, client_ip, connection_id, api_key,
     exchange_id, epoch_us(ts) AS us, epoch_us(coalesce(response_ts, ts)) AS answered_us, request_body, response_body
@@ -23,7 +27,7 @@ _QUERY = f"""
         SELECT * FROM exchanges WHERE api_key = {_JOIN}
         UNION ALL SELECT * FROM exchanges WHERE api_key = {_LEAVE}
         UNION ALL SELECT * FROM exchanges
-            WHERE api_key = {_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)')
+            WHERE api_key IN {HEARTBEATS} AND regexp_matches(request_body, '"memberEpoch":(0|-)')
     )
     SELECT {_COLUMNS} FROM moves
     WHERE protocol = 'kafka' AND request_body IS NOT NULL AND coalesce(len(error_codes), 0) = 0
@@ -79,7 +83,7 @@ def _of(api_key: int, request: dict[str, Any], response: dict[str, Any]) -> Iter
             yield LEAVES, member.get("memberId") or "", {"reason": member.get("reason")}
         return
     member = response.get("memberId") or request.get("memberId") or ""
-    if api_key == _HEARTBEAT and request.get("memberEpoch", 0) < 0:
+    if api_key in HEARTBEATS and request.get("memberEpoch", 0) < 0:
         yield LEAVES, member, {}
     else:
         yield ENTERS, member, {"limit_us": max(request.get("rebalanceTimeoutMs") or 0, 0) * 1000}

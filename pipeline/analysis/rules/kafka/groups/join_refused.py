@@ -1,8 +1,9 @@
 """Rule ``join_refused``: a client asks again and again to be let into a group, and the coordinator refuses.
 
 Meaning: it reads nothing, and nobody may notice: the others of the group do its work, as long as there are others.
-Evidence: error codes of JoinGroup and, in the consumer protocol (KIP-848), of ConsumerGroupHeartbeat, without an
-accepted one of the same client in between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal.
+Evidence: error codes of JoinGroup and, where members join by heartbeats, of ConsumerGroupHeartbeat (KIP-848),
+ShareGroupHeartbeat (KIP-932) and StreamsGroupHeartbeat (KIP-1071), without an accepted one of the same client in
+between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -42,6 +44,9 @@ REFUSALS = (
     KafkaError.GROUP_ID_NOT_FOUND,
     KafkaError.UNSUPPORTED_ASSIGNOR,
     KafkaError.INVALID_REGULAR_EXPRESSION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.STREAMS_INVALID_TOPOLOGY,
+    KafkaError.STREAMS_TOPOLOGY_FENCED,
     *WAITS,
 )
 _ADVICE = {
@@ -50,9 +55,9 @@ _ADVICE = {
     "deploy once with the old and the new one in the list, then once with the new one alone.",
     KafkaError.INVALID_SESSION_TIMEOUT: "Now: restart the client with a session.timeout.ms that the broker takes. Fix: "
     "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
-    KafkaError.GROUP_MAX_SIZE_REACHED: "Now: stop members that are not needed, or raise group.max.size (KIP-848: "
-    "group.consumer.max.size) of the brokers. Fix: no more members than partitions; look for leaked consumers that "
-    "nobody closes.",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "Now: stop members that are not needed, or raise group.max.size of the brokers "
+    "(by protocol group.consumer.max.size, group.share.max.size, group.streams.max.size). Fix: no more members than "
+    "partitions; look for leaked consumers that nobody closes.",
     KafkaError.FENCED_INSTANCE_ID: "Now: stop one of the two processes that use this group.instance.id. Fix: a "
     "group.instance.id for each instance, such as the pod's name in a StatefulSet.",
     KafkaError.UNRELEASED_INSTANCE_ID: "Now: stop the other process that uses this group.instance.id, or wait for its "
@@ -62,6 +67,14 @@ _ADVICE = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --consumer --group … "
     "--topic … --allow-principal User:…`, if this client may read. Fix: keep the ACLs with the service's deployment; "
     "check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --consumer --group … "
+    "--topic … --allow-principal User:…` for each topic that it subscribes to, if this client may read it. Fix: keep "
+    "the ACLs with the service's deployment, those of internal topics of Kafka Streams too.",
+    KafkaError.STREAMS_INVALID_TOPOLOGY: "Now: go back to the version of the application that ran, and read the "
+    "error message of the response (`wirelake explain`). Fix: the topology that it sends has topics that do not fit "
+    "together.",
+    KafkaError.STREAMS_TOPOLOGY_FENCED: "Now: stop the instances that still run the old version of the application. "
+    "Fix: deploy all instances of an application.id with one topology.",
     KafkaError.INVALID_GROUP_ID: "Now: restart the client with a group.id that is not empty. Fix: set group.id in its "
     "configuration.",
     KafkaError.INVALID_REGULAR_EXPRESSION: "Now: restart the client with a pattern that RE2J reads. Fix: in the "
@@ -113,7 +126,7 @@ class _Asked:
 _JOINS = f"""
     WITH tries AS (
         SELECT * FROM states
-        WHERE kind = 'join' OR (kind IN ('heartbeat', 'assignment') AND group_protocol = 'consumer')
+        WHERE kind = 'join' OR (kind IN ('heartbeat', 'assignment') AND group_protocol <> 'classic')
     ), refused AS (
         SELECT DISTINCT cluster, group_id, client_id FROM tries
         WHERE error_code IN {tuple(map(int, REFUSALS))} AND group_id IS NOT NULL
@@ -199,7 +212,7 @@ def _first_seen(rows: Iterable[Row]) -> list[int]:
 _REQUESTS = f"""
     SELECT client_id, api_key, request_body, error_codes FROM exchanges
     WHERE protocol = 'kafka' AND request_body IS NOT NULL AND (api_key = {int(ApiKey.JOIN_GROUP)}
-        OR (api_key = {int(ApiKey.CONSUMER_GROUP_HEARTBEAT)} AND len(error_codes) > 0))
+        OR (api_key IN {HEARTBEATS} AND len(error_codes) > 0))
 """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
 from pipeline.analysis.rules.model import Sources
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, STATE_EVENTS
@@ -17,7 +18,7 @@ from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
 Row = dict[str, Any]
-JOIN, LEAVE, MODERN = 11, 13, 68
+JOIN, LEAVE, MODERN = int(ApiKey.JOIN_GROUP), int(ApiKey.LEAVE_GROUP), int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 _NUMBERS = count()
 _SERVER = "10.0.0.1:9092"
 
@@ -54,6 +55,18 @@ def leaves(
     """An accepted LeaveGroup."""
     request = {"groupId": group, "members": [{"memberId": member, "reason": reason}]}
     return _exchange(LEAVE, seconds, seconds, who, connection, request, {"errorCode": 0})
+
+
+def beats(
+    api_key: int, seconds: float, who: str, epoch: int, *, member: str = "m1", connection: str = "c1", group: str = "g",
+    limit_s: float = 30,
+) -> Row:  # fmt: skip
+    """An accepted heartbeat by which a member enters (epoch 0) or leaves (below 0): KIP-848, KIP-932, KIP-1071."""
+    request = {
+        "groupId": group, "memberId": member, "memberEpoch": epoch,
+        **({} if api_key == ApiKey.SHARE_GROUP_HEARTBEAT else {"rebalanceTimeoutMs": int(limit_s * 1000)}),
+    }  # fmt: skip
+    return _exchange(api_key, seconds, seconds, who, connection, request, {"errorCode": 0, "memberId": member})
 
 
 def member(kind: str, seconds: float, who: str, **more: Any) -> Row:

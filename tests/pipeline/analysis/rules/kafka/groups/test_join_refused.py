@@ -44,12 +44,20 @@ def test_it_names_what_it_offers_and_what_the_others_do() -> None:
     assert "(it offers cooperative-sticky, the others range)" in finding.summary
 
 
-def test_in_the_consumer_protocol_it_is_a_heartbeat() -> None:
-    beats = [
-        knock(n * 5, KafkaError.UNSUPPORTED_ASSIGNOR) | {"kind": "heartbeat", "group_protocol": "consumer"}
-        for n in range(3)
-    ]
-    assert [finding.subject for finding in found(beats)] == ["g/new"]
+@pytest.mark.parametrize(
+    ("protocol", "code"),
+    [
+        ("consumer", KafkaError.UNSUPPORTED_ASSIGNOR),
+        ("consumer", KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        ("share", KafkaError.GROUP_AUTHORIZATION_FAILED),
+        ("streams", KafkaError.STREAMS_INVALID_TOPOLOGY),
+    ],
+)
+def test_where_there_is_no_join_it_is_a_heartbeat(protocol: str, code: KafkaError) -> None:
+    beats = [knock(n * 5, code) | {"kind": "heartbeat", "group_protocol": protocol} for n in range(3)]
+    (finding,) = found(beats)
+    assert finding.subject == "g/new"
+    assert "its group is not one" not in finding.advice
 
 
 def test_who_got_in_at_last_is_told_as_over() -> None:

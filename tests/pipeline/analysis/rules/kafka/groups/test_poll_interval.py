@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 import pytest
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups import poll_interval_exceeded
 from pipeline.analysis.rules.model import Finding, clock
 from pipeline.finding_settings import FindingSettings
-from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, event, fetched, leaves, with_steps
+from tests.pipeline.analysis.rules.kafka.group_rows import (
+    Row,
+    beats,
+    committed,
+    enters,
+    event,
+    fetched,
+    leaves,
+    with_steps,
+)
 
 EXPIRED, CLOSED = "consumer poll timeout has expired.", "the consumer is being closed"
 IN_HAND = [fetched(1, "a", 0, 50)]
@@ -41,6 +51,22 @@ def refused(seconds: float) -> Row:
 def test_a_client_that_lives_on(exchanges: list[Row], events: list[Row], severity: str) -> None:
     (finding,) = found(exchanges, events)
     assert (finding.severity, finding.subject) == (severity, "g/a")
+
+
+@pytest.mark.parametrize("heartbeat", [ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT])
+def test_a_member_that_leaves_by_a_heartbeat(heartbeat: ApiKey) -> None:
+    enters_and_leaves = [beats(heartbeat, 0, "a", 0), beats(heartbeat, 31, "a", -1)]
+    (finding,) = found([*enters_and_leaves, beats(heartbeat, 40, "a", 0)], IN_HAND)
+    assert finding.subject == "g/a"
+    assert "than the 30 s that it may" in finding.summary
+    assert found(enters_and_leaves, IN_HAND) == []  # it ends
+
+
+def test_a_member_of_a_share_group_states_no_limit() -> None:
+    heartbeat = ApiKey.SHARE_GROUP_HEARTBEAT
+    steps = [beats(heartbeat, 0, "a", 0), beats(heartbeat, 31, "a", -1), beats(heartbeat, 40, "a", 0)]
+    assert found(steps, IN_HAND) == []
+    assert [step.what for step in with_steps(exchanges=steps).steps] == ["enters", "leaves", "enters"]
 
 
 @pytest.mark.parametrize(
