@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.analysis.tables import ADDRESS
+from pipeline.dashboard.queries.mongodb import APPLICATIONS
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
 from pipeline.dashboard.queries.scope import BUCKETS, Scope, ask, ask_rows
 from pipeline.errors import UserError
@@ -26,15 +27,17 @@ DAY = timedelta(days=1)
 Row = Literal["api", "broker", "client"]
 
 # Percentiles do not add up, so they come from the exchanges and not from gold's minutes.
-_COUNTED = """
-  SELECT x.* FROM silver.exchanges AS x
+_COUNTED = f"""
+  SELECT x.* REPLACE (coalesce(nullif(x.client_id, ''), h.application) AS client_id)
+  FROM silver.exchanges AS x
+  LEFT JOIN {APPLICATIONS} AS h ON x.protocol = 'mongodb' AND h.connection_id = x.connection_id
   WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
     AND ($protocol IS NULL OR x.protocol = $protocol)
     AND NOT EXISTS (
       SELECT 1 FROM silver.copies AS c
       WHERE c.connection_id = x.connection_id AND c.hour = date_trunc('hour', x.ts)
     )
-"""
+"""  # noqa: S608 - our own text
 
 _SUMS = """
 SELECT coalesce(sum(n), 0)::BIGINT AS exchanges FROM (
@@ -146,7 +149,7 @@ class Asked:
         protocol: kafka or mongodb.
         api_name: of Kafka, or command of MongoDB.
         server: ip:port of the broker or server.
-        client: client id, or address where there is none.
+        client: client id, of MongoDB the application's name, or address where there is none.
     """
 
     protocol: str | None = None

@@ -63,7 +63,7 @@ WITH heard AS (
   WHERE {_HERE} AND coalesce(member_id, '') <> ''
 )
 SELECT member_id,
-       coalesce(min(client_id) FILTER (kind <> 'assignment' OR group_protocol = 'consumer'), '') AS client_id,
+       coalesce(min(client_id) FILTER (kind <> 'assignment' OR group_protocol <> 'classic'), '') AS client_id,
        arg_max(client, ts) FILTER (kind <> 'assignment') AS client, min(ts) AS first_ts, max(ts) AS last_ts,
        max(ts) FILTER (kind = 'leave') AS left_ts, max(generation) AS generation,
        list_sort(list_distinct(list(group_protocol) FILTER (group_protocol IS NOT NULL))) AS protocols
@@ -74,7 +74,7 @@ FROM heard GROUP BY member_id ORDER BY first_ts, member_id LIMIT $most
 _INSTANCES = f"""
 WITH entered AS (
   SELECT DISTINCT exchange_id, member_id FROM silver.state_events
-  WHERE {_HERE} AND (kind = 'join' OR kind = 'assignment' AND group_protocol = 'consumer') AND member_id <> ''
+  WHERE {_HERE} AND (kind = 'join' OR kind = 'assignment' AND group_protocol <> 'classic') AND member_id <> ''
 )
 SELECT e.member_id, max(regexp_extract(x.request_body, '"(?:groupInstanceId|instanceId)":"([^"\\\\]+)"', 1)) AS instance
 FROM entered AS e JOIN silver.exchanges AS x ON x.exchange_id = e.exchange_id

@@ -59,13 +59,13 @@ SELECT generation, max(ts) AS ended FROM (
 """  # noqa: S608 - our own text
 
 _EPOCHS = f"""
-SELECT generation, min(first) AS began, max(first) AS ended, count(*)::INT AS members FROM (
-  SELECT generation, member_id, min(ts) AS first FROM silver.state_events
-  WHERE {_IN_SPAN} AND kind IN ('assignment', 'heartbeat') AND group_protocol = 'consumer' AND error_code = 0
+SELECT protocol, generation, min(first) AS began, max(first) AS ended, count(*)::INT AS members FROM (
+  SELECT group_protocol AS protocol, generation, member_id, min(ts) AS first FROM silver.state_events
+  WHERE {_IN_SPAN} AND kind IN ('assignment', 'heartbeat') AND group_protocol <> 'classic' AND error_code = 0
     AND generation > 0
-  GROUP BY generation, member_id
+  GROUP BY ALL
 )
-GROUP BY generation ORDER BY generation
+GROUP BY ALL ORDER BY generation, protocol
 """  # noqa: S608 - our own text
 
 
@@ -89,11 +89,11 @@ class Rebalance:
     """How a group came to a generation.
 
     Attributes:
-        protocol: classic or consumer.
+        protocol: as in ``silver.state_events``: classic, consumer, share or streams.
         generation: of the group, or the epoch of its members.
         began: the first word of it: somebody asked to join, or reached the epoch.
         ended: the last member had its assignment, as far as that was seen.
-        waits: of its members, the first to ask first; empty in the consumer protocol.
+        waits: of its members, the first to ask first; empty where members join by heartbeats.
         members: that took part.
         culprit: client id and member id of who was waited for; None if it is nobody: the coordinator itself waits, as
             for the first members of a group (``group.initial.rebalance.delay.ms``), or nobody waited for long.
@@ -131,7 +131,7 @@ def rebalances(connection: duckdb.DuckDBPyConnection, scope: Scope, cluster: str
         return []
     found = told_of(rows, synced)
     found += [
-        Rebalance("consumer", row["generation"], row["began"], row["ended"], (), row["members"]) for row in epochs
+        Rebalance(row["protocol"], row["generation"], row["began"], row["ended"], (), row["members"]) for row in epochs
     ]
     return sorted(found, key=lambda one: (one.began, one.generation))[-MOST:]
 

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from pipeline.dashboard.queries.mongodb import APPLICATIONS
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask
 from pipeline.dashboard.queries.traffic.exchanges import spoken
 
@@ -66,7 +67,8 @@ class Search:
     """What an exchange has to have; None: anything. Names may have ``*`` and ``?``.
 
     Attributes:
-        client_id: a part of the client id in any case, unless it has ``*`` or ``?``.
+        client_id: a part of the client id, of MongoDB of the application's name, in any case; all of it if it has ``*``
+            or ``?``.
         connection_id: or its beginning.
         error: name of an error, or ``ANY_ERROR``.
         topic: name or id of a Kafka topic of which the exchange states something.
@@ -131,9 +133,10 @@ class Search:
         return [*found, *self._stated()]
 
     def _client(self) -> str:
-        if _WILD & set(self.client_id or ""):
-            return "client_id GLOB $client_id"
-        return "contains(lower(client_id), lower($client_id))"
+        """MongoDB names a client by its application, once a connection."""
+        of = "{} GLOB $client_id" if _WILD & set(self.client_id or "") else "contains(lower({}), lower($client_id))"
+        connections = f"SELECT connection_id FROM {APPLICATIONS} WHERE {of.format('application')}"  # noqa: S608 - our own text
+        return f"({of.format('client_id')} OR (protocol = 'mongodb' AND connection_id IN ({connections})))"
 
     def _error(self) -> str:
         return "len(error_codes) > 0" if self.error == ANY_ERROR else "list_contains(error_names, $error)"

@@ -12,7 +12,7 @@ from pipeline.dashboard.queries.latency import BANDS, Asked
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
-from pipeline.tables import COPIES, EXCHANGES, TABLES
+from pipeline.tables import COPIES, EXCHANGES, MONGO_HANDSHAKES, TABLES
 from pipeline.terminal import printable
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 from tests.pipeline.rows import row, write
@@ -48,8 +48,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         asked(2 - DAY_S, 400, "app"),
         asked(3500, 1_000, "app"),
     ]
+    mongodb = {"protocol": "mongodb", "api_name": "find"}
+    exchanges += [
+        *(asked(4000 + n, 500, None, connection_id="of checkout", **mongodb) for n in range(2)),
+        asked(4000, 500, None, connection_id="of nobody", **mongodb),
+    ]
+    named = row(MONGO_HANDSHAKES, connection_id="of checkout", application="checkout", date=at(0).date())
     copies = [row(COPIES, connection_id="copy", hour=at(0).replace(minute=0))]
-    filled = {EXCHANGES.full_name: exchanges, COPIES.full_name: copies}
+    filled = {EXCHANGES.full_name: exchanges, COPIES.full_name: copies, MONGO_HANDSHAKES.full_name: [named]}
     for name, table in TABLES.items():
         write(folder, table, filled.get(name, []))
     return folder
@@ -82,6 +88,14 @@ def test_latency_is_told_by_api_broker_and_client(lake: Path, by: latency.Row, n
     assert sum(one["exchanges"] for one in cells) == 6  # those with an answer, each once
 
 
+def test_a_client_of_mongodb_is_its_application(lake: Path) -> None:
+    with connect(lake) as connection:
+        scope = Scope(at(4000), at(4100))
+        assert latency.names(connection, scope, Asked(), "client") == ["checkout", "10.9.9.9"]
+        mine = latency.heat_by(connection, scope, Asked("mongodb", client="checkout"), "api").to_pylist()
+    assert [(one["name"], one["exchanges"]) for one in mine] == [("find", 1), ("find", 1)]  # one a second
+
+
 def test_traffic_is_that_of_the_largest_and_of_all_others(lake: Path) -> None:
     with connect(lake) as connection:
         all_names = latency.traffic_by(connection, HOUR, Asked(), "client").to_pylist()
@@ -94,21 +108,21 @@ def test_traffic_is_that_of_the_largest_and_of_all_others(lake: Path) -> None:
 
 def test_traffic_is_stacked_in_kib_a_second_with_the_largest_below(lake: Path) -> None:
     [chart] = traffic_chart(lake, "client", start=at(0), end=at(3600)).to_dict()["vconcat"]
-    [rows] = traffic_chart(lake, "client", start=at(0)).to_dict()["datasets"].values()
+    [rows] = traffic_chart(lake, "client", start=at(0), end=at(3600)).to_dict()["datasets"].values()
     first = [one for one in rows if one["ts"] == at(0).timestamp() * 1000]
     assert chart["encoding"]["color"]["scale"]["domain"][0] == first[0]["name"] == "app"
     assert first[0]["from"] == 0
     assert [one["from"] for one in first[1:]] == [one["to"] for one in first[:-1]]
     assert sum(one["rate"] for one in rows) * 60 == pytest.approx(14)
     with pytest.raises(UserError, match="nothing was asked"):
-        traffic_chart(lake, protocol="mongodb")
+        traffic_chart(lake, protocol="mongodb", end=at(3600))
 
 
 def test_the_slowest_come_first(lake: Path) -> None:
-    [chart] = slowest_chart(lake, "client", start=at(0)).to_dict()["vconcat"]
+    [chart] = slowest_chart(lake, "client", start=at(0), end=at(3600)).to_dict()["vconcat"]
     assert chart["encoding"]["y"]["scale"]["domain"] == [printable(HOSTILE), "app", "10.9.9.9"]
     with pytest.raises(UserError, match="nothing was answered"):
-        slowest_chart(lake, protocol="mongodb")
+        slowest_chart(lake, protocol="mongodb", end=at(3600))
 
 
 def test_yesterday_has_the_times_of_today(lake: Path) -> None:

@@ -19,7 +19,16 @@ from pipeline.dashboard.queries.traffic import exchanges, searching
 from pipeline.dashboard.queries.traffic.searching import Search
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
-from pipeline.tables import API_LATENCY, COPIES, EXCHANGES, FINDINGS, MONGO_MINUTES, OFFSET_TIMELINE, TRANSACTIONS
+from pipeline.tables import (
+    API_LATENCY,
+    COPIES,
+    EXCHANGES,
+    FINDINGS,
+    MONGO_HANDSHAKES,
+    MONGO_MINUTES,
+    OFFSET_TIMELINE,
+    TRANSACTIONS,
+)
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.rows import T0, row, write
 
@@ -237,6 +246,7 @@ def test_an_exchange_that_two_agents_saw_counts_once(tmp_path: Path) -> None:
     seen = [row(EXCHANGES, exchange_id=name, connection_id=name, ts=at(1), latency_us=5) for name in ("a", "b")]
     write(tmp_path, EXCHANGES, seen)
     write(tmp_path, COPIES, [row(COPIES, hour=T0, connection_id="b")])
+    write(tmp_path, MONGO_HANDSHAKES, [])
     with connect(tmp_path) as connection:
         assert [r["exchanges"] for r in latency.apis(connection, DAY)] == [1]
 

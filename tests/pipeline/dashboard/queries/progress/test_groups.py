@@ -179,3 +179,22 @@ def test_of_a_recording_the_stuck_member_is_the_one_that_kept_the_other_waiting(
     assert (alone.members, alone.culprit) == (1, None)
     assert both.culprit is not None
     assert (both.members, both.culprit[0], both.waits[0].client_id) == (2, "billing-1", "billing-2")
+
+
+def test_a_streams_group_has_epochs_and_names_its_members(tmp_path: Path) -> None:
+    for table in (ASSIGNMENTS, EXCHANGES, OFFSET_TIMELINE):
+        write(tmp_path, table, [])
+    values = {"cluster": "k", "group_id": "g", "group_protocol": "streams", "kind": "assignment", "error_code": 0}
+    write(tmp_path, STATE_EVENTS, [
+        row(STATE_EVENTS, member_id=f"{who}-m", client_id=who, client="10.0.0.1:5", generation=epoch, ts=at(second),
+            exchange_id=f"e{second}", **values)
+        for second, who, epoch in [(1, "a", 1), (20, "a", 2), (21, "b", 2)]
+    ])  # fmt: skip
+    with connect(tmp_path) as connection:
+        found = rebalances(connection, DAY, "k", "g")
+        shown = groups.group_seen(connection, DAY, G)
+    assert [(one.protocol, one.generation, one.members, one.ended) for one in found] == [
+        ("streams", 1, 1, at(1)), ("streams", 2, 2, at(21)),
+    ]  # fmt: skip
+    assert shown is not None
+    assert [member.client_id for member in shown.members] == ["a", "b"]

@@ -18,6 +18,7 @@ from pipeline.tables import (
     API_LATENCY,
     EXCHANGES,
     MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
     MONGO_MINUTES,
     OFFSET_EVENTS,
     STATE_EVENTS,
@@ -80,6 +81,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
             row(MONGO_COMMANDS, exchange_id="n", ts=at(60), database="shop", collection="users"),
         ],
     )  # fmt: skip
+    named = {"connection_id": "on m", "ts": at(-7200), "date": at(-7200).date()}
+    write(folder, MONGO_HANDSHAKES, [row(MONGO_HANDSHAKES, exchange_id="h", application="Checkout", **named)])
     write(folder, TOPICS, [])
     write(
         folder,
@@ -101,6 +104,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         (Search(client_id="billing"), "c"),
         (Search(client_id="?illing-*"), "c"),
         (Search(client_id="illing-?"), ""),
+        (Search(client_id="checkout"), "m"),
+        (Search(client_id="Check*"), "m"),
         (Search(error="ILLEGAL_GENERATION"), "c"),
         (Search(error=ANY_ERROR), "c"),
         (Search(status="unanswered"), "6"),
