@@ -5,3 +5,11 @@ from __future__ import annotations
 
 class UserError(Exception):
     """Raised when input or use is wrong; the message states what is wrong and what to do."""
+
+
+def no_lake(place: object) -> UserError:
+    """The error for a folder or URL where no lake is."""
+    return UserError(
+        f"there is no lake at {place}: name the folder that `wirelake stream --lake` wrote to, "
+        "or run `wirelake stream --landing DIR --lake DIR --once` first"
+    )

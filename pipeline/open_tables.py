@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -29,6 +30,19 @@ _PLAIN_FEATURES = {"timestampNtz"}
 """What a table may demand of its readers without its files meaning something else than they say."""
 _READ_AS_PATTERN = re.compile(r"[*?\[\]{}=]")
 """In a folder's name DuckDB takes these for a pattern of names, or for the column of a partition."""
+_FITS: dict[str, Callable[[pa.DataType], bool]] = {
+    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    "bigint": pa.types.is_integer,
+    "int": pa.types.is_integer,
+    "double": pa.types.is_floating,
+    "boolean": pa.types.is_boolean,
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_MOST_OF_REASON = 300
+"""Characters of what delta-rs says: of a log that lacks a file it prints all that it knows of its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,59 @@ def open_dataset(lake: str, table: Table) -> Any | None:
     return None if found is None else _dataset(found, lake, table)
 
 
+def schema_stated(lake: str, table: Table) -> pa.Schema | None:
+    """A table's columns as its log states them, whatever its files hold; None if it is not there.
+
+    Args:
+        lake: the lake's folder.
+        table: one of :mod:`pipeline.tables`.
+
+    Raises:
+        UserError: its log cannot be read, or see :func:`demand_types`.
+    """
+    try:
+        schema = pa.schema(DeltaTable(f"{lake}/{table.path}").schema().to_arrow())
+    except TableNotFoundError:
+        return None
+    except Exception as error:  # delta-rs has one error for each kind of what it does not read
+        raise _unreadable(lake, table, error) from error
+    demand_types(lake, table, schema)
+    return schema
+
+
+def demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
+    """Refuse a table of which no query would read a column as what it is.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: as it should be.
+        schema: its columns as they are.
+
+    Raises:
+        UserError: a column is of another type than it should be.
+    """
+    for column in table.columns:
+        if column.name in schema.names:
+            kind = schema.field(column.name).type
+            fits = _FITS.get(column.type, pa.types.is_nested)
+            if not fits(kind):
+                raise UserError(
+                    f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
+                    "Another release, or another program, wrote it"
+                )
+
+
+def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
+    """In one line: delta-rs adds to some errors where in its code they came from.
+
+    What the system said comes as a tree in colours, of which the last line is the reason.
+    """
+    lines = [line.strip(" ↳") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    reason = lines[-1 if isinstance(error, OSError) else 0] if lines else type(error).__name__
+    shown = reason if len(reason) <= _MOST_OF_REASON else f"{reason[:_MOST_OF_REASON]}…"
+    return UserError(f"cannot read {lake}/{table.path}: {shown}")
+
+
 def _found(lake: str, table: Table) -> _Found | None:
     folder = _local(lake)
     try:
@@ -127,7 +194,7 @@ def _found(lake: str, table: Table) -> _Found | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
+        raise _unreadable(lake, table, error) from error
     return _Found(delta, actions, folder)
 
 
@@ -168,7 +235,7 @@ def _dataset(found: _Found, lake: str, table: Table) -> Any:
         files = fs.SubTreeFileSystem(f"{found.folder}/{table.path}", fs.LocalFileSystem())
         return found.delta.to_pyarrow_dataset(filesystem=files)
     except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
-        raise UserError(f"cannot read {lake}/{table.path}: {error}") from error
+        raise _unreadable(lake, table, error) from error
 
 
 def _local(lake: str) -> str | None:

@@ -13,6 +13,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from decoder.protocols import protocols
+from pipeline.capture.landing.bounded import BoundedStore
+from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
@@ -69,6 +71,7 @@ TlsEmbeddedKeys = Annotated[
     bool,
     typer.Option("--tls-embedded-keys", help="Decrypt TLS with the keys that the pcapng itself holds; needs tshark."),
 ]
+MostLying = Annotated[int | None, typer.Option(hidden=True, min=1, help="For BoundedStore, bytes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -99,6 +102,7 @@ def read(
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
+    most_lying: MostLying = None,
     as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
@@ -148,6 +152,10 @@ def read(
         failed.append(error)
         _print_line(errors, f"error: {error}", "bold red")
 
+    def on_problem(problem: str) -> None:
+        _print_line(errors, f"warning: {problem}", "yellow")
+
+    store = landing if most_lying is None else _bounded(landing, most_lying, on_problem)
     is_endless = follow or STDIN in (files or [])
     with (
         stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
@@ -156,7 +164,7 @@ def read(
         if follow:
             stats = follow_ring(
                 follow,
-                landing,
+                store,
                 agent_id=agent_id,
                 payload_policy=policy,
                 field_hash=field_hash,
@@ -167,12 +175,12 @@ def read(
                 until_idle_s=until_idle,
                 stop=stop,
                 on_progress=show,
-                on_problem=lambda problem: _print_line(errors, f"warning: {problem}", "yellow"),
+                on_problem=on_problem,
             )
         else:
             stats = read_capture(
                 files or [],
-                landing,
+                store,
                 agent_id=agent_id,
                 payload_policy=policy,
                 field_hash=field_hash,
@@ -193,6 +201,16 @@ def read(
         print_summary(stats)
     if failed:
         raise typer.Exit(2)
+
+
+def _bounded(landing: str, most_bytes: int, on_problem: Callable[[str], None]) -> BoundedStore:
+    def on_wait() -> None:
+        on_problem(
+            f"more comes than can be judged: {most_bytes >> 20:,} MiB of it wait in the temporary folder, and reading "
+            "waits, too. Whoever writes into a pipe may lose packets meanwhile; what a ring loses unread is reported"
+        )
+
+    return BoundedStore(open_store(landing), most_bytes, on_wait)
 
 
 @capture_app.command()

@@ -25,7 +25,7 @@ from pipeline.commands.findings import (
 )
 from pipeline.commands.incidents import print_incident, show_incidents
 from pipeline.embedded.diagnosis import Diagnosis
-from pipeline.embedded.feed import Feed, open_feed
+from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.following import Change, Following
 from pipeline.embedded.told import IncidentChange
 from pipeline.errors import UserError
@@ -90,21 +90,23 @@ def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
         if rows is not None:
             following.add(*rows)
             is_unjudged = True
-        is_time = time.monotonic() - judged >= max(took_s, LOOK_EVERY_S)  # half of the time is for reading
+        pause_s = max(reading_s(took_s, is_behind=feed.is_behind), LOOK_EVERY_S)
+        is_time = time.monotonic() - judged >= pause_s
         if is_unjudged and (is_time or (is_last and rows is None)):
             begin = time.monotonic()
-            show.changes(following.judge(), following.incident_changes(), following)
+            changes = following.judge()
+            took_s = time.monotonic() - begin  # not to print: whoever reads it may let us wait
+            show.changes(changes, following.incident_changes(), following)
             judged, is_unjudged = time.monotonic(), False
-            took_s = judged - begin
             if took_s > MOST_JUDGING_S:
                 following.keep_less()
         for limit in following.limits():
             show.note(limit)
+        if stop.asked():  # also while more and more comes
+            feed.stop()
         if rows is None:
             if is_last:
                 return
-            if stop.asked():
-                feed.stop()
             time.sleep(LOOK_EVERY_S)
 
 

@@ -18,6 +18,7 @@ from pipeline.file_access import restrict_files
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, install_command
+from pipeline.tables import FRAMES, Table
 from pipeline.terminal import Console
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ def stream(
     settings = _settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
     with needs_spark():
-        from pipeline.streaming.job import check_places, run_stream  # noqa: PLC0415 - loads Spark
+        from pipeline.streaming.places import check_places  # noqa: PLC0415 - loads a part of Spark
     check_places(zone, place)  # a typo is told before a JVM starts, which takes ten seconds
     with spark_session("wirelake stream", settings) as spark, steps() as report:
+        from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
+
         summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)
     done = Text(f"{frames} new frames in {place}. Next: wirelake findings --lake {quote(place)}")
@@ -72,6 +75,7 @@ def backfill(
     """
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
+    _demand_lake(place, FRAMES)
     with spark_session("wirelake backfill", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
 
@@ -105,6 +109,7 @@ def maintain(
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     wanted = [_name_and_value(text) for text in erase or ()]
+    _demand_lake(place, FRAMES)
     with spark_session("wirelake maintain", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_maintenance  # noqa: PLC0415 - loads Spark
 
@@ -146,6 +151,7 @@ def check(
     """
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
+    _demand_lake(place)
     with spark_session("wirelake check", settings) as spark, steps() as report:
         report("loading Great Expectations")
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
@@ -155,6 +161,13 @@ def check(
     show_results(results, Console())
     if critical_failures(results):
         raise typer.Exit(1)
+
+
+def _demand_lake(place: str, needed: Table | None = None) -> None:
+    """Before a JVM starts: see pipeline.streaming.places.check_made."""
+    with needs_spark():
+        from pipeline.streaming.places import check_made  # noqa: PLC0415 - loads a part of Spark
+    check_made(place, needed)
 
 
 def required(settings: Settings, name: str) -> str:

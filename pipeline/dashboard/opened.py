@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-
-from pipeline.errors import UserError
-from pipeline.open_tables import OpenTable, open_table
+from pipeline.open_tables import OpenTable, demand_types, open_table
 from pipeline.tables import TABLES, Table
 
 _Mark = tuple[int, int]
@@ -34,35 +30,10 @@ def opened_table(lake: str, table: Table) -> OpenTable | None:
         return known[2]
     found = open_table(lake, table)
     if found is not None:
-        _demand_types(lake, table, found.schema)
+        demand_types(lake, table, found.schema)
     if mark is not None and found is not None:
         _opened[table.full_name] = (lake, mark, found)
     return found
-
-
-_FITS: dict[str, Callable[[pa.DataType], bool]] = {
-    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-    "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
-    "bigint": pa.types.is_integer,
-    "int": pa.types.is_integer,
-    "double": pa.types.is_floating,
-    "boolean": pa.types.is_boolean,
-    "date": pa.types.is_date,
-    "timestamp": pa.types.is_timestamp,
-}
-
-
-def _demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
-    """Refuse a table of which no query would read a column as what it is."""
-    for column in table.columns:
-        if column.name in schema.names:
-            kind = schema.field(column.name).type
-            fits = _FITS.get(column.type, pa.types.is_nested)
-            if not fits(kind):
-                raise UserError(
-                    f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
-                    "Another release, or another program, wrote it"
-                )
 
 
 def marks_of(lake: str) -> Marks | None:

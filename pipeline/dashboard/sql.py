@@ -18,7 +18,7 @@ from pipeline.dashboard.clusters import of_cluster
 from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
-from pipeline.errors import UserError
+from pipeline.errors import UserError, no_lake
 from pipeline.open_tables import DataFiles, OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
@@ -136,10 +136,7 @@ class Lake:
             if wanted is not None:
                 self.attach()
                 return
-            raise UserError(
-                f"there is no lake at {self.place}: name the folder that `wirelake stream --lake` wrote to, "
-                "or run `wirelake stream --landing DIR --lake DIR --once` first"
-            )
+            raise no_lake(self.place)
         for view in asked:
             try:
                 self.connection.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")

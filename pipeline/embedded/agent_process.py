@@ -20,6 +20,9 @@ from pipeline.embedded.private_folder import of_private_folder, private_folder
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
 
+MOST_WAITING = 256 << 20
+"""Bytes of landed files that wait to be taken, from which on the agent waits, too: thirteen million small frames."""
+
 _MOST_LINES = 100
 """Kept of what the agent prints, the last ones."""
 
@@ -65,7 +68,8 @@ class AgentProcess:
         return self
 
     def _begin(self) -> None:
-        how = ("--publish-every", str(PUBLISH_EVERY_S), "--store-timeout", "0")  # nobody would see that it waits
+        how = ["--publish-every", str(PUBLISH_EVERY_S), "--most-lying", str(MOST_WAITING)]
+        how += ["--store-timeout", "0"]  # nobody would see that it waits
         self._process = subprocess.Popen(
             [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
             stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,

@@ -14,6 +14,16 @@ from pipeline.embedded.inputs import is_landing_zone
 from pipeline.embedded.new_files import NewFiles
 
 
+def reading_s(judging_s: float, *, is_behind: bool) -> float:
+    """For how long to read on after a judgement: for half of the time, or if more has landed for three quarters.
+
+    Args:
+        judging_s: how long the judgement took, s.
+        is_behind: whether more has landed than was taken.
+    """
+    return judging_s * (3.0 if is_behind else 1.0)
+
+
 class Feed:
     """What comes.
 
@@ -40,6 +50,11 @@ class Feed:
         return notes + (self._agent.warnings() if self._agent is not None else [])
 
     @property
+    def is_behind(self) -> bool:
+        """Whether more has landed than :meth:`take` gave."""
+        return self._news.has_more
+
+    @property
     def can_end(self) -> bool:
         """Whether it ends by itself, or after :meth:`stop`; of somebody else's landing zone nobody knows."""
         return self._agent is not None
@@ -50,9 +65,11 @@ class Feed:
         return self._agent is not None and not self._agent.is_running
 
     def stop(self) -> None:
-        """Ask for an end in good order."""
+        """Ask for an end in good order: of what has landed by then, or what the agent has read."""
         if self._agent is not None:
             self._agent.stop()
+        else:
+            self._news.close()
 
     def outcome(self) -> tuple[bool, str]:
         """After the end whether all was read, and what was warned of, or why it could not be."""

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.capture.landing.manifests import Kind, manifest_place, start_of
 from pipeline.embedded.inputs import checked, rows_of
 
 _MOST_FILES = 32
 """Files that are taken at once."""
+
+_ENOUGH_ROWS = 50_000
+"""No further file is taken at once with so many rows: decoded they take some 100 MB."""
 
 _SETTLED_NS = 2_000_000_000
 """A folder's time of change may stay the same for so long although another file has come: clocks are coarse, ns."""
@@ -46,6 +50,7 @@ class NewFiles:
     zone: Path
     removes: bool = False
     set_aside: list[str] = field(default_factory=list)
+    _is_closed: bool = False
     _folders: dict[Path, _Folder] = field(default_factory=dict)
     _waiting: dict[Kind, list[Path]] = field(default_factory=lambda: {kind: [] for kind in _ROOTS})
 
@@ -55,8 +60,8 @@ class NewFiles:
         Raises:
             UserError: a file cannot be read.
         """
-        for kind in _ROOTS:
-            self._look(kind)
+        if not self._is_closed:
+            self._look_for_all()
         taken = {kind: self._next(kind) for kind in _ROOTS}
         if not any(taken.values()):
             return None
@@ -73,16 +78,37 @@ class NewFiles:
                     (self.zone / manifest_place(kind, file.stem)).unlink(missing_ok=True)
         return rows
 
+    @property
+    def has_more(self) -> bool:
+        """Whether files were there already that :meth:`take` left for the next time: more comes than is taken."""
+        return any(self._waiting.values())
+
+    def close(self) -> None:
+        """Look for files for the last time: those that come later are not taken."""
+        if not self._is_closed:
+            self._look_for_all()
+            self._is_closed = True
+
     def _next(self, kind: Kind) -> list[Path]:
         """Some of those that wait and are still there, the earliest first; none: there are no more.
 
         Others may remove what is old, also all that would have come next.
         """
-        files: list[Path] = []
-        while self._waiting[kind] and not files:
-            some, self._waiting[kind] = self._waiting[kind][:_MOST_FILES], self._waiting[kind][_MOST_FILES:]
-            files = [file for file in some if file.exists()]
+        waiting, files, rows = self._waiting[kind], list[Path](), 0
+        passed = 0
+        for file in waiting:
+            if len(files) == _MOST_FILES or rows >= _ENOUGH_ROWS:
+                break
+            passed += 1
+            if file.exists():
+                files.append(file)
+                rows += _rows_in(file)
+        self._waiting[kind] = waiting[passed:]
         return files
+
+    def _look_for_all(self) -> None:
+        for kind in _ROOTS:
+            self._look(kind)
 
     def _look(self, kind: Kind) -> None:
         """Put files that have come to those that wait."""
@@ -120,3 +146,11 @@ class NewFiles:
         known.names = names
         known.changed_ns = changed_ns if now_ns - changed_ns > _SETTLED_NS else None
         return [day / name for name in new]
+
+
+def _rows_in(file: Path) -> int:
+    """As the file states them; 0 of one that cannot be read, which is found when it is."""
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError):
+        return 0

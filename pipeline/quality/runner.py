@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from rich.table import Table as Grid
 from rich.text import Text
 
-from pipeline.errors import UserError
+from pipeline.errors import no_lake
 from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
@@ -61,10 +61,7 @@ def run_checks(spark: SparkSession, lake: Lake | Path | str) -> list[QualityResu
     tables = [table for layer in LAYERS for table in tables_of(layer)]
     present = {table.full_name for table in tables if DeltaTable.isDeltaTable(spark, lake.path(table))}
     if not present:
-        raise UserError(
-            f"there is no lake at {lake.root}: name the folder that `wirelake stream --lake` wrote to, "
-            "or run `wirelake stream --landing DIR --lake DIR --once` first"
-        )
+        raise no_lake(lake.root)
     now = datetime.now(timezone.utc)
     run = (now.strftime("%Y%m%dT%H%M%S.%fZ"), now)
     source = _gx_source()

@@ -27,7 +27,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pipeline.errors import UserError
+from pipeline.errors import UserError, no_lake
 from pipeline.file_access import restrict_files
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.intake import InHand
@@ -45,10 +45,11 @@ from pipeline.streaming.operations.requests import (
     perform,
     serve,
 )
+from pipeline.streaming.places import check_made, check_places
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
-from pipeline.streaming.storage.lake import Lake, check_lake, create_tables
+from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal import printable_lines
@@ -122,19 +123,6 @@ class _Job:
                 recode=request.recode, settings=self.settings, progress=progress,
             )  # fmt: skip
         queries.run(queries.gold)
-
-
-def check_places(landing: str | Path, lake: str | Path) -> None:
-    """Look whether a stream can begin, which needs no Spark.
-
-    Raises:
-        UserError: the landing zone or the lake cannot be used, or another job works there.
-    """
-    Landing.at(landing)
-    place = Lake.at(lake)
-    check_lake(place)
-    with job_lock(place):
-        pass
 
 
 def run_stream(
@@ -240,9 +228,10 @@ def _perform(
     progress: Progress,
 ) -> None:
     place = Lake.at(lake)
+    check_made(lake, FRAMES)
     session = spark or build_session(name)
     if not DeltaTable.isDeltaTable(session, place.path(FRAMES)):
-        raise UserError(f"there is no lake at {place.root}: name the folder that `wirelake stream --lake` fills")
+        raise no_lake(place.root)
     job = _Job(session, place, settings or StreamSettings())
 
     def do(asked: Backfill | Maintenance, report: Progress) -> None:

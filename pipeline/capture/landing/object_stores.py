@@ -39,16 +39,19 @@ _ADVICE = (
 )
 
 
-def open_store(landing: str | Path) -> Store:
+def open_store(landing: str | Path | Store) -> Store:
     """The landing zone at a path or URL; a directory is made if it is not there, a bucket is not.
 
     Args:
         landing: a path, ``file:///path``, ``s3://bucket/prefix?endpoint=http://host:9000&region=eu-west-1`` (both
-            parameters optional), ``gs://bucket/prefix``, or ``abfss://container@account.dfs.core.windows.net/prefix``.
+            parameters optional), ``gs://bucket/prefix``, or ``abfss://container@account.dfs.core.windows.net/prefix``;
+            or a store, which stays what it is.
 
     Raises:
         LandingError: no such place, or it cannot be reached; the message shows no credentials.
     """
+    if not isinstance(landing, (str, Path)):
+        return landing
     text = str(landing)
     if "://" not in text:
         return _directory(text)

@@ -33,7 +33,7 @@ POLL_S = 0.5
 
 def follow_ring(
     directory: str | Path,
-    landing: str | Path,
+    landing: str | Path | Store,
     *,
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
@@ -51,7 +51,7 @@ def follow_ring(
 
     Args:
         directory: where the capture rotates its files.
-        landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
+        landing: the landing zone, or its path or URL; see pipeline.capture.landing.object_stores.
         agent_id: what was read is remembered under this name.
         payload_policy, field_hash, idle_us: see pipeline.capture.runs.agent.frames_of.
         work: what reading connections may cost; where packets do not wait that is less than of a file.

@@ -10,6 +10,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
+from pipeline.capture.landing.stores import Store
 from pipeline.capture.packets.packet import CaptureError, CutStreamError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.packets.sources import STDIN, Extent, capture_files, captures, extent, read_packets
@@ -38,7 +39,7 @@ def _raise(error: CaptureError) -> None:
 
 def read_capture(
     paths: Iterable[str | Path],
-    landing: str | Path,
+    landing: str | Path | Store,
     *,
     agent_id: str = DEFAULT_AGENT_ID,
     payload_policy: PayloadPolicy = "lengths",
@@ -64,7 +65,7 @@ def read_capture(
     Args:
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`. Standard input whose
             first packet is younger than LIVE_S is read as ``capture live`` reads (see WorkLimits.when_live).
-        landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
+        landing: the landing zone, or its path or URL; see pipeline.capture.landing.object_stores.
         agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
             see :func:`frames_of`.
         work: what reading connections may cost.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline.dashboard.views import View, views
-from pipeline.errors import UserError
+from pipeline.errors import UserError, no_lake
 from pipeline.lines import Lines, columns_of
 from pipeline.pager import paged
 from pipeline.tables import TABLES
@@ -136,7 +136,7 @@ def _rows(lake: Path) -> dict[str, int]:
         if dataset is not None:
             found[name] = dataset.count_rows()
     if not found:
-        raise UserError(f"there is no lake at {lake}: name the folder that `wirelake stream --lake` wrote to")
+        raise no_lake(lake)
     return found
 
 

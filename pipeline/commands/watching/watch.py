@@ -17,7 +17,7 @@ from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.commands.watching.keys import Keys
 from pipeline.commands.watching.screen import Shown, screen
 from pipeline.commands.watching.sort import Order, Sort
-from pipeline.embedded.feed import Feed, open_feed
+from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.watching import Now, Watch
 from pipeline.errors import UserError
 from pipeline.terminal import Console
@@ -132,17 +132,18 @@ class _Session:
                 if is_unjudged:
                     self._watch.judge()
                 return False
-            elif stop.asked():
+            if stop.asked():  # also while more and more comes
                 feed.stop()
-            if self._watch.frames and time.monotonic() - self._drawn >= max(self._every_s, took_s):
+            pause_s = max(self._every_s, reading_s(took_s, is_behind=feed.is_behind))
+            if self._watch.frames and time.monotonic() - self._drawn >= pause_s:
                 begin = time.monotonic()
                 if is_unjudged:
                     self._watch.judge()
                     is_unjudged = False
                 self._look()
+                took_s = time.monotonic() - begin  # not to draw: a terminal may let us wait
                 self._draw()
                 self._drawn = time.monotonic()
-                took_s = self._drawn - begin
                 if took_s > self._every_s:  # so that at least half of the time is for reading
                     self._watch.keep_less()
             if self._is_to_pause:

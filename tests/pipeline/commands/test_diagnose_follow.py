@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.runs.reading import read_capture
+from pipeline.commands.diagnose_follow import _follow
+from pipeline.commands.watching.watch import _Session
+from pipeline.terminal import Console
 from tests.paths import CAPTURES, ROOT
 
 STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"
@@ -147,3 +151,49 @@ def test_wrong_use_and_nothing_to_read(arguments: tuple[str, ...], reason: str) 
     assert process.returncode == 2
     assert reason in errors.decode()
     assert not printed
+
+
+class Endless:
+    """A feed of which more and more comes, until it is asked to end; stands in for what takes it as well."""
+
+    can_end, is_behind, frames, last_us, other_ports = True, True, 0, None, ()
+
+    def __init__(self) -> None:
+        self.taken, self.judged, self.is_asked, self.has_ended = 0, 0, False, False
+
+    def take(self) -> tuple[str, str] | None:
+        if self.has_ended:
+            return None
+        self.taken += 1
+        assert self.taken < 1000, "nobody asks it to end"
+        self.has_ended = self.is_asked
+        return "frames", "gaps"
+
+    def stop(self) -> None:
+        self.is_asked = True
+
+    def judge(self) -> list[Any]:
+        self.judged += 1
+        return []
+
+    def add(self, *_: str) -> None: ...
+    def changes(self, *_: object) -> None: ...
+
+    def _nothing(self) -> list[Any]:
+        return []
+
+    notes = limits = incident_changes = _nothing
+
+
+@pytest.mark.parametrize("way", ["diagnose --follow", "top"])
+def test_it_ends_when_asked_to_though_more_and_more_comes(way: str) -> None:
+    feed: Any = Endless()
+    stop = Stop()
+    stop.ask()
+    if way == "top":
+        order: Any = None
+        assert not _Session("-", feed, order, 2.0, Console()).run(feed, stop)
+    else:
+        _follow(feed, feed, stop, feed)
+    assert feed.has_ended
+    assert feed.judged

@@ -7,6 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.capture.runs.reading import read_capture
@@ -105,3 +106,31 @@ def test_files_that_went_before_they_were_taken_hide_no_others(tmp_path: Path) -
     assert rows is not None
     assert rows[0].num_rows
     assert news.take() is None
+
+
+def test_of_many_files_so_many_rows_are_taken_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More come than are judged: what is decoded at once must not grow with them."""
+    read_capture([HEALTHY], tmp_path)
+    (kept,) = tmp_path.glob("date=*/*.parquet")
+    rows = pq.read_metadata(kept).num_rows
+    for number in range(9):
+        shutil.copy(kept, kept.with_name(f"another-{number}-0000.parquet"))
+    monkeypatch.setattr("pipeline.embedded.new_files._ENOUGH_ROWS", 3 * rows - 1)
+    monkeypatch.setattr("pipeline.embedded.new_files.rows_of", lambda frames, gaps: (len(frames), len(gaps)))
+    news = NewFiles(tmp_path)
+    assert not news.has_more
+    taken = []
+    while (found := news.take()) is not None:
+        taken.append((found[0], news.has_more))
+    assert taken == [(3, True), (3, True), (3, True), (1, False)]
+
+
+def test_what_comes_after_it_was_closed_is_not_taken(tmp_path: Path) -> None:
+    read_capture([HEALTHY], tmp_path)
+    news = NewFiles(tmp_path)
+    first = frames_in(news)
+    read_capture([HEALTHY], tmp_path, agent_id="before")
+    news.close()
+    read_capture([HEALTHY], tmp_path, agent_id="after")
+    news.close()
+    assert frames_in(news) == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import with_earlier
@@ -10,6 +11,7 @@ from pipeline.analysis.rules.run import with_earlier
 GONE = Finding("stopped", "critical", "g/t", "open", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
 GOES_ON = replace(GONE, rule="lag_growing", first_us=10, last_us=20)
 PAUSE_US = 6
+DAY_US = 86_400_000_000
 
 
 def test_what_is_not_found_again_stays_and_is_closed() -> None:
@@ -37,6 +39,15 @@ def test_without_news_what_was_reported_of_all_of_it_stays() -> None:
     whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
     (kept,) = with_earlier([replace(GOES_ON, summary="Twice.", state="closed")], [whole], PAUSE_US, {"C"})
     assert kept == {**whole, "state": "closed"}
+
+
+def test_what_comes_again_each_day_of_a_year_is_one_row_and_gets_no_longer() -> None:
+    """How much a lake carries on goes by the names in it, not by how long they have been in trouble."""
+    known: list[dict[str, Any]] = []
+    for day in range(365):
+        today = replace(GOES_ON, first_us=day * DAY_US, last_us=day * DAY_US + 20, evidence=(f"exchange {day}",))
+        known = with_earlier([today], known, PAUSE_US, {"C"})
+        assert known == [today.row()]
 
 
 def test_news_and_what_is_over_stand_together() -> None:
