@@ -57,7 +57,8 @@ def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
             count(*) AS batches, coalesce(sum(records), 0)::BIGINT AS records,
             count(*) FILTER (is_bad) AS bad, count(*) FILTER (is_old) AS old,
             list_sort(list(DISTINCT magic) FILTER (is_old)) AS magics,
-            min(us) AS first_us, max(us) AS last_us,
+            coalesce(min(us) FILTER (is_bad OR is_old), min(us)) AS first_us,
+            coalesce(max(us) FILTER (is_bad OR is_old), max(us)) AS last_us,
             coalesce(
                 arg_min(exchange_id, (us, exchange_id)) FILTER (is_bad OR is_old),
                 arg_min(exchange_id, (us, exchange_id))

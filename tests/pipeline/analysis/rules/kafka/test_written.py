@@ -46,3 +46,10 @@ def test_batches_that_were_taken_are_counted_beside_those_that_were_not() -> Non
     (old,) = written.find(made, SETTINGS)
     assert (old.rule, old.subject, old.severity, old.details["batches"]) == ("old_message_format", "t", "info", 3)
     assert old.summary.startswith("Topic t carries messages of format v0, written by c: 3 batches, from 12:00:00")
+
+
+def test_a_trouble_begins_and_ends_with_its_own_batches() -> None:
+    good = [batch(n, magic=2, crc_valid=True) for n in range(10)]
+    (bad,) = written.find(sources(batches=[*good, batch(4.5, magic=2, crc_valid=False)]), SETTINGS)
+    assert (bad.rule, bad.details["batches"]) == ("crc_mismatch", 1)
+    assert [bad.first_us, bad.last_us, bad.details["enough_us"]] == [int((T0.timestamp() + 4.5) * 1_000_000)] * 3
