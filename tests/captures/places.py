@@ -79,6 +79,7 @@ OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
     "sick_writers": own_broker,
     "sick_cluster": two_brokers,
     "sick_mongodb": change_streams,
+    "sick_metadata": own_broker,
     "sick_old_clients": broker_before_4,
     "sick_retries": cutting_proxy,
 }

@@ -69,6 +69,8 @@ SCENARIOS = {
     "sick_writers_30s": "sick_writers.play_30s",
     "sick_cluster_30s": "sick_cluster.play_30s",
     "sick_mongodb_30s": "sick_mongodb.play_30s",
+    "sick_metadata_1s": "sick_metadata.play_1s",
+    "sick_metadata_30s": "sick_metadata.play_30s",
     "sick_batches_1s": "sick_batches.play_1s",
     "sick_batches_30s": "sick_batches.play_30s",
     "sick_old_clients_30s": "sick_old_clients.play_30s",
