@@ -56,6 +56,7 @@ class Kafka4:
     """A running broker: `with Kafka4() as broker: … broker.bootstrap`."""
 
     version = VERSION
+    _libs = "kafka4"
 
     def __init__(
         self, host: str = "127.0.0.1", port: int | None = None, *, cluster_id: str = _CLUSTER_ID, properties: str = ""
@@ -85,7 +86,7 @@ class Kafka4:
             BrokerError: if it does not start; with the end of its log.
             MavenError: if its jars cannot be had.
         """
-        libs = broker_libs("kafka4")
+        libs = broker_libs(self._libs)
         self._temp = tempfile.TemporaryDirectory(prefix="kafka4-")
         home = Path(self._temp.name)
         port, controller_port = free_ports(2, self.host)
@@ -100,7 +101,9 @@ class Kafka4:
         java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         java += [f"-Dlog4j2.configurationFile={logging}", "-cp", f"{libs}/*"]
         try:
-            _format([*java, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(config)])
+            _format(
+                self.version, [*java, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(config)]
+            )
             self._command = [*java, "kafka.Kafka", str(config)]
             self._start(home)
         except BaseException:
@@ -109,7 +112,7 @@ class Kafka4:
         return self
 
     def _start(self, home: Path) -> None:
-        self._server = Server(f"Kafka {VERSION}", self._command, home / "server.log", home)
+        self._server = Server(f"Kafka {self.version}", self._command, home / "server.log", home)
         try:
             self._server.wait_until_broker(self.host, self.port)
         except BaseException:
@@ -137,7 +140,14 @@ class Kafka4:
         self._temp.cleanup()
 
 
-def _format(command: list[str]) -> None:
+class Kafka39(Kafka4):
+    """The last Kafka that takes what Kafka 4 has dropped (KIP-896), and messages of the formats before v2."""
+
+    version = "3.9.2"
+    _libs = "kafka39"
+
+
+def _format(version: str, command: list[str]) -> None:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
-        raise BrokerError(f"Kafka {VERSION}: formatting its storage failed:\n{done.stdout[-4000:]}")
+        raise BrokerError(f"Kafka {version}: formatting its storage failed:\n{done.stdout[-4000:]}")

@@ -101,8 +101,7 @@ class MongodbProxy:
         response_to = request_id
         while True:
             reply_opcode, reply_body = _HEADER.unpack_from(reply)[3], reply[16:]
-            if self._compressor is not None:
-                reply_body = self._agree(reply_opcode, reply_body)
+            reply_body = self._greet(reply_opcode, reply_body)
             following = self._following(plain, reply_body) if flags & EXHAUST_ALLOWED else b""
             if following:
                 reply_body = struct.pack("<I", MORE_TO_COME) + reply_body[4:]
@@ -118,13 +117,17 @@ class MongodbProxy:
         document: dict[str, Any] = bson.decode(reply[5:])
         return request if "nextBatch" in document.get("cursor", {}) and document["cursor"]["id"] else b""
 
-    def _agree(self, opcode: int, body: bytes) -> bytes:
-        """Into a reply to hello goes what mongod would agree to."""
+    def _greet(self, opcode: int, body: bytes) -> bytes:
+        """A reply, or if it is one to hello, what this server says instead."""
         start = {MSG: 5, REPLY: 20}.get(opcode)
         document = bson.decode(body[start:]) if start is not None else {}
-        if "maxWireVersion" not in document:
+        if "maxWireVersion" not in document or (greeting := self._greeting(document)) == document:
             return body
-        return body[:start] + bson.encode({**document, "compression": [self._compressor]})
+        return body[:start] + bson.encode(greeting)
+
+    def _greeting(self, hello: dict[str, Any]) -> dict[str, Any]:
+        """Into a reply to hello goes what mongod would agree to."""
+        return hello if self._compressor is None else {**hello, "compression": [self._compressor]}
 
     def _packed(self, request_id: int, response_to: int, opcode: int, body: bytes, compressor_id: int | None) -> bytes:
         """Compressed if the request was."""

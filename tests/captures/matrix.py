@@ -1,8 +1,8 @@
 """Which rule fires on which recording, how soon, and on which it must not? Told as the tables of docs/findings.md.
 
 `python -m tests.captures.matrix [--write] [--variants] [NAME…]` judges recordings as `wirelake diagnose` does, in this
-process, prints the tables, and with `--write` puts them into docs/findings.md. Exit code 1 if a rule fired that was not
-declared, or did not fire that was.
+process, prints the tables, and with `--write` puts them into docs/findings.md; where some incidents are named, the
+lines of others stay. Exit code 1 if a rule fired that was not declared, or did not fire that was.
 """
 
 from __future__ import annotations
@@ -236,6 +236,29 @@ def _variant(one: Judged) -> str:
     return f", {one.variant}" if one.variant else ""
 
 
+def with_lines_of(some: list[Judged], page: str) -> str:
+    """The tables of a page with the lines about some incidents in place of those that it has of them.
+
+    Raises:
+        ValueError: one of them is healthy: the figures of all of these stand above their table.
+    """
+    if any(one.recording.is_healthy for one in some):
+        raise ValueError("healthy recordings are judged all together, or not written")
+    text = page.partition(BEGIN)[2].partition(END)[0].strip()
+    before, mark, lines = text.rpartition("\n|---|")
+    names = {one.recording.name for one in some}
+    head, *kept = lines.split("\n")
+    kept = [line for line in kept if _cells(line)[1].partition(",")[0] not in names]
+    new = tables(some).rpartition("\n|---|")[2].split("\n")[1:]
+    return "\n".join([f"{before}{mark}{head}", *sorted([*kept, *new], key=_cells)])
+
+
+def _cells(line: str) -> tuple[str, str]:
+    """Rule and recording of a line of the table of incidents."""
+    _, rule, recording, *_ = line.split("|")
+    return rule.strip(" `"), recording.strip()
+
+
 def write(text: str, page: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
     """Put the tables between two marks of the page.
 
@@ -268,7 +291,7 @@ def main(arguments: list[str], tell: Callable[[str], None] = print) -> int:
     text = tables(done)
     tell(text)
     if options.write:
-        write(text)
+        write(with_lines_of(done, PAGE.read_text()) if options.names else text)
     return 1 if any(one.unexpected or one.missing for one in done) else 0
 
 

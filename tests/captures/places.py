@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.brokers.change_streams import ChangeStreams
+from tests.brokers.cutting_proxy import CuttingProxy
 from tests.brokers.ferretdb import FerretDB
-from tests.brokers.kafka4 import Kafka4
+from tests.brokers.kafka4 import Kafka4, Kafka39
 
 KAFKA, PORT, MONGODB_PORT = "Apache Kafka", 9092, 27017
 
@@ -28,10 +29,15 @@ class Place:
 
 
 @contextmanager
-def own_broker(host: str, name: str, scenario: Any) -> Iterator[Place]:
+def own_broker(host: str, name: str, scenario: Any, kind: type[Kafka4] = Kafka4) -> Iterator[Place]:
     """A broker with the `PROPERTIES` of its recording; the scenario may harm it."""
-    with Kafka4(host, PORT, properties=scenario.PROPERTIES[name]) as broker:
+    with kind(host, PORT, properties=scenario.PROPERTIES[name]) as broker:
         yield Place((host,), PORT, broker.bootstrap, KAFKA, broker.version, {"broker": broker})
+
+
+def broker_before_4(host: str, name: str, scenario: Any) -> AbstractContextManager[Place]:
+    """The same of the release before Kafka 4."""
+    return own_broker(host, name, scenario, Kafka39)
 
 
 @contextmanager
@@ -57,6 +63,14 @@ def change_streams(host: str, _: str, scenario: Any) -> Iterator[Place]:
         yield Place((host,), MONGODB_PORT, f"{host}:{MONGODB_PORT}", software, server.version, more)
 
 
+@contextmanager
+def cutting_proxy(host: str, *_: Any) -> Iterator[Place]:
+    """FerretDB behind a proxy that loses connections when it is told to."""
+    with FerretDB() as server, CuttingProxy(host, MONGODB_PORT, server.port) as proxy:
+        software = "FerretDB behind a proxy that loses connections"
+        yield Place((host,), MONGODB_PORT, f"{host}:{MONGODB_PORT}", software, server.version, {"proxy": proxy})
+
+
 OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
     "sick_work": own_broker,
     "sick_positions": own_broker,
@@ -65,6 +79,9 @@ OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
     "sick_writers": own_broker,
     "sick_cluster": two_brokers,
     "sick_mongodb": change_streams,
+    "sick_metadata": own_broker,
+    "sick_old_clients": broker_before_4,
+    "sick_retries": cutting_proxy,
 }
 """By module of `tests.scenarios`."""
 

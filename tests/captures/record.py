@@ -14,7 +14,6 @@ import importlib
 import inspect
 import shutil
 import socket
-import struct
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +25,7 @@ from tests.brokers.kafka010 import Kafka010
 from tests.brokers.kafka4 import Kafka4
 from tests.brokers.tcpdump import Tcpdump
 from tests.captures.count import write_counts
+from tests.captures.losses import lose
 from tests.scenarios.java_client import class_path
 from tests.scenarios.truth import Truth
 
@@ -93,20 +93,6 @@ def _broker(kind: str, host: str, name: str, scenario: ModuleType) -> Kafka4 | K
         return Kafka4(host, PORT)
     cluster_id = base64.urlsafe_b64encode(hashlib.md5(name.encode()).digest()).decode().rstrip("=")  # noqa: S324
     return Kafka4(host, PORT, cluster_id=cluster_id, properties=getattr(scenario, "PROPERTIES", ""))
-
-
-def lose(capture: bytes, every: int) -> bytes:
-    """The pcap file `capture` without each `every`-th of its packets with data (IPv4 and TCP over Ethernet)."""
-    kept, at, seen = [capture[:24]], 24, 0
-    while at < len(capture):
-        end = at + 16 + struct.unpack_from("<I", capture, at + 8)[0]
-        packet = capture[at + 16 : end]
-        headers = 14 + (packet[14] & 15) * 4 + (packet[14 + (packet[14] & 15) * 4 + 12] >> 4) * 4
-        seen += struct.unpack_from(">H", packet, 16)[0] > headers - 14
-        if len(packet) <= headers or seen % every:
-            kept.append(capture[at:end])
-        at = end
-    return b"".join(kept)
 
 
 def main(names: list[str]) -> int:

@@ -25,6 +25,7 @@ from tests.brokers.kafka4 import Kafka4
 from tests.brokers.kafka4_cluster import Kafka4Cluster
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.tcpdump import Tcpdump
+from tests.captures.losses import lose
 from tests.captures.places import KAFKA, OWN, Place, own_place
 from tests.scenarios.java_client import class_path
 from tests.scenarios.rhythm import Clock
@@ -68,6 +69,13 @@ SCENARIOS = {
     "sick_writers_30s": "sick_writers.play_30s",
     "sick_cluster_30s": "sick_cluster.play_30s",
     "sick_mongodb_30s": "sick_mongodb.play_30s",
+    "sick_metadata_1s": "sick_metadata.play_1s",
+    "sick_metadata_30s": "sick_metadata.play_30s",
+    "sick_batches_1s": "sick_batches.play_1s",
+    "sick_batches_30s": "sick_batches.play_30s",
+    "sick_old_clients_30s": "sick_old_clients.play_30s",
+    "sick_retries_30s": "sick_retries.play_30s",
+    "sick_capture_30s": "sick_capture.play_30s",
 }
 """Recordings, and who plays them: a function of `tests.scenarios`."""
 CLUSTERED = {"healthy_restarts"}
@@ -154,12 +162,14 @@ def story_of(name: str) -> str:
 
 def record(name: str, place: Place, pace: float, into: Path) -> None:
     """Play one scenario while it is recorded; compress what came."""
-    _, play = played_by(name)
+    scenario, play = played_by(name)
     truth = Truth()
     fresh = into / f".{name}.recording.pcap"
     try:
         with Tcpdump(fresh, [place.port], 16_384, place.hosts) as capture:
             play(place.servers, truth, Clock(pace), **place.more)
+        if hasattr(scenario, "LOSE_EVERY"):
+            fresh.write_bytes(lose(fresh.read_bytes(), scenario.LOSE_EVERY, _when_ill(truth)))
         target = into / f"{name}.pcap.zst"
         subprocess.run(["zstd", "-q", "-f", "-19", "--long=24", str(fresh), "-o", str(target)], check=True)
     finally:
@@ -173,6 +183,12 @@ def record(name: str, place: Place, pace: float, into: Path) -> None:
         ],
     }
     truth.write(into / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, WITHOUT)
+
+
+def _when_ill(truth: Truth) -> list[tuple[float, float]]:
+    """From when to when the recorder is, seconds since the epoch."""
+    begins, ends = ([e["ts_ms"] / 1000 for e in truth.events(kind=kind)] for kind in ("incident", "healed"))
+    return list(zip(begins, ends, strict=True))
 
 
 def record_all(names: list[str], pace: float, into: Path, first: int = 0) -> list[str]:

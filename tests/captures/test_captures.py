@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import struct
 from typing import Any
 
 import pytest
 
 from tests.captures.count import count_frames
-from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, PORT, SCENARIOS, lose, main
+from tests.captures.losses import lose
+from tests.captures.record import HERE, INCIDENTS, INCIDENTS_DIR, PORT, SCENARIOS, main
 
 
 def _truth(name: str) -> dict[str, Any]:
@@ -90,9 +92,22 @@ def test_all_captures_together_stay_small() -> None:
         assert sum(p.stat().st_size for p in files) < 8_000_000
 
 
+def _last_of(pcap: bytes) -> int:
+    """Where the header of the last packet is."""
+    last = at = 24
+    while at < len(pcap):
+        last, at = at, at + 16 + struct.unpack_from("<I", pcap, at + 8)[0]
+    return last
+
+
 def test_packets_are_lost_one_in_so_many_and_only_those_with_data() -> None:
     whole = (HERE / "version_negotiation.pcap").read_bytes()
     assert lose(whole, 10_000_000) == whole
     every = lose(whole, 1)
     assert 0 < len(every) < len(whole)
     assert lose(every, 1) == every
+    begin, end = (struct.unpack_from("<I", whole, at)[0] for at in (24, _last_of(whole)))
+    assert lose(whole, 1, [(begin, end + 1)]) == every
+    assert lose(whole, 1, [(begin - 9, begin), (end + 1, end + 9)]) == whole
+    early = lose(whole, 1, [(begin, begin + 1)])
+    assert len(every) < len(early) < len(whole)

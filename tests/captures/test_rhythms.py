@@ -84,6 +84,20 @@ def test_delays_count_from_the_last_begin_before_and_in_periods() -> None:
     assert "| `stalled` | sick_made_30s | **not found** | | | |" in text
 
 
+def test_lines_of_some_incidents_take_their_place_among_those_of_others() -> None:
+    first, second = (a_recording(f"sick_{name}_30s", ("stopped", "g/t")) for name in ("a", "b"))
+    row = a_row("stopped", "g/t")
+    healthy = matrix.Judged(a_recording("healthy_made"), ())
+    known = [healthy, matrix.Judged(first, ()), matrix.Judged(second, (row,))]
+    page = f"…\n{matrix.BEGIN}\n\n{matrix.tables(known)}\n\n{matrix.END}\n…"
+    new = [matrix.Judged(first, (row,))]
+    assert matrix.with_lines_of(new, page) == matrix.tables([healthy, *new, matrix.Judged(second, (row,))])
+    third = matrix.Judged(a_recording("sick_c_1s", ("rewound", "g/t")), (a_row("rewound", "g/t"),))
+    assert matrix.with_lines_of([third], page) == matrix.tables([*known, third])
+    with pytest.raises(ValueError, match="all together"):
+        matrix.with_lines_of([healthy], page)
+
+
 def test_the_tables_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{matrix.BEGIN}\nold\n{matrix.END}\nafter\n")

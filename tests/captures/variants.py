@@ -8,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-from tests.captures.record import lose
+from tests.captures.losses import lose
 
 _HEADER = 24
 LOSE_EVERY = 60

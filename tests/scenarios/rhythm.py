@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -100,7 +100,8 @@ class Writer(Background):
             due, last = due + (now - last) * self._rate(self._clock.now()), now
             while due >= 1:
                 key = f"key-{number % self._keys}" if self._keys else None
-                producer.produce(self._topic, f"value {number}", key, partition=number % self._partitions)
+                with suppress(rd.KafkaException):  # the library may know that the topic is gone
+                    producer.produce(self._topic, f"value {number}", key, partition=number % self._partitions)
                 number, due = number + 1, due - 1
             producer.poll(0)
         producer.flush(30)

@@ -83,7 +83,8 @@ def _ask_for_a_topic_that_is_not_there(truth: Truth, bootstrap: str) -> None:
     producer.close(1)
 
 
-def _fetching(topic: str, *, session: int = 0, epoch: int = -1, leader_epoch: int = -1) -> dict[str, Any]:
+def fetching(topic: str, *, session: int = 0, epoch: int = -1, leader_epoch: int = -1) -> dict[str, Any]:
+    """The body of a Fetch of partition 0 from its beginning, 200 bytes at most; `epoch` is the session's."""
     part = {"partition": 0, "currentLeaderEpoch": leader_epoch, "fetchOffset": 0, "partitionMaxBytes": 200}
     limits = {"replicaId": -1, "maxWaitMs": 100, "minBytes": 1, "maxBytes": 200}
     return {**limits, "sessionId": session, "sessionEpoch": epoch, "topics": [{"topic": topic, "partitions": [part]}]}
@@ -92,7 +93,7 @@ def _fetching(topic: str, *, session: int = 0, epoch: int = -1, leader_epoch: in
 def _fetch_by_epoch(truth: Truth, bootstrap: str, client_id: str, leader_epoch: int, expected: int) -> None:
     with RawClient(truth, bootstrap, client_id) as raw:
         for _ in range(5):
-            answer = raw.ask(FETCH, 11, _fetching(TOPIC, leader_epoch=leader_epoch))
+            answer = raw.ask(FETCH, 11, fetching(TOPIC, leader_epoch=leader_epoch))
             code = answer["responses"][0]["partitions"][0]["errorCode"]
             assert code == expected, code
             time.sleep(0.3)
@@ -101,5 +102,5 @@ def _fetch_by_epoch(truth: Truth, bootstrap: str, client_id: str, leader_epoch: 
 def _open_sessions(truth: Truth, bootstrap: str) -> None:
     with RawClient(truth, bootstrap, "raw-churn") as raw:
         for _ in range(24):
-            assert raw.ask(FETCH, 11, _fetching(TOPIC, epoch=0))["sessionId"] > 0
+            assert raw.ask(FETCH, 11, fetching(TOPIC, epoch=0))["sessionId"] > 0
             time.sleep(0.05)

@@ -13,6 +13,8 @@ from pipeline.finding_settings import FindingSettings
 
 SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm", "mongo_cursor_leak"
 
+REPEATED: Final = "the same write again"
+"""Names a write that came again under its number."""
 _DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS = 11000, 26, 48
 ORDINARY: Final = (_DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS)
 """Errors by which applications learn of the state of their data: whether something is there already."""
@@ -46,7 +48,7 @@ _SYMPTOMS: Final = f"""
         WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {(*ORDINARY, *STREAM_LOST)}
             AND NOT list_contains({list(_UNHEEDED)}, coalesce(command, ''))
     ), repeated AS (
-        SELECT *, '{RETRIES}' AS rule, 'the same write again' AS what, 0::DOUBLE AS value FROM placed
+        SELECT *, '{RETRIES}' AS rule, '{REPEATED}' AS what, 0::DOUBLE AS value FROM placed
         WHERE txn_number IS NOT NULL AND NOT coalesce(is_transaction, false)
         QUALIFY row_number() OVER (
             PARTITION BY server, session_id, txn_number, command ORDER BY ts, exchange_id

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -240,10 +240,13 @@ class _Share:
 
 def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Failures and repeats, with their share."""
-    interval_us = settings.mongo_retry_interval_seconds * 1_000_000
     failed = _many(sources, FAILED, settings.mongo_failures)
-    repeated = [e for e in _many(sources, RETRIES, settings.mongo_retries) if e.span_us <= e.times * interval_us]
-    shares = _shares(sources.tables, [*failed, *repeated], int(settings.episode_pause_seconds * 1_000_000))
+    retried = _many(sources, RETRIES, settings.mongo_retries)
+    dense = {e for e in retried if e.span_us <= e.times * settings.mongo_retry_interval_seconds * 1_000_000}
+    # Who writes seldom repeats seldom: of what drivers send again, the share counts. Conflicts are ordinary there.
+    retried = [e for e in retried if e in dense or REPEATED in e.names]
+    shares = _shares(sources.tables, [*failed, *retried], int(settings.episode_pause_seconds * 1_000_000))
+    repeated = [e for e in retried if e in dense or (e in shares and shares[e].is_much(settings))]
     for many, words, advice, least in (
         (failed, _failed_words, _FAILED_ADVICE, settings.mongo_failures),
         (repeated, _repeated_words, _RETRIES_ADVICE, settings.mongo_retries),

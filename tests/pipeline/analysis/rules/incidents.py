@@ -20,6 +20,8 @@ RECORDINGS = (*SCENARIOS, *INCIDENTS, TROUBLED, STREAMS)
 """Of half a minute each."""
 ALL = (*RECORDINGS, *RHYTHMS)
 """With those of ten minutes at real rhythms."""
+Brokers = Sequence[Mapping[str, Any]]
+"""As a recording's log names them, with `host` and `port`."""
 _FOLDERS = {
     **dict.fromkeys(INCIDENTS, INCIDENTS_DIR),
     **dict.fromkeys((TROUBLED, STREAMS), MONGODB_DIR),
@@ -79,20 +81,21 @@ def recordings(names: Iterable[str] = RECORDINGS) -> list[Recording]:
         folder = _FOLDERS.get(name, HERE)
         log = json.loads((folder / f"{name}.truth.json").read_text())
         scenario = importlib.import_module(f"tests.scenarios.{module_of(name) if name in RHYTHMS else name}")
-        hosts = [broker["host"] for broker in log.get("brokers", ())]
-        expected, possible = (_declared(scenario, which, name, hosts) for which in ("FINDINGS", "POSSIBLE"))
+        brokers = log.get("brokers", ())
+        expected, possible = (_declared(scenario, which, name, brokers) for which in ("FINDINGS", "POSSIBLE"))
         unknown = getattr(scenario, "UNKNOWN", {}).get(name, {})
         suffix = ".pcap.zst" if name in RHYTHMS else ".pcap"
-        told = {variant: _pairs(some, hosts) for variant, some in unknown.items()}
+        told = {variant: _pairs(some, brokers) for variant, some in unknown.items()}
         found.append(Recording(name, folder / f"{name}{suffix}", log, expected, possible, told))
     return found
 
 
-def _declared(scenario: Any, which: str, name: str, hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
+def _declared(scenario: Any, which: str, name: str, brokers: Brokers) -> frozenset[tuple[str, str]]:
     declared = getattr(scenario, which, {})
-    return _pairs(declared.get(name, ()) if isinstance(declared, dict) else declared, hosts)
+    return _pairs(declared.get(name, ()) if isinstance(declared, dict) else declared, brokers)
 
 
-def _pairs(some: Iterable[tuple[str, str]], hosts: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Rules and subjects; `{0}` in a subject stands for the address of the first broker."""
-    return frozenset((rule, subject.format(*hosts) if "{" in subject else subject) for rule, subject in some)
+def _pairs(some: Iterable[tuple[str, str]], brokers: Brokers) -> frozenset[tuple[str, str]]:
+    """Rules and subjects; `{0}` in a subject stands for the address of the first broker, `{port}` for its port."""
+    hosts, port = [each["host"] for each in brokers], next((each["port"] for each in brokers), 0)
+    return frozenset((rule, subject.format(*hosts, port=port) if "{" in subject else subject) for rule, subject in some)

@@ -100,6 +100,11 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
     ),
     "conflicts now and then": ([error(60 * n, 112) for n in range(5)], set()),
     "repeats": ([write(n + m / 2, n) for n in range(5) for m in range(2)], {RETRIES}),
+    "repeats each half minute": ([write(30 * n + m / 2, n) for n in range(6) for m in range(2)], {RETRIES}),
+    "repeats now and then": (
+        [*(write(n, n) for n in range(400)), *(write(60 * n + 0.5, 60 * n) for n in range(6))],
+        set(),
+    ),
     "one transaction": ([write(n, 1, is_transaction=True) for n in range(9)], set()),
     "many sessions": ([write(n, 1) | {"session_id": f"s{n}"} for n in range(9)], set()),
     "leaks": ([*OPENED, LATER], {LEAK}),

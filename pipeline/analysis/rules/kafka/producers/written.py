@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CRC_MISMATCH
+from pipeline.analysis.rules.kafka.symptoms import PRODUCE
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -21,7 +22,7 @@ OLD_FORMAT = Rule(
     ("info",),
     "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
     (),
-    reads=("batches",),
+    reads=("batches", "exchanges"),
 )
 
 
@@ -37,19 +38,27 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
-    """Ten seconds of one client's batches in one partition each, where there is anything to report."""
+    """Ten seconds of one client's batches in one partition each, where there is anything to report.
+
+    What a broker left without an answer it may not have taken: Kafka 4 closes the connection on requests as old as v0
+    and v1 are.
+    """
     return tables.rows(
         f"""
-        WITH marked AS (
+        WITH unanswered AS (
+            SELECT exchange_id FROM exchanges WHERE protocol = 'kafka' AND api_key = {PRODUCE} AND status = 'unanswered'
+        ), marked AS (
             SELECT cluster, topic, partition, client_id, source, epoch_us(ts) AS us, exchange_id, records, magic,
-                coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false) AS is_old
+                coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false)
+                    AND (source <> 'produce' OR exchange_id NOT IN (SELECT exchange_id FROM unanswered)) AS is_old
             FROM batches WHERE NOT coalesce(is_control, false)
         )
         SELECT cluster, topic, partition, client_id, source, us // {_WINDOW_US} AS "window",
             count(*) AS batches, coalesce(sum(records), 0)::BIGINT AS records,
             count(*) FILTER (is_bad) AS bad, count(*) FILTER (is_old) AS old,
             list_sort(list(DISTINCT magic) FILTER (is_old)) AS magics,
-            min(us) AS first_us, max(us) AS last_us,
+            coalesce(min(us) FILTER (is_bad OR is_old), min(us)) AS first_us,
+            coalesce(max(us) FILTER (is_bad OR is_old), max(us)) AS last_us,
             coalesce(
                 arg_min(exchange_id, (us, exchange_id)) FILTER (is_bad OR is_old),
                 arg_min(exchange_id, (us, exchange_id))

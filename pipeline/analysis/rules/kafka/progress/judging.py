@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
+from pipeline.analysis.rules.kafka.progress.anew import not_back, of_its_log
 from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
 from pipeline.analysis.rules.kafka.progress.hung import hung
@@ -81,26 +82,38 @@ def judge_lives(
         partitions, settings, end_us, life, markers, topic: see :func:`judge`.
         anew: when the topic's later lives begin, µs since the epoch, ascending.
     """
-    latest: dict[tuple[str, int | None], Trouble] = {}
-    for number, begin in enumerate((0, *anew)):
-        end = anew[number] if number < len(anew) else None
-        lived = {
-            partition: _first_does_not_fall([p for p in points if begin <= p.ts_us and (end is None or p.ts_us < end)])
-            for partition, points in partitions.items()
-        }
-        some = {partition: points for partition, points in lived.items() if points}
-        known = None if anew else markers
-        for trouble in judge(some, settings, end_us if end is None else 0, life, known, topic):
-            latest[trouble.rule, trouble.partition] = trouble if end is None else replace(trouble, is_open=False)
-    return list(latest.values())
+    life = life or Life()
+    if not anew:
+        return judge(
+            {number: some for number, some in partitions.items() if some}, settings, end_us, life, markers, topic
+        )
+    last: dict[tuple[str, int | None], Trouble] = {}
+    away: list[Trouble] = []
+    before: Sequence[Track] = ()
+    for begin, end in pairwise((0, *anew, None)):
+        lived = _between(partitions, begin or 0, end)
+        found = judge(lived, settings, end_us if end is None else 0, life, None, topic)
+        last |= {(one.rule, one.partition): one if end is None else replace(one, is_open=False) for one in found}
+        tracks = [Track.of(partition, points) for partition, points in lived.items()]
+        seen_us = end or max((end_us, *(track.times[-1] for track in tracks)))
+        found = list(not_back(before, tracks, (begin or 0, seen_us), life, settings))
+        away += [replace(one, is_open=one.is_open and end is None) for one in found]
+        before = tracks if any(track.commits for track in tracks) else before
+    for one in latest(away):
+        if (other := last.get((STOPPED, None))) is None or other.first_us <= one.first_us:
+            last[STOPPED, None] = one
+    return list(last.values())
 
 
-def _first_does_not_fall(points: list[Point]) -> list[Point]:
-    """Nothing precedes the first commit of a topic's life."""
-    first = next((number for number, point in enumerate(points) if point.commits), None)
-    if first is not None:
-        points[first] = replace(points[first], fall=None)
-    return points
+def _between(
+    partitions: Mapping[int, Sequence[Point]], begin_us: int, end_us: int | None
+) -> dict[int, Sequence[Point]]:
+    """The points of one life of a topic, of partitions that have any."""
+    lived = {
+        number: [p for p in points if begin_us <= p.ts_us and (end_us is None or p.ts_us < end_us)]
+        for number, points in partitions.items()
+    }
+    return {number: of_its_log(points) if begin_us else points for number, points in lived.items() if points}
 
 
 def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:

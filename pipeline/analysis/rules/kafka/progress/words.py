@@ -22,6 +22,8 @@ def advice(trouble: Trouble) -> str:
     """What to do about it."""
     if "members" in trouble.figures:
         return _ADVICE_HUNG.format(who=_holders(trouble.figures))
+    if "anew_us" in trouble.figures:
+        return _ADVICE_ANEW
     return ADVICE[trouble.rule]
 
 
@@ -46,6 +48,11 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
         return _hung(group, trouble, figures)
     since = "has committed nothing" if trouble.is_open else "committed nothing"
     waits = f"{figures['records_behind']} records came to wait in {figures['partitions']} of its partitions"
+    if figures.get("anew_us") is not None:
+        return (
+            f"Group {group} {since} on {place} since it was deleted and made anew, {_span(trouble)} "
+            f"({_duration(trouble)}), while {waits}."
+        )
     if figures.get("left_us") is not None:
         return (
             f"Group {group} {since} on {place} {_span(trouble)}: its last member left at {clock(figures['left_us'])} "
@@ -128,6 +135,13 @@ _ADVICE_HUNG = (
     "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
     "commit. Fix: bound what one record may take (timeouts of remote calls), end the process when a worker of it dies, "
     "and keep max.poll.interval.ms no longer than a partition may stand still."
+)
+_ADVICE_ANEW = (
+    "Now: restart the members of the group: what they know of the topic (its id, leader epochs, whether it is there) "
+    "is of the one that is gone; then see where they begin: offsets that they committed late are of that one, too. "
+    "Fix: make a topic anew while its groups are stopped, or delete its records instead "
+    "(`kafka-delete-records.sh --bootstrap-server BROKER --offset-json-file FILE`); metadata.max.age.ms (librdkafka: "
+    "topic.metadata.refresh.interval.ms) bounds how long a topic is missed."
 )
 ADVICE: Mapping[str, str] = {
     track.LAG_GROWING: (

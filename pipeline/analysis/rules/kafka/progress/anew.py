@@ -1,0 +1,84 @@
+"""What becomes of a group when its topic is deleted and made anew? Commits come late, and members may never notice.
+
+Members commit by name, so that what they had read of the topic that is gone is committed in the new one. And they may
+wait for ever: a library that knows a later leader epoch, or looks for new topics every five minutes, reads nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.analysis.rules.kafka.progress.life import Life
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
+from pipeline.analysis.rules.kafka.progress.silence import severity_of_silence
+from pipeline.analysis.rules.kafka.progress.track import SPAN_US, STOPPED, Point, Track, Trouble
+from pipeline.finding_settings import FindingSettings
+
+
+def of_its_log(points: Sequence[Point]) -> list[Point]:
+    """Points of a later life of a topic without commits beyond the end of its log: these are of the one before.
+
+    Args:
+        points: in order of time. The end that one states was seen in a span of time before it.
+    """
+    ends = [p for p in points if p.end is not None]
+    times = [p.ts_us for p in ends]
+
+    def is_of_it(point: Point) -> bool:
+        seen = bisect_right(times, point.ts_us + SPAN_US)
+        end = (ends[seen - 1].end or 0) if seen else 0
+        return point.committed is None or not ends or point.committed <= end
+
+    late: dict[str, Any] = {"commits": 0, "committed": None, "lag": None, "exchange_id": None, "fall": None}
+    kept = [point if is_of_it(point) else replace(point, **late) for point in points]
+    first = next((number for number, point in enumerate(kept) if point.commits), None)
+    if first is not None:
+        kept[first] = replace(kept[first], fall=None)  # nothing precedes the first commit of a life
+    return kept
+
+
+def not_back(
+    before: Sequence[Track], after: Sequence[Track], span: tuple[int, int], life: Life, settings: FindingSettings
+) -> Iterator[Trouble]:
+    """A group that committed in a rhythm and, since the topic was made anew, has not, although there is work.
+
+    Args:
+        before, after: the partitions in the topic's last life in which it committed, and in this one.
+        span: from when to when this one was seen, µs since the epoch.
+        life: what is known of the group's members.
+        settings: thresholds of ``stopped``.
+    """
+    begin_us, end_us = span
+    usual = {track.partition: track for track in before if track.commits}
+    times = sorted({us for track in usual.values() for us in track.commit_times})
+    if len(times) <= KNOWN_RHYTHM:
+        return
+    waits = [wait for track in usual.values() for wait in track.waits(times[-1], life.ended)]
+    patience = patience_of(waits, len(times) - 1, settings.stopped_seconds, settings.patience_periods)
+    back_us = min((track.commit_times[0] for track in after if track.commit_times), default=None)
+    until_us = end_us if back_us is None else back_us
+    worth = settings.behind_records
+    waiting = [
+        (track, since_us)
+        for track in after
+        if track.partition in usual
+        and not track.waits_in_vain(0, begin_us, until_us, worth)
+        and (since_us := track.waiting_since(0, begin_us, until_us, worth)) is not None
+    ]
+    if patience is None or not waiting:
+        return
+    calm = life.calm(min(since_us for _, since_us in waiting), until_us)
+    enough_us = next((first + patience for first, last in calm if last - first >= patience), None)
+    if enough_us is None:
+        return
+    records = sum(track.lag_at(until_us, 0) for track, _ in waiting)
+    commits = sorted((usual[track.partition].commits[-1] for track, _ in waiting), key=lambda point: point.ts_us)
+    yield Trouble(
+        STOPPED, None, begin_us, until_us, enough_us, back_us is None,
+        tuple(dict.fromkeys(point.exchange_id for point in commits if point.exchange_id)),
+        {"partitions": len(waiting), "records_behind": records, "anew_us": begin_us},
+        severity_of_silence([usual[track.partition] for track, _ in waiting], times[-1], records),
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Rules about what is in the batches, on rows made by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.rules.kafka.producers import written
+from pipeline.finding_settings import FindingSettings
+from pipeline.tables import EXCHANGES, RECORD_BATCHES
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import T0, row
+
+SETTINGS = FindingSettings()
+
+
+def batch(n: float, **more: Any) -> dict[str, Any]:
+    """A batch of format v0 that is written at second `n`, and which the broker took."""
+    at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}", "cluster": "k", "topic": "t", "partition": 0}
+    return row(RECORD_BATCHES, **at | {"client_id": "c", "source": "produce", "magic": 0, "base_offset": 7} | more)
+
+
+def produce(n: float, status: str) -> dict[str, Any]:
+    at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}"}
+    return row(EXCHANGES, protocol="kafka", api_key=0, status=status, **at)
+
+
+@pytest.mark.parametrize(
+    ("status", "source", "found"),
+    [("paired", "produce", 3), ("unanswered", "produce", 0), ("unanswered", "fetch", 3), ("pending", "produce", 3)],
+)
+def test_a_topic_does_not_carry_what_its_broker_left_unanswered(status: str, source: str, found: int) -> None:
+    offset = 7 if status == "paired" else None
+    made = sources(
+        batches=[batch(30 * n, source=source, base_offset=offset) for n in range(3)],
+        exchanges=[produce(30 * n, status) for n in range(3)],
+    )
+    assert [one.details["batches"] for one in written.find(made, SETTINGS)] == [found] * bool(found)
+
+
+def test_batches_that_were_taken_are_counted_beside_those_that_were_not() -> None:
+    batches = [batch(n, base_offset=None if n % 2 else n) for n in range(6)]
+    made = sources(batches=batches, exchanges=[produce(n, "unanswered" if n % 2 else "paired") for n in range(6)])
+    (old,) = written.find(made, SETTINGS)
+    assert (old.rule, old.subject, old.severity, old.details["batches"]) == ("old_message_format", "t", "info", 3)
+    assert old.summary.startswith("Topic t carries messages of format v0, written by c: 3 batches, from 12:00:00")
+
+
+def test_a_trouble_begins_and_ends_with_its_own_batches() -> None:
+    good = [batch(n, magic=2, crc_valid=True) for n in range(10)]
+    (bad,) = written.find(sources(batches=[*good, batch(4.5, magic=2, crc_valid=False)]), SETTINGS)
+    assert (bad.rule, bad.details["batches"]) == ("crc_mismatch", 1)
+    assert [bad.first_us, bad.last_us, bad.details["enough_us"]] == [int((T0.timestamp() + 4.5) * 1_000_000)] * 3
