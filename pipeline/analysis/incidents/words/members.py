@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
     topics,
 )
+from pipeline.analysis.rules.kafka.symptoms import NO_SESSION
 from pipeline.analysis.rules.model import seconds
 
 
@@ -230,7 +231,10 @@ MEMBERS: dict[str, Words] = {
     ),
     "fetch_session_churn": Words(
         lambda case: (
-            f"{case.who} begins a new fetch session with each fetch: all partitions are sent in full each time"
+            f"{case.who} gets no fetch session, for the broker's cache of them is full: all partitions are sent in "
+            "full each time"
+            if NO_SESSION in case.details.get("kinds", ())
+            else f"{case.who} begins a new fetch session with each fetch: all partitions are sent in full each time"
         ),
         lambda _case: "Nothing has to be stopped.",
         "Keep one consumer instead of making one for each read; raise max.incremental.fetch.session.cache.slots (1000) "

@@ -46,6 +46,8 @@ TOPIC_CHANGED = "topic_changed"
 """Not a rule: who created or deleted a topic."""
 CLOSED = "closed"
 """Marks a request in an odd version that got no answer."""
+NO_SESSION = "none given"
+"""Marks a fetch that asked for a session and got none: the broker's cache is full (KIP-227)."""
 JOINED_AT = "epoch "
 """Begins what is reported of a member that joined a KIP-848 group."""
 
@@ -220,8 +222,11 @@ def _fetch(x: Exchange) -> Iterator[Symptom]:
     answers = list(fetch_responses(x.response))
     yield from _of_partitions(x, answers)
     client = x.client_id or "?"
-    if x.request.get("sessionEpoch") == 0 and (x.response.get("sessionId") or 0) > 0:
+    session, is_whole = x.response.get("sessionId"), x.request.get("sessionEpoch") == 0
+    if is_whole and session:
         yield Symptom("fetch_session_churn", client, "opened")
+    if is_whole and session == 0 and answers and not x.response.get("errorCode"):
+        yield Symptom("fetch_session_churn", client, NO_SESSION)
     if x.response.get("errorCode") in _SESSION_ERRORS:
         yield Symptom("fetch_session_churn", client, error_name(x.response["errorCode"]))
     unknown = {at.topic or at.topic_id for at, part in answers if part.get("errorCode") == _UNKNOWN_TOPIC}

@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
-from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED
+from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
@@ -209,6 +209,15 @@ def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, bu
     (found,) = (one for one in requests.find(made, SETTINGS) if one.rule == "fetch_session_churn")
     assert (found.severity, found.details["busiest"]) == (severity, busiest)
     assert f"up to {busiest} within 10 min" in found.summary
+
+
+def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
+    shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION) for n in range(12)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
+    (found,) = requests.find(made, SETTINGS)
+    assert "asked for a fetch session in vain" in found.summary
+    assert "the broker's cache of sessions is full" in found.summary
 
 
 def test_a_client_that_churns_again_after_a_pause_is_told_by_its_last_time() -> None:

@@ -15,6 +15,7 @@ from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_during
 from pipeline.analysis.rules.kafka.symptoms import (
     CLOSED,
+    NO_SESSION,
     TOPIC_CHANGED,
 )
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
@@ -63,7 +64,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
-    """A client whose fetches mostly open a session, instead of going on with the one that it has."""
+    """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
     advice = (
         "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
         "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
@@ -76,9 +77,12 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
         times = fetches[episode]
         span_us = int(settings.costly_sessions_seconds * 1_000_000)
         busiest = _busiest([one.us for one in episode.each], span_us)
+        is_full = NO_SESSION in episode.names
+        did = "asked for a fetch session in vain" if is_full else "began a new fetch session"
+        why = ", for the broker's cache of sessions is full" if is_full else ""
         summary = (
-            f"{clients(episode)} began a new fetch session {when(episode)}, in {times} fetches, up to "
-            f"{busiest} within {seconds(span_us)}: each time all partitions are sent in full ({names(episode)})."
+            f"{clients(episode)} {did} {when(episode)}, in {times} fetches, up to {busiest} within "
+            f"{seconds(span_us)}{why}: each time all partitions are sent in full ({names(episode)})."
         )
         severity = "warning" if busiest >= settings.costly_sessions else "info"
         made = finding(episode, severity, summary, advice, sources, settings.churn_sessions)

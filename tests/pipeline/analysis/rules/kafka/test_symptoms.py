@@ -24,6 +24,9 @@ LATE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": 3}
 OUTSIDE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": -1}
 
 
+_FETCHED = {"sessionId": 0, "responses": [{"topic": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]}
+
+
 @pytest.mark.parametrize(
     ("exchange", "expected"),
     [
@@ -60,6 +63,9 @@ OUTSIDE = {"groupId": "g", "memberId": "", "generationIdOrMemberEpoch": -1}
         ((22, 4, {"request": {"transactionalId": "tx"}, "response": {"errorCode": 0}}), {("introduced", "tx")}),
         ((1, 11, {"request": {"sessionEpoch": 0}, "response": {"sessionId": 0}}), set()),
         ((1, 11, {"request": {"sessionEpoch": 0}, "response": {"sessionId": 5}}), {("fetch_session_churn", "c")}),
+        ((1, 11, {"request": {"sessionEpoch": 0}, "response": _FETCHED}), {("fetch_session_churn", "c")}),
+        ((1, 11, {"request": {"sessionEpoch": -1}, "response": _FETCHED}), set()),  # wants none
+        ((1, 11, {"request": {"sessionEpoch": 0}, "response": _FETCHED | {"errorCode": -1}}), set()),
         ((0, 3, {"request": {"acks": 0}, "status": "no_response_expected"}), {("acks0_producer", "c")}),
         ((3, 9, {"response": {"topics": [{"name": "t", "errorCode": 3}]}}), {("unknown_topic_loop", "t/c")}),
     ],
