@@ -50,7 +50,7 @@ class Here:
 
         Args:
             ask: called with the connection, the scope and ``about``; what it returns is not changed by anybody.
-            about: what else it depends on, to be told apart by value.
+            about: what else it depends on, distinguished by value.
         """
         return self.answers.once(ask, self.connection, self.scope, *about)
 
@@ -67,7 +67,7 @@ def run(draw: Callable[[Here], None]) -> None:
     if here.scope.start > here.scope.end:
         st.warning("The time range ends before it begins.")
         return
-    _tell_unreadable(here.unreadable)
+    _warn_of_unreadable(here.unreadable)
     part(lambda: draw(here))
 
 
@@ -88,7 +88,7 @@ def draw_text(*lines: str | None) -> None:
     st.text("\n".join(printable(line) for line in lines if line is not None))
 
 
-def _tell_unreadable(unreadable: Mapping[str, str]) -> None:
+def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
     if not unreadable:
         return
     names = ", ".join(code(name) for name in unreadable)

@@ -42,7 +42,7 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 _APIS = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
 
-# Most lakes have no share groups: gold tells that without a look at all exchanges.
+# Most lakes have no share groups: gold shows that without a look at all exchanges.
 _MINUTES = f"""
 SELECT count(*) AS minutes,
        count(*) FILTER (api_key IN {_APIS}) AS shared
@@ -67,7 +67,7 @@ class Held:
     Attributes:
         first, last: offsets, inclusive.
         deliveries: how often they had been delivered with this time.
-        ended: when it told of them, or its lock ran out, or else the end of the span.
+        ended: when it acknowledged them, or its lock ran out, or else the end of the span.
         exchange_id: of the answer that gave them out.
     """
 
