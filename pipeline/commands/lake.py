@@ -47,7 +47,7 @@ def stream(
     zone, place = required(settings, "landing"), required(settings, "lake")
     with needs_spark():
         from pipeline.streaming.job import check_places, run_stream  # noqa: PLC0415 - loads Spark
-    check_places(zone, place)  # a typo is told before a JVM starts, which takes ten seconds
+    check_places(zone, place)  # a typo is reported before a JVM starts, which takes ten seconds
     with spark_session("wirelake stream", settings) as spark, steps() as report:
         summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)

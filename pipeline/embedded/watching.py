@@ -28,7 +28,7 @@ class Now:
     """How everything stands. Times are µs since the epoch.
 
     Attributes:
-        window: the time that rates and latencies are of.
+        window: the span that rates and latencies are taken over.
         groups, traffic: see there.
         incidents: rows of ``gold.incidents``, what must be done first before the others; ``first_us`` and ``last_us``
             are their times.
@@ -59,7 +59,7 @@ class Watch:
 
     Args:
         settings: thresholds, and how long halves wait.
-        window_us: the time that rates and latencies are of, µs.
+        window_us: the span that rates and latencies are taken over, µs.
         ports: TCP ports of servers; empty: all of them.
         by_kernel: whether the compiled kernel decodes, which takes seconds to load.
     """

@@ -2,7 +2,7 @@
 
 Evidence: connections of one client that begin within the capture, how many in a minute, and what is asked on them: the
 handshake (versions, login, metadata; hello, sasl) against the work. Whoever asks for nothing else, in a steady rhythm,
-looks whether the port answers: a health check, which is told as such.
+looks whether the port answers: a health check, which is reported as such.
 """
 
 from __future__ import annotations

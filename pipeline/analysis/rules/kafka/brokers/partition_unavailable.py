@@ -56,7 +56,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _has_no_leader(outage: Outage) -> bool:
-    """Whether more was answered than NOT_LEADER_OR_FOLLOWER by one broker (``stale_metadata`` tells of that)."""
+    """Whether more was answered than NOT_LEADER_OR_FOLLOWER by one broker (that is ``stale_metadata``)."""
     return (
         any(one.error != error_name(_NOT_LEADER) for one in outage.refused)
         or len({one.server for one in outage.refused}) >= _BELIEVED

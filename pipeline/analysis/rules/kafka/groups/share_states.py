@@ -152,7 +152,7 @@ def beats(sources: Sources) -> list[Beat]:
 
 
 class StartMoved(NamedTuple):
-    """The start offset of a share-partition, as a broker told the share coordinator of it; µs since the epoch."""
+    """The start offset of a share-partition, as a broker reported it to the share coordinator; µs since the epoch."""
 
     place: SharePlace
     us: int
