@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey
 from pipeline.dashboard.queries.progress.members import OTHERS, Key, Member, label_of, members, one_of_many
 from pipeline.dashboard.queries.progress.rebalances import Rebalance, rebalances
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask, ask_rows, rows_if_there
@@ -22,8 +23,6 @@ LAG_BUCKETS = 120
 """Cells of a partition in the picture of lag."""
 
 _HERE = f"{IN_SPAN} AND cluster = $cluster AND group_id = $group_id"
-_SHARE_APIS = "(76, 78, 79)"
-"""ShareGroupHeartbeat, ShareFetch, ShareAcknowledge: no group table knows them, their requests name the group."""
 
 _OF_TIMELINE = f"""
   SELECT cluster, group_id, count(*) AS events FROM gold.offset_timeline
@@ -78,7 +77,8 @@ WITH entered AS (
 )
 SELECT e.member_id, max(regexp_extract(x.request_body, '"(?:groupInstanceId|instanceId)":"([^"\\\\]+)"', 1)) AS instance
 FROM entered AS e JOIN silver.exchanges AS x ON x.exchange_id = e.exchange_id
-WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND x.api_key IN (11, 68)
+WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day
+  AND x.api_key IN ({ApiKey.JOIN_GROUP}, {ApiKey.CONSUMER_GROUP_HEARTBEAT})
 GROUP BY e.member_id
 """  # noqa: S608 - our own text
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.slow_rebalance import Late, Round, rounds, waited_for
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
@@ -42,7 +43,8 @@ kept AS (
 ),
 asked AS (
   SELECT exchange_id, epoch_us(request_ts) AS asked_us FROM silver.exchanges
-  WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND protocol = 'kafka' AND api_key = 11
+  WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND protocol = 'kafka'
+    AND api_key = {ApiKey.JOIN_GROUP}
     AND exchange_id IN (SELECT exchange_id FROM kept WHERE kind = 'join')
 )
 SELECT k.*, epoch_us(k.ts) AS us, coalesce(a.asked_us, epoch_us(k.ts)) AS asked_us
