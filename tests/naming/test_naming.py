@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.house import python_files
-from tests.naming import TALK, Place, bare_numbers, talking
+from tests.naming.words import TALK, Place, bare_numbers, talking
 from tests.paths import ROOT
 
 HOUSES = ("pipeline",)
