@@ -1,7 +1,7 @@
 """How quick is the search of exchanges? ``python -m benchmarks.search LAKE``, e.g. one of ``benchmarks.big_lake``.
 
 Medians of five of what the page asks, as it asks it: the first page with its words and counts, then one exchange, and
-its connection as a sequence. Beside the time on the clock stands that of the processor, which tells what a machine with
+its connection as a sequence. Beside the time on the clock stands that of the processor, which shows what a machine with
 other work would take alone.
 """
 
@@ -68,11 +68,11 @@ def _timed(ask: Callable[[], Any]) -> tuple[float, float, Any]:
 
 def _print(name: str, timed: tuple[float, float, Any]) -> None:
     clock, processor, answer = timed
-    told = ""
+    outcome = ""
     if isinstance(answer, Found):
         back = "all of it" if answer.is_all else f"back to {answer.counted_from:%m-%d %H:%M:%S}"
-        told = f"{len(answer.rows):>4} rows of {answer.counted:>6,}, {back}"
-    print(f"{name:32} {clock:6.2f} s  {processor:6.2f} s of processor  {told}", flush=True)
+        outcome = f"{len(answer.rows):>4} rows of {answer.counted:>6,}, {back}"
+    print(f"{name:32} {clock:6.2f} s  {processor:6.2f} s of processor  {outcome}", flush=True)
 
 
 if __name__ == "__main__":

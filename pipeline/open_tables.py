@@ -173,7 +173,7 @@ def demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
 def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
     """In one line: delta-rs adds to some errors where in its code they came from.
 
-    What the system said comes as a tree in colours, of which the last line is the reason.
+    The system's own reason comes as a tree in colours, of which the last line is the reason.
     """
     lines = [line.strip(" ↳") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
     reason = lines[-1 if isinstance(error, OSError) else 0] if lines else type(error).__name__

@@ -147,7 +147,7 @@ class SqlSettings(BaseModel):
     )
     page_queries: Count = Field(
         default=4,
-        description="Queries of visitors that run at once, each with that memory; the next is told to wait: many "
+        description="Queries of visitors that run at once, each with that memory; the next is asked to wait: many "
         "visitors must not take what one may not",
     )
 

@@ -27,6 +27,12 @@ ADDRESS = {
 }
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
 
+
+def numbers(*members: int) -> tuple[int, ...]:
+    """Apis or errors as a tuple that reads as SQL: in one of an enum's members their names would stand."""
+    return tuple(map(int, members))
+
+
 _ROWS_AT_ONCE = 20_000
 
 Row = Any

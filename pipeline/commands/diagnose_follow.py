@@ -27,7 +27,7 @@ from pipeline.commands.incidents import print_incident, show_incidents
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.following import Change, Following
-from pipeline.embedded.told import IncidentChange
+from pipeline.embedded.incident_changes import IncidentChange
 from pipeline.errors import UserError
 from pipeline.settings import Settings
 from pipeline.terminal import Console, json_line, printable
@@ -154,7 +154,7 @@ class _ShowIncidents(_ShowText):
 class _ShowFindings(_ShowText):
     """Findings one by one."""
 
-    def changes(self, changes: Sequence[Change], _told: Sequence[IncidentChange], _following: Following) -> None:
+    def changes(self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: Following) -> None:
         """A finding that is new, worse, or over."""
         for change in changes:
             row = change.row
@@ -172,7 +172,7 @@ class _ShowFindings(_ShowText):
 class _ShowJson:
     """For a program."""
 
-    def changes(self, changes: Sequence[Change], _told: Sequence[IncidentChange], _following: Following) -> None:
+    def changes(self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: Following) -> None:
         """See _ShowFindings."""
         for change in changes:
             self._line({"change": change.kind, **_finding(change)})

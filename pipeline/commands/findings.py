@@ -97,7 +97,7 @@ def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:
 
 def lake_commands(lake: str, row: Row) -> list[str]:
     """The commands that show an incident of a lake."""
-    from pipeline.analysis.incidents.telling import sql_command  # noqa: PLC0415
+    from pipeline.analysis.incidents.report import sql_command  # noqa: PLC0415
 
     return [sql_command(lake, row["sql"]), f"{_PAGE}{row['page']}"]
 
@@ -113,8 +113,8 @@ def read_incidents(lake: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any
     from pipeline.analysis.incidents.incidents import grouped, incidents_table  # noqa: PLC0415 - loads Arrow
     from pipeline.analysis.rules.run import finding_rows, findings_table  # noqa: PLC0415 - loads DuckDB
 
-    told = grouped(finding_rows(_findings_of(lake)))
-    return incidents_table(told.incidents).to_pylist(), in_order(findings_table(told.findings).to_pylist())
+    judgement = grouped(finding_rows(_findings_of(lake)))
+    return incidents_table(judgement.incidents).to_pylist(), in_order(findings_table(judgement.findings).to_pylist())
 
 
 def read_findings(lake: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.incidents.telling import STAYS
+from pipeline.analysis.incidents.report import STAYS
 from pipeline.terminal import Console, printable
 
 Row = Mapping[str, Any]
@@ -47,8 +47,8 @@ def show_incidents(
         console.print()
         print_incident(row, known, () if is_short else commands(row), console, is_short=is_short)
     of = len({finding for row in incidents for finding in row["findings"]})
-    told = f"{many(len(incidents), 'incident')} ({by_severity(incidents)}), told by {many(of, 'finding')}"
-    console.print(f"\n{told}: --flat shows each.")
+    summary = f"{many(len(incidents), 'incident')} ({by_severity(incidents)}), told by {many(of, 'finding')}"
+    console.print(f"\n{summary}: --flat shows each.")
 
 
 def by_severity(rows: Sequence[Row]) -> str:
@@ -76,7 +76,7 @@ def print_incident(
         console: where to.
         before: what stands before its headline.
         is_short: whether what it rests on is left out.
-        was: headlines that were told of it before.
+        was: headlines that were reported of it before.
     """
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])

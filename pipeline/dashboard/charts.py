@@ -12,7 +12,7 @@ from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.queries.overview.proof import Said, proof
+from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen, group_seen, groups
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
 from pipeline.dashboard.queries.progress.partitions import Place, places
@@ -230,7 +230,7 @@ def finding_chart(
             return one_group_chart(shown, dark=dark, width=width)
         case Losses():
             return below_each_other([losses_picture(shown, dark=dark)], dark=dark, width=width)
-        case Said():
+        case ConnectionSeen():
             chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=dark)
             return below_each_other([chart], dark=dark, width=width)
     raise UserError(f"no picture shows the finding {finding_id!r}" if row else f"there is no finding {finding_id!r}")

@@ -49,7 +49,7 @@ class Answers:
         Args:
             ask: called with the connection and ``about``; what it returns is not changed by anybody.
             connection: one of those to the tables.
-            about: what the answer depends on, to be told apart by value.
+            about: what the answer depends on, distinguished by value.
         """
         key = ask, about
         with suppress(KeyError):
@@ -80,7 +80,7 @@ class Lake:
             place: the lake's folder or URL.
             limits: what a query may take.
             spill: folder for temporary files; None: there are none.
-            of_one_cluster: tables show what :func:`pipeline.dashboard.clusters.show_only` is told.
+            of_one_cluster: tables show what :func:`pipeline.dashboard.clusters.show_only` is given.
         """
         self.place = str(place).rstrip("/") or "/"
         self._of_one_cluster = of_one_cluster

@@ -64,8 +64,10 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     """Decode, derive and judge."""
     derived = derive(decoded(landed.frames), landed.gaps, settings)
     found = findings_of(derived, settings.findings)
-    told = judged(found, (), None, settings.findings)
-    return Diagnosis(derived, findings_table(told.findings), incidents_table(told.incidents), looked_at(derived))
+    judgement = judged(found, (), None, settings.findings)
+    return Diagnosis(
+        derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked_at(derived)
+    )
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

@@ -19,8 +19,8 @@ from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
-from pipeline.embedded.told import IncidentChange, Told
 from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000
@@ -38,7 +38,7 @@ _LIMITS = {
     "past": "more findings that are past than are kept: those that were over first are forgotten; they were reported, "
     "and the summary lacks them",
 }
-"""What is told of each limit, when it is reached for the first time."""
+"""What is reported of each limit, when it is reached for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     following = Following(settings, most_past=MOST_PAST_OF_CAPTURE)
     for frames, gaps in pieces:
         following.add(frames, gaps)
-        following.skip_changes()  # nobody is told of them before the end
+        following.skip_changes()  # nothing is reported before the end
     following.judge()
     found = following.diagnosis()
     if found is None:
@@ -127,11 +127,11 @@ class Following:
         self._reached: set[str] = set()
         self._noted: set[str] = set()
         self._reported = Reported()
-        self._told = Told()
+        self._reported_incidents = ReportedIncidents()
         self._rows: list[dict[str, Any]] = []
         self._incidents: list[dict[str, Any]] = []
         self._unreported: list[Change] = []
-        self._untold: list[IncidentChange] = []
+        self._unreported_incidents: list[IncidentChange] = []
         self._derived: Derived | None = None
         self.frames = 0
 
@@ -181,12 +181,12 @@ class Following:
 
     def incident_changes(self) -> list[IncidentChange]:
         """What has changed of incidents since this was asked last, as of the last time that something was judged."""
-        changes, self._untold = self._untold, []
+        changes, self._unreported_incidents = self._unreported_incidents, []
         return changes
 
     def skip_changes(self) -> None:
         """Nobody wants to know what has changed until now."""
-        self._unreported, self._untold = [], []
+        self._unreported, self._unreported_incidents = [], []
 
     def limits(self) -> list[str]:
         """Which limits were reached, a sentence each, since this was asked last; each once."""
@@ -205,7 +205,7 @@ class Following:
             self._reached.add("past")
         now = judged(found, known, self.since_us, settings)
         self._rows, self._incidents = now.findings, now.incidents
-        self._untold += self._told.changes(now.incidents)
+        self._unreported_incidents += self._reported_incidents.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))
 
     def diagnosis(self) -> Diagnosis | None:

@@ -26,7 +26,7 @@ WHERE direction = 'request' AND alike = 1 AND list_contains($wanted, exchange_id
 def frame_numbers(frames: pa.Table, exchange_ids: Collection[str]) -> Mapping[str, int]:
     """By exchange the number of its request among all messages of one capture, in the order of time.
 
-    Of messages with the same time the order is not told: their exchanges are left out.
+    Of messages with the same time the order is not known: their exchanges are left out.
 
     Args:
         frames: rows of ``bronze.frames`` of one capture, whole.

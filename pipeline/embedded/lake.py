@@ -61,7 +61,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
         try:
-            with _panics_told(root), _without_output():
+            with _panics_as_errors(root), _without_output():
                 for table in TABLES.values():
                     _write(fresh, table, tables.get(table.full_name))
             (fresh / WRITTEN_BY_DIAGNOSE).touch()
@@ -79,7 +79,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
 def _reason(error: OSError | DeltaError) -> str | None:
     """Why something cannot be written, in a few words; None: that is not what went wrong.
 
-    delta-rs prints the chain of causes as a tree in colours; the last line is what the system said.
+    delta-rs prints the chain of causes as a tree in colours; the last line is the system's message.
     """
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
@@ -91,7 +91,7 @@ def _reason(error: OSError | DeltaError) -> str | None:
 
 
 @contextmanager
-def _panics_told(root: Path) -> Iterator[None]:
+def _panics_as_errors(root: Path) -> Iterator[None]:
     """A panic of delta-rs is an error as others are; its class, no Exception, is not to be had by import."""
     try:
         yield
@@ -143,7 +143,7 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
     held = DeltaTable.create(
         place, Schema(fields), partition_by=list(table.partition_by), description=table.comment, name=table.full_name
     )
-    if table.checks:  # not as properties: whoever writes next must be told by the protocol to hold to them
+    if table.checks:  # not as properties: the protocol must oblige whoever writes next to hold to them
         held.alter.add_constraint(dict(table.checks))
     if rows is not None and rows.num_rows:
         target = pa.schema(

@@ -34,7 +34,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def of_private_folder(message: str) -> str:
-    """What was said of a landing zone, for somebody who never asked for one: it is such a folder."""
+    """A message about a landing zone, for somebody who never asked for one: it is such a folder."""
     return f"{message.replace('landing zone', 'the temporary folder', 1)}, or {_ANOTHER}"
 
 
@@ -48,7 +48,7 @@ def left_on_signals() -> Iterator[None]:
     ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL] if is_ours else []
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
-        for one in ours:  # a shell and the system both tell of a closed terminal: what goes now goes undisturbed
+        for one in ours:  # a shell and the system both signal a closed terminal: what goes now goes undisturbed
             signal.signal(one, signal.SIG_IGN)
         raise SystemExit(128 + number)
 

@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 def remembered(rows: Sequence[Row], found: Collection[str], roots: Collection[str], most: int) -> Sequence[Row]:
     """Rows of findings without those that are past, if there are too many of these.
 
-    Whole incidents go first, or else what is left of one would be told as another; those that are over before those
+    Whole incidents go first, or else what is left of one would be reported as another; those that are over before those
     that are not, the oldest first. The newest critical one stays: that there was one must be known in the end. If that
     is not enough, for one incident goes on and on, what is past of it goes, but not its root, by which it is known.
 

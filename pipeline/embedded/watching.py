@@ -14,7 +14,7 @@ from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
 from pipeline.embedded.following import Following
-from pipeline.embedded.told import IncidentKind
+from pipeline.embedded.incident_changes import IncidentKind
 from pipeline.settings import StreamSettings
 from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
@@ -28,11 +28,11 @@ class Now:
     """How everything stands. Times are µs since the epoch.
 
     Attributes:
-        window: of what rates and latencies are told.
+        window: the span that rates and latencies are taken over.
         groups, traffic: see there.
         incidents: rows of ``gold.incidents``, what must be done first before the others; ``first_us`` and ``last_us``
             are their times.
-        news: by ``incident_id`` what was told of it in the last moments.
+        news: by ``incident_id`` what was reported of it in the last moments.
         connections, exchanges, bytes_lost: that ever came, or were lost.
         pending: requests that wait for their answer.
         first_us, last_us: of the first and the last frame that ever came.
@@ -59,7 +59,7 @@ class Watch:
 
     Args:
         settings: thresholds, and how long halves wait.
-        window_us: of what rates and latencies are told, µs.
+        window_us: the span that rates and latencies are taken over, µs.
         ports: TCP ports of servers; empty: all of them.
         by_kernel: whether the compiled kernel decodes, which takes seconds to load.
     """

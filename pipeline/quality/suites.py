@@ -18,6 +18,7 @@ from great_expectations import expectations as gxe
 
 from decoder.errors import ErrorCode
 from decoder.model import FrameFlags, PayloadPolicy, Status
+from decoder.mongodb.codec.wire import OP_COMPRESSED
 from decoder.protocols import protocols
 from pipeline.tables import TABLES, Table
 
@@ -182,10 +183,10 @@ def _frames(s: _Suite) -> Iterator[Check]:
     yield s.in_set("payload_policy", get_args(PayloadPolicy))
     yield s.ordered("ts", "ts_end")
     yield s.at_least("seq", 0)
-    # of a compressed MongoDB message (opcode 2012) the agent stores what it had to change uncompressed
+    # of a compressed MongoDB message the agent stores what it had to change uncompressed
     yield s.holds(
         "frame_not_above_size",
-        "length(frame) <= size OR (protocol = 'mongodb' AND api_key = 2012)",
+        f"length(frame) <= size OR (protocol = 'mongodb' AND api_key = {OP_COMPRESSED})",
         "no frame is longer than its size on the wire",
     )
     yield s.holds(

@@ -14,10 +14,12 @@ import pipeline
 def main(lake: str, page: str, *parameters: str) -> None:
     """Run one page and print all its texts and tables."""
     os.environ["WIRELAKE_LAKE"] = lake
-    app = AppTest.from_file(str(Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"), default_timeout=60)
+    web = Path(pipeline.__file__).parent / "dashboard" / "web"
+    app = AppTest.from_file(str(web / "app.py"), default_timeout=60)
     app.query_params.update({name: [value] for name, _, value in (part.partition("=") for part in parameters)})
     if page != "findings":
-        app.switch_page(f"page/{page}.py")
+        (script,) = (web / "page").rglob(f"{page}.py")
+        app.switch_page(str(script.relative_to(web)))
     app.run()
     failed = [error.message for error in app.exception]
     if failed:

@@ -20,5 +20,5 @@ WITH_TOPICS = f"""
 """
 """``placed``: the rows of ``states``, in which a task stands once for each topic that its subtopology reads.
 
-A task of which nobody said what it reads has no topic.
+A task of which no statement names what it reads has no topic.
 """

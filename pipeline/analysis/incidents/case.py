@@ -19,7 +19,7 @@ _FATES = {
     "records_behind": _WAIT, "lag_after": _WAIT, "lag": _WAIT, "records_lost": "not written", "lost": "lost",
     "skipped": "skipped", "read_again": _AGAIN,
 }  # fmt: skip
-"""What becomes of records that are counted under these names in ``details``; the first that is not 0 is told."""
+"""What becomes of records that are counted under these names in ``details``; the first that is not 0 is reported."""
 _COME_AGAIN = ("stuck_commit", "commit_regressed", "rewound", "competing_committers", "commit_rejected")
 """Rules whose records do not wait, but come again."""
 _GROWS_WHILE_OPEN = ("lso_stalled", "stopped", "stalled", "partition_dropped_from_commits", "lag_growing")
@@ -151,7 +151,7 @@ class Case:
 
     @property
     def records(self) -> int | None:
-        """Records that wait, are lost or come again: of the root, or else of the effect that tells most."""
+        """Records that wait, are lost or come again: of the root, or else of the effect with most of them."""
         return self._records[0]
 
     @property
@@ -162,8 +162,8 @@ class Case:
     @cached_property
     def _records(self) -> tuple[int | None, str]:
         counts = [_sum(node.bundle.findings) for node in self.tree.nodes]
-        told = [one for one in counts if one[0] is not None]
-        return counts[0] if counts[0][0] is not None else max(told, key=lambda one: one[0] or 0, default=(None, _WAIT))
+        known = [one for one in counts if one[0] is not None]
+        return counts[0] if counts[0][0] is not None else max(known, key=lambda one: one[0] or 0, default=(None, _WAIT))
 
     @cached_property
     def partitions(self) -> int:
@@ -183,9 +183,9 @@ class Case:
 
     @cached_property
     def is_growing(self) -> bool | None:
-        """Whether more records come to wait; None: nothing tells."""
-        told = [one for one in self.tree.findings if one.rule in _GROWS_WHILE_OPEN]
-        if any((one.row.get("state") or "open") == "open" and _grew(one) for one in told):
+        """Whether more records come to wait; None: nothing shows it."""
+        growing = [one for one in self.tree.findings if one.rule in _GROWS_WHILE_OPEN]
+        if any((one.row.get("state") or "open") == "open" and _grew(one) for one in growing):
             return True
         return False if self.state == "closed" else None
 

@@ -21,7 +21,7 @@ _DEFAULTS = re.compile(
 """client.id of librdkafka, Sarama, KafkaJS, franz-go, kafka-go, ruby-kafka, kafka-python, aiokafka, the Java clients
 and Kafka's tools, with what libraries add to them (version, role, number); names of MongoDB's drivers.
 
-libmongoc tells of what stands upon it, as of PHP: ``mongoc / ext-mongodb:PHPLIB``."""
+libmongoc names what stands upon it, as PHP: ``mongoc / ext-mongodb:PHPLIB``."""
 
 
 def is_default_name(name: str) -> bool:

@@ -1,7 +1,7 @@
 """What causes what? Rules by name: which finding can be an effect of which, and what the two must share then.
 
-The table has no cycles. A rule stands in an edge, or in :data:`ALONE`. What is no effect of anything here is told as
-an incident of its own.
+The table has no cycles. A rule stands in an edge, or in :data:`ALONE`. What is no effect of anything here is
+reported as an incident of its own.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ GATHERED: dict[str, str] = {
     "unknown_topic_loop": OF_TOPIC,
     "capture_loss": OF_AGENT,
 }  # fmt: skip
-"""Findings of one rule that are told at once, for one hand mends them all: what they share beside their cluster.
+"""Findings of one rule that are reported at once, for one hand mends them all: what they share beside their cluster.
 
 Rules about groups that are not named here: their group. All others: each subject for itself.
 """

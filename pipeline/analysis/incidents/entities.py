@@ -106,7 +106,7 @@ class Known:
 
     @property
     def shown_us(self) -> int:
-        """When enough had been seen to tell: until then something else can have become its cause."""
+        """When enough had been seen to judge: until then something else can have become its cause."""
         stated = self.details.get("enough_us")
         return max(stated, self.first_us) if isinstance(stated, int) else self.first_us
 

@@ -50,7 +50,7 @@ _KIND_OF = {OF_CLIENT: CLIENT, OF_SERVER: SERVER, OF_NAMESPACE: NAMESPACE, OF_TR
 
 @dataclass(frozen=True)
 class Bundle:
-    """Findings of one rule that are told at once, in order of time; the first is their root."""
+    """Findings of one rule that are reported at once, in order of time; the first is their root."""
 
     findings: tuple[Known, ...]
 
@@ -160,7 +160,7 @@ class Tree:
         return tuple(one for node in self.nodes for one in node.bundle.findings)
 
     def worst(self) -> Tree:
-        """What is told: all of it, unless the root is for information only; then the worst of what follows from it."""
+        """What is reported: all of it, but of a root for information only the worst of what follows from it."""
         first, *others = self.nodes
         if not others or first.bundle.severity != "info":
             return self
@@ -234,7 +234,7 @@ def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
 
 
 def _key(one: Known) -> tuple[str, ...]:
-    """What findings that are told at once have in common."""
+    """What findings that are reported at once have in common."""
     how, cluster = GATHERED.get(one.rule, OF_GROUP if one.group else OF_SUBJECT), str(one.row["cluster"])
     subject, topic = str(one.row["subject"]), one.row.get("topic")
     kind = _KIND_OF.get(how)

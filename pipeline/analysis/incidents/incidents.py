@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.incidents.grouping import trees_of
-from pipeline.analysis.incidents.telling import incident_row
+from pipeline.analysis.incidents.report import incident_row
 from pipeline.analysis.rules.run import Found, with_earlier
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import INCIDENTS
@@ -38,9 +38,9 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
     """
     trees = trees_of(rows)
     losses = [one for tree in trees if tree.root.rule == "capture_loss" for one in tree.findings]
-    told = [incident_row(tree, losses) for tree in trees]
-    of = {finding_id: row["incident_id"] for row in told for finding_id in row["findings"]}
-    return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(told, key=in_order))
+    reported = [incident_row(tree, losses) for tree in trees]
+    of = {finding_id: row["incident_id"] for row in reported for finding_id in row["findings"]}
+    return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(reported, key=in_order))
 
 
 def judged(

@@ -1,4 +1,4 @@
-"""How often did a trouble come before? Of what comes again the last time is told, how often it was and since when."""
+"""How often did a trouble come before? Its last time is reported, with how often it was and since when."""
 
 from __future__ import annotations
 

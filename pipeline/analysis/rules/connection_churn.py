@@ -2,7 +2,7 @@
 
 Evidence: connections of one client that begin within the capture, how many in a minute, and what is asked on them: the
 handshake (versions, login, metadata; hello, sasl) against the work. Whoever asks for nothing else, in a steady rhythm,
-looks whether the port answers: a health check, which is told as such.
+looks whether the port answers: a health check, which is reported as such.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
@@ -37,19 +38,24 @@ _START_SHARE = 0.5
 """So many connections for long work, for each short one, make a start of many: clients begin with a short one each."""
 _HANDSHAKE_SHARE, _STEADY = 0.5, 3
 """Of all requests; and how many times the usual pause between two health checks the longest may be."""
-_KAFKA_HANDSHAKE: Final = (3, 10, 17, 18, 36, 60, 71)
-"""Metadata, FindCoordinator, SaslHandshake, ApiVersions, SaslAuthenticate, DescribeCluster and
-GetTelemetrySubscriptions."""
-_KAFKA_BEGINS: Final = (3, 17, 18)
-_LOGIN_REFUSED: Final = (
-    "list_contains(error_codes, 58) OR list_contains(error_codes, 33) OR list_contains(error_codes, 34)"
-)
+_KAFKA_BEGINS: Final = numbers(ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS)
+_KAFKA_HANDSHAKE: Final = numbers(
+    *_KAFKA_BEGINS, ApiKey.FIND_COORDINATOR, ApiKey.SASL_AUTHENTICATE, ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+)  # fmt: skip
+_LOGIN_REFUSED: Final = " OR ".join(
+    f"list_contains(error_codes, {code})"
+    for code in (
+        KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE,
+    )
+)  # fmt: skip
 _MONGO_HANDSHAKE: Final = (
     "hello", "ismaster", "saslstart", "saslcontinue", "authenticate", "getnonce", "logout", "buildinfo", "ping",
     "endsessions", "connectionstatus",
 )  # fmt: skip
 _MONGO_BEGINS: Final = ("hello", "ismaster")
 _MONGO_LOGIN_REFUSED = 18
+"""AuthenticationFailed."""
 _KAFKA_ADVICE = (
     "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
     "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "

@@ -14,27 +14,18 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS, STREAMS_HEARTBEAT
+from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS
 from pipeline.analysis.rules.kafka.symptoms import (
-    API_VERSIONS,
-    CONSUMER_GROUP_HEARTBEAT,
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    FETCH,
-    INIT_PRODUCER_ID,
     INTRODUCED,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    PRODUCE,
-    SASL_HANDSHAKE,
     SLOW_BY_DESIGN,
     Exchange,
     symptoms,
 )
 from pipeline.analysis.rules.model import NAMELESS
-from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 
@@ -212,24 +203,27 @@ def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[S
         yield run
 
 
-_JOINS = (JOIN_GROUP, INIT_PRODUCER_ID, CREATE_TOPICS, DELETE_TOPICS, SASL_HANDSHAKE)
+_JOINS = numbers(
+    ApiKey.JOIN_GROUP, ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.SASL_HANDSHAKE
+)
 MAY_SHOW_ONE = f"""
         coalesce(len(error_codes), 0) > 0
         OR (latency_us >= $slow_us AND api_key NOT IN {SLOW_BY_DESIGN})
         OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
         OR (contains(response_body, '"throttleTimeMs":') AND NOT contains(response_body, '"throttleTimeMs":0'))
-        OR (api_key = {FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
-        OR (api_key = {PRODUCE} AND response_body IS NULL)
+        OR (api_key = {ApiKey.FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
+        OR (api_key = {ApiKey.PRODUCE} AND response_body IS NULL)
         OR api_key IN {_JOINS}
-        OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
+        OR (api_key = {ApiKey.CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
 """
 """As SQL, with ``$slow_us``: which Kafka exchanges may show a symptom. The bodies of no other are looked at."""
 _COMES_OR_GOES = f"""
-    (api_key = {LEAVE_GROUP}
-        OR (api_key = {CONSUMER_GROUP_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)')))
+    (api_key = {ApiKey.LEAVE_GROUP}
+        OR (api_key = {ApiKey.CONSUMER_GROUP_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)')))
 """
 _BODIES_ASKED = f"""protocol = 'kafka' AND (
-    api_key IN {(API_VERSIONS, STREAMS_HEARTBEAT, *SHARE_APIS)} OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})
+    api_key IN {numbers(ApiKey.API_VERSIONS, ApiKey.STREAMS_GROUP_HEARTBEAT, *SHARE_APIS)}
+    OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})
 """
 _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)

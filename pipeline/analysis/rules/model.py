@@ -62,15 +62,15 @@ class Sources:
 
         It is closed once it has kept quiet for three of its own intervals, and for five seconds at least; what came
         once only, once it has kept quiet for ``still_open_us``. Quiet counts while somebody listens: if ``server``,
-        where it showed, was not heard for so long after it although others were, it is unknown. A rule that knows the
+        where it showed, was not seen for so long after it although others were, it is unknown. A rule that knows the
         sign of recovery goes by that instead.
         """
         interval = (last_us - first_us) // (times - 1) if times > 1 else self.still_open_us
         quiet = max(3 * interval, _LEAST_QUIET_US) if times > 1 else self.still_open_us
         if self.ends.get(cluster, last_us) - last_us <= quiet:
             return "open"
-        heard_us = None if server is None else self.server_ends.get(server)
-        return "unknown" if heard_us is not None and heard_us - last_us <= quiet else "closed"
+        seen_us = None if server is None else self.server_ends.get(server)
+        return "unknown" if seen_us is not None and seen_us - last_us <= quiet else "closed"
 
     def state_unhealed(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
         """The same of what has a sign of recovery, which was not seen: open while somebody tries, then unknown."""

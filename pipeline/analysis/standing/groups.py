@@ -67,7 +67,7 @@ _REFUSED = """
     GROUP BY cluster, group_id
 """
 _MEMBERS = """
-    WITH heard AS (
+    WITH last_statements AS (
         SELECT cluster, group_id, member_id, arg_max(kind, (ts, exchange_id, ordinal)) AS kind
         FROM states
         WHERE kind IN ('join', 'assignment', 'heartbeat', 'group', 'leave') AND error_code = 0
@@ -75,7 +75,8 @@ _MEMBERS = """
             AND epoch_us(ts) > $first AND epoch_us(ts) <= $last
         GROUP BY cluster, group_id, member_id
     )
-    SELECT cluster, group_id, count(*) FILTER (kind <> 'leave') AS members FROM heard GROUP BY cluster, group_id
+    SELECT cluster, group_id, count(*) FILTER (kind <> 'leave') AS members FROM last_statements
+    GROUP BY cluster, group_id
 """
 
 
@@ -84,7 +85,7 @@ class GroupNow:
     """A consumer group as it stands.
 
     Attributes:
-        members: heard of in the window, without those that have left.
+        members: seen in the window, without those that have left.
         partitions: of which its lag is known.
         lag: records in all of them; None if it is known of none.
         behind_s: age of the oldest record that waits, s; None if not known.
@@ -131,7 +132,7 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     Args:
         timeline: rows of ``gold.offset_timeline``.
         states: rows of ``silver.state_events``; of a connection that two agents saw, one copy.
-        window: of what rates, trends and members are told.
+        window: the span that rates, trends and members are taken over.
     """
     span = {"first": window.first_us, "last": window.last_us}
     cut = {**span, "buckets": BUCKETS}

@@ -13,7 +13,7 @@ from pipeline.analysis.standing.window import Window
 from pipeline.analysis.tables import Tables
 
 MOST_CLIENTS = 200
-"""Told of, those that ask most; a screen shows fewer."""
+"""Listed, those that ask most; a screen shows fewer."""
 
 _BY_API = names_of(lambda protocol: protocol.has_api_latencies)
 _WAITS = sorted({*WAITING_APIS, *SLOW_BY_DESIGN})
@@ -147,7 +147,7 @@ def traffic_now(exchanges: pa.Table, states: pa.Table, commands: pa.Table, windo
     Args:
         exchanges, states, commands: rows of ``silver.exchanges``, ``state_events`` and ``mongo_commands``; of a
             connection that two agents saw, one copy.
-        window: of what it is told.
+        window: the span that it is taken over.
     """
     tables = Tables({"exchanges": exchanges, "states": states, "commands": commands})
     span = {"first": window.first_us, "last": window.last_us}

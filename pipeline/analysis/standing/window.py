@@ -1,4 +1,4 @@
-"""Of which time is it told how things stand?"""
+"""For which span of time is it stated how things stand?"""
 
 from __future__ import annotations
 

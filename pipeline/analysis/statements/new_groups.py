@@ -49,7 +49,7 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
     asked, answer = request or {}, response or {}
     code = None if response is None else answer.get("errorCode", NO_ERROR)
     epoch = asked.get("memberEpoch")
-    said = GroupStatement(
+    statement = GroupStatement(
         "heartbeat",
         group_id=asked.get("groupId"),
         member_id=answer.get("memberId") or asked.get("memberId"),
@@ -58,27 +58,27 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
         error_code=code,
         error_name=None if code is None else error_name(code),
     )
-    topology = () if code else _topology(said, asked)
-    found = [*topology, *_given(api_key, said, epoch, answer)]
+    topology = () if code else _topology(statement, asked)
+    found = [*topology, *_given(api_key, statement, epoch, answer)]
     return [replace(one, ordinal=ordinal) for ordinal, one in enumerate(found)]
 
 
-def _topology(said: GroupStatement, asked: Json) -> Iterator[GroupStatement]:
+def _topology(statement: GroupStatement, asked: Json) -> Iterator[GroupStatement]:
     for one in _items(asked.get("topology"), "subtopologies"):
         made = (topic.get("name") for topic in _items(one, "repartitionSourceTopics"))
         for topic in [*(one.get("sourceTopics") or []), *made]:
-            yield replace(said, kind=TOPOLOGY, topic=topic, subtopology=one.get("subtopologyId"))
+            yield replace(statement, kind=TOPOLOGY, topic=topic, subtopology=one.get("subtopologyId"))
 
 
-def _given(api_key: int, said: GroupStatement, epoch: int | None, answer: Json) -> Iterator[GroupStatement]:
+def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: Json) -> Iterator[GroupStatement]:
     if epoch is not None and epoch < 0:
-        yield replace(said, kind="leave", generation=None)
+        yield replace(statement, kind="leave", generation=None)
         return
     tasks = answer.get("activeTasks") if api_key == STREAMS else answer.get("assignment")
-    if tasks is None or said.error_code != NO_ERROR:
-        yield said
+    if tasks is None or statement.error_code != NO_ERROR:
+        yield statement
         return
-    given = replace(said, kind="assignment")
+    given = replace(statement, kind="assignment")
     parts = list(_tasks(given, tasks) if api_key == STREAMS else _partitions(given, tasks))
     yield from parts or [given]
 

@@ -192,7 +192,7 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
 
     The last row of each client in each group of each partition; together they hold all that was known: every row has
     the state of its moment carried forward, so that the latest of these holds the partition's state, and the latest of
-    a group the group's. What was not heard of for ``DERIVED_DAYS`` is forgotten.
+    a group the group's. What was not seen for ``DERIVED_DAYS`` is forgotten.
 
     Args:
         since_last: rows of ``gold.offset_timeline`` before that hour, and not before that of ``noted``.

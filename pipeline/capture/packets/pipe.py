@@ -94,7 +94,7 @@ class Stop:
 def stop_on_signals() -> Iterator[Stop]:
     """SIGINT, SIGTERM and SIGHUP ask for a stop in good order; a second one interrupts at once.
 
-    SIGHUP stays ignored under nohup, and does not interrupt: of a terminal that closes shell and system both tell.
+    SIGHUP stays ignored under nohup, and does not interrupt: of a terminal that closes shell and system both signal.
     """
     stop = Stop()
 

@@ -52,7 +52,7 @@ def take_arriving(
         CaptureError: it cannot be read.
     """
     agent = Agent(DEFAULT_AGENT_ID, payload_policy, stats, work=work)
-    cpu, heard = time.process_time(), time.monotonic()
+    cpu, arrived = time.process_time(), time.monotonic()
 
     def pass_on(found: Iterator[Frame | Gap]) -> None:
         for item in found:
@@ -61,7 +61,7 @@ def take_arriving(
 
     def on_wait() -> bool:
         agent.keep_up(int((time.process_time() - cpu) * 1e6))
-        pass_on(agent.wait(int((time.monotonic() - heard) * 1e6)))
+        pass_on(agent.wait(int((time.monotonic() - arrived) * 1e6)))
         on_pause()
         return not stop.asked()
 
@@ -69,7 +69,7 @@ def take_arriving(
         for packet in _followed(path, on_wait, agent, stop) if follows else read_packets(path, on_wait, agent.note):
             if not stats.packets and time.time() - packet.ts_us / 1e6 < LIVE_S:
                 agent.hasten()
-            heard = time.monotonic()
+            arrived = time.monotonic()
             pass_on(agent.take(packet))
             pass_on(agent.release())
     except DamagedCaptureError:

@@ -22,11 +22,11 @@ from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.commands.messages.apis import WantedApi
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_filter import MessageFilter, Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
-from pipeline.commands.messages.telling import Tellers
 from pipeline.errors import UserError
 from pipeline.lines import Lines
 from pipeline.pager import paged
@@ -93,7 +93,7 @@ def decode(
 ) -> None:
     """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
 
-    A line says what matters: what was asked, and behind an arrow what the server answered. A response is told, and
+    A line says what matters: what was asked, and behind an arrow what the server answered. A response is shown, and
     looked for, together with its request. Lines are cut to the terminal's width and go through a pager (PAGER, by
     default less -FRX); into a file or a pipe they go whole. What comes on standard input is printed as it arrives, and
     so is what --follow reads.
@@ -124,23 +124,23 @@ def decode(
         raise UserError("--payload full shows keys and values: it needs --records")
     if follow and (len(files) > 1 or tls_keylog is not None or tls_embedded_keys):
         raise UserError("--follow reads one file or directory, and does not decrypt")
-    wanted, tellers, stats = WantedApi(api) if api is not None else None, Tellers(), CaptureStats()
+    wanted, describers, stats = WantedApi(api) if api is not None else None, Describers(), CaptureStats()
     chosen = MessageFilter(
-        Wanted(group, topic, partition, client, host, errors, connection, slower_than, since, until), tellers
+        Wanted(group, topic, partition, client, host, errors, connection, slower_than, since, until), describers
     )
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
     asks, shown, work = chosen.asks, 0, load_settings().work
-    hears = asks or not (as_json or records)
-    reader = MessageReader(keeps_requests=hears)
+    notes_names = asks or not (as_json or records)
+    reader = MessageReader(keeps_requests=notes_names)
     with paged(not as_json and not follow and STDIN not in files):
-        show = _printer(tellers, records=records, as_json=as_json, payload=payload is Payload.full)
+        show = _printer(describers, records=records, as_json=as_json, payload=payload is Payload.full)
 
         def take(frame: Frame) -> None:
             nonlocal shown
             item = reader.read(frame)
-            if hears:
-                tellers.hear(item)
+            if notes_names:
+                describers.note(item)
             if (wanted is None or wanted.accepts(item)) and (not asks or chosen.accepts(item)):
                 shown += 1
                 show(item)
@@ -202,14 +202,14 @@ def _take_arriving(
         )
 
 
-def _printer(tellers: Tellers, *, records: bool, as_json: bool, payload: bool) -> Callable[[Decoded], None]:
+def _printer(describers: Describers, *, records: bool, as_json: bool, payload: bool) -> Callable[[Decoded], None]:
     """What prints a message, or its records."""
 
     def show_object(item: Decoded) -> None:
         sys.stdout.buffer.write(json_line(as_object(item)))
 
     if not records:
-        return show_object if as_json else MessageLines(Lines(), tellers).write
+        return show_object if as_json else MessageLines(Lines(), describers).write
     codec, console = Codec(), Console()
 
     def show_records(message: Decoded) -> None:

@@ -16,9 +16,9 @@ from decoder.explain import Explanation, as_objects
 from decoder.protocol import Context, Pasted
 from decoder.protocols import protocol_of
 from pipeline.capture.sessions.held import HOLD_FRAMES
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import MessageReader
-from pipeline.commands.messages.telling import Tellers
 from pipeline.commands.messages.tree import show_head, show_message, terminal
 from pipeline.lines import Lines
 from pipeline.terminal import Console, json_line
@@ -60,7 +60,7 @@ def show_exchange(halves: list[Numbered], *, as_json: bool) -> None:
                 sys.stdout.buffer.write(json_line({"frame": number, "direction": frame.direction, **line}))
         sys.stdout.flush()
         return
-    _tell(halves)
+    _print_lines(halves)
     console = terminal()
     beside = console.width >= _BESIDE and not console.soft_wrap and len(halves) > 1
     width = (console.width - 3) // 2 if beside else console.width
@@ -99,11 +99,11 @@ def _explain(frame: Frame, codec: Codec) -> Explanation:
     return protocol_of(frame.protocol).explain(frame.frame, context, codec)
 
 
-def _tell(halves: list[Numbered]) -> None:
-    """The exchange as ``wirelake decode`` tells it."""
-    reader, tellers = MessageReader(keeps_requests=True), Tellers()
-    lines = MessageLines(Lines(), tellers)
+def _print_lines(halves: list[Numbered]) -> None:
+    """The exchange in the lines of ``wirelake decode``."""
+    reader, describers = MessageReader(keeps_requests=True), Describers()
+    lines = MessageLines(Lines(), describers)
     for number, frame in halves:
         item = replace(reader.read(frame), number=number)
-        tellers.hear(item)
+        describers.note(item)
         lines.write(item)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from decoder import Frame
 from pipeline.capture.sessions.held import HOLD_FRAMES
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
-from pipeline.commands.messages.telling import Tellers
 from pipeline.lines import Lines
 from pipeline.terminal import json_line
 
@@ -29,13 +29,13 @@ class OffsetFollower:
     """Finds what speaks of an offset.
 
     Attributes:
-        tellers: what it asks.
+        describers: what it asks.
         count: messages looked at.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self.tellers = Tellers()
+        self.describers = Describers()
         self.count = 0
 
     def follow(self, frames: Iterable[Frame]) -> Iterator[tuple[Decoded, str]]:
@@ -45,7 +45,7 @@ class OffsetFollower:
         for frame in frames:
             item = reader.read(frame)
             self.count = item.number
-            self.tellers.hear(item)
+            self.describers.note(item)
             name = frame.exchange_id
             if frame.direction == "request" and name is not None:
                 waiting[name] = item
@@ -53,32 +53,32 @@ class OffsetFollower:
                     yield from self._alone(waiting.popitem(last=False)[1])
                 continue
             asked = waiting.pop(name, None) if name is not None else None
-            if said := self._said(item):
+            if statement := self._statement(item):
                 if asked is not None:
                     yield asked, ""
-                yield item, said
+                yield item, statement
         for item in waiting.values():
             yield from self._alone(item)
 
     def _alone(self, item: Decoded) -> Iterator[tuple[Decoded, str]]:
         """A request without a response."""
-        if said := self._said(item):
-            yield item, said
+        if statement := self._statement(item):
+            yield item, statement
 
-    def _said(self, item: Decoded) -> str:
+    def _statement(self, item: Decoded) -> str:
         place = self._place
-        return self.tellers.of_offset(item, place.topic, place.partition, place.offset)
+        return self.describers.of_offset(item, place.topic, place.partition, place.offset)
 
 
 def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tuple[int, int]:
     """Print what speaks of an offset; returns how many messages do, and how many were looked at."""
     follower, found = OffsetFollower(place), 0
-    lines = MessageLines(Lines(), follower.tellers)
-    for item, said in follower.follow(frames):
+    lines = MessageLines(Lines(), follower.describers)
+    for item, statement in follower.follow(frames):
         found += 1
         if as_json:
-            sys.stdout.buffer.write(json_line({**as_object(item), "says": said}))
+            sys.stdout.buffer.write(json_line({**as_object(item), "says": statement}))
         else:
-            lines.write(item, said)
+            lines.write(item, statement)
     sys.stdout.flush()
     return found, follower.count

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
-from pipeline.commands.messages.telling import Tellers
 from pipeline.durations import microseconds
 from pipeline.errors import UserError
 
@@ -50,8 +50,8 @@ class MessageFilter:
         UserError: a time or duration cannot be understood.
     """
 
-    def __init__(self, wanted: Wanted, tellers: Tellers) -> None:
-        self._wanted, self._tellers = wanted, tellers
+    def __init__(self, wanted: Wanted, describers: Describers) -> None:
+        self._wanted, self._describers = wanted, describers
         self._clients: OrderedDict[str, str] = OrderedDict()
         self._since, self._until = _moment("--since", wanted.since), _moment("--until", wanted.until)
         self._slower = None if wanted.slower_than is None else _duration(wanted.slower_than)
@@ -64,7 +64,7 @@ class MessageFilter:
                 (self._is_on, wanted.connection),
                 (self._is_of, wanted.client),
                 (self._is_about, wanted.group or wanted.topic or wanted.partition is not None),
-                (self._tellers.is_wrong, wanted.errors),
+                (self._describers.is_wrong, wanted.errors),
             )
             if is_asked
         ]
@@ -113,7 +113,7 @@ class MessageFilter:
         return name is not None and fnmatchcase(name, self._wanted.client or "")
 
     def _is_about(self, item: Decoded) -> bool:
-        wanted, about = self._wanted, self._tellers.about(item)
+        wanted, about = self._wanted, self._describers.about(item)
         if wanted.group is not None and not any(fnmatchcase(group, wanted.group) for group in about.groups):
             return False
         if wanted.topic is None and wanted.partition is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
-from pipeline.commands.messages.telling import Tellers
 from pipeline.lines import Lines, Part, columns_of, cut
 from pipeline.terminal import printable
 
@@ -16,7 +16,7 @@ _ARROW = " → "
 _ROOM = 48
 """Columns in which a question keeps its half beside an answer that is longer."""
 _LEAST = 10
-"""Columns of a question that still tell something."""
+"""Columns of a question that still show something."""
 _STATUS_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
 
 
@@ -25,11 +25,11 @@ class MessageLines:
 
     Args:
         lines: where to; its width decides on the columns.
-        tellers: whose words to use.
+        describers: whose words to use.
     """
 
-    def __init__(self, lines: Lines, tellers: Tellers) -> None:
-        self._lines, self._tellers = lines, tellers
+    def __init__(self, lines: Lines, describers: Describers) -> None:
+        self._lines, self._describers = lines, describers
         width = lines.width or _WIDE
         self._is_wide, self._is_medium = width >= _WIDE, width >= _MEDIUM
         self._ends = 0
@@ -41,15 +41,15 @@ class MessageLines:
         message = item.message
         if remark:
             parts.append((printable(f"[{remark}] "), "cyan"))
-        words = printable(self._tellers.tell(item))
+        words = printable(self._describers.describe(item))
         if words:
             if self._lines.width:
                 words = _fitting(words, self._lines.width - sum(columns_of(text) for text, _ in parts))
-            is_wrong = item.frame.direction == "response" and self._tellers.errors(item)
+            is_wrong = item.frame.direction == "response" and self._describers.errors(item)
             parts.append((words, "yellow" if is_wrong else ""))
         if message.error_code is not None:
-            told = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
-            parts.append((told, _STATUS_STYLES.get(message.status, "red")))
+            problem = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
+            parts.append((problem, _STATUS_STYLES.get(message.status, "red")))
         self._lines.write(parts)
 
     def _front(self, item: Decoded) -> Iterator[Part]:

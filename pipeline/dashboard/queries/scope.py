@@ -21,7 +21,7 @@ BUCKETS = 300
 LOOK_BACK = timedelta(days=1)
 """How far before a span is read to know how things stood at its end."""
 IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
-"""That a row is of the span: its day tells which files need not be opened."""
+"""That a row is of the span: its day shows which files need not be opened."""
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
@@ -204,14 +204,14 @@ _OTHERS = (
     "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline",
     "SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts FROM gold.findings",
 )
-"""What else tells when there is data, where the exchanges cannot be read."""
+"""What else shows when there is data, where the exchanges cannot be read."""
 
 
 def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
 
     Raises:
-        UserError: there is no table that tells it.
+        UserError: there is no table that shows it.
     """
     try:
         return _extent_of_exchanges(connection)

@@ -21,9 +21,9 @@ page = st.navigation(
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
         st.Page("page/mongodb.py", title="MongoDB", icon=":material/database:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
-        st.Page("page/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
-        st.Page("page/sequence.py", title="Sequence", icon=":material/swap_vert:", visibility="hidden"),
-        st.Page("page/compare.py", title="Compare", icon=":material/compare:", visibility="hidden"),
+        st.Page("page/traffic/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),
+        st.Page("page/traffic/sequence.py", title="Sequence", icon=":material/swap_vert:", visibility="hidden"),
+        st.Page("page/traffic/compare.py", title="Compare", icon=":material/compare:", visibility="hidden"),
         st.Page("page/quality.py", title="Quality", icon=":material/fact_check:"),
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]

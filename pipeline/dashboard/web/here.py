@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import duckdb
@@ -20,6 +21,9 @@ LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""
 _KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 """Parameters of the address that go with every link."""
+_WEB = Path(__file__).parent
+_SCRIPTS = {file.stem: file.relative_to(_WEB).as_posix() for file in (_WEB / "page").rglob("[a-z]*.py")}
+"""By the name of a page, which stands in its address, its script as Streamlit calls it."""
 T = TypeVar("T")
 TROUBLE, HERE = "trouble", "here"
 """What of the session holds why nothing can be shown, and what is looked at."""
@@ -50,7 +54,7 @@ class Here:
 
         Args:
             ask: called with the connection, the scope and ``about``; what it returns is not changed by anybody.
-            about: what else it depends on, to be told apart by value.
+            about: what else it depends on, distinguished by value.
         """
         return self.answers.once(ask, self.connection, self.scope, *about)
 
@@ -67,7 +71,7 @@ def run(draw: Callable[[Here], None]) -> None:
     if here.scope.start > here.scope.end:
         st.warning("The time range ends before it begins.")
         return
-    _tell_unreadable(here.unreadable)
+    _warn_of_unreadable(here.unreadable)
     part(lambda: draw(here))
 
 
@@ -88,7 +92,7 @@ def draw_text(*lines: str | None) -> None:
     st.text("\n".join(printable(line) for line in lines if line is not None))
 
 
-def _tell_unreadable(unreadable: Mapping[str, str]) -> None:
+def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
     if not unreadable:
         return
     names = ", ".join(code(name) for name in unreadable)
@@ -154,7 +158,7 @@ def link(page: str, label: str, icon: str, **parameters: str | int | None) -> No
         parameters: of its address; None: not set.
     """
     given = {name: str(value) for name, value in parameters.items() if value is not None}
-    st.page_link(f"page/{page}.py", label=label, icon=f":material/{icon}:", query_params={**kept(), **given})
+    st.page_link(_SCRIPTS[page], label=label, icon=f":material/{icon}:", query_params={**kept(), **given})
 
 
 def kept() -> dict[str, str]:
@@ -164,7 +168,7 @@ def kept() -> dict[str, str]:
 
 def go(page: str, **parameters: str) -> None:
     """Go to another page and state what to show there; the controls keep the time range and put it into the address."""
-    st.switch_page(f"page/{page}.py", query_params=parameters)
+    st.switch_page(_SCRIPTS[page], query_params=parameters)
 
 
 def look_at(scope: Scope) -> None:

@@ -80,8 +80,8 @@ class Ahead:
         with self._writing:
             held = rows.read(Wanted(FINDINGS))
             known = finding_rows(held)
-            told = judged(found, known, since_us, self._settings.findings).findings
-            news = [row for row in _news(told, known) if row["finding_id"] not in self._denied]
+            judgement = judged(found, known, since_us, self._settings.findings).findings
+            news = [row for row in _news(judgement, known) if row["finding_id"] not in self._denied]
             if news:
                 self._late.update(row["finding_id"] for row in news)
                 _write(rows, _together(known, news), held)
@@ -106,14 +106,14 @@ class Ahead:
         with self._writing:
             held = rows.read(Wanted(FINDINGS))
             known = finding_rows(held)
-            told = judged(found, known, since_us, self._settings.findings)
-            refreshed = {row["finding_id"] for row in told.findings}
+            judgement = judged(found, known, since_us, self._settings.findings)
+            refreshed = {row["finding_id"] for row in judgement.findings}
             self._denied = (self._denied | self._early) - refreshed
             self._early.clear()
             if late := [row for row in known if row["finding_id"] in self._late]:
-                told = _together(told.findings, _news(late, told.findings))
-            _write(rows, told, held)
-            return len(told.findings)
+                judgement = _together(judgement.findings, _news(late, judgement.findings))
+            _write(rows, judgement, held)
+            return len(judgement.findings)
 
     def _begun(self, rows: Rows, new: Gathered) -> Gathering:
         """With what silver holds of the time shortly before, if it is little."""
@@ -145,15 +145,15 @@ def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:
     return grouped([rows[finding_id] for finding_id in sorted(rows)])
 
 
-def _write(rows: Rows, told: Grouped, held: pa.Table) -> None:
+def _write(rows: Rows, judgement: Grouped, held: pa.Table) -> None:
     """Make findings and incidents the content of their tables; what is the same already is not written.
 
     Args:
         rows: of the lake.
-        told: the findings and incidents.
+        judgement: the findings and incidents.
         held: what ``gold.findings`` holds.
     """
-    kept, incidents = findings_table(told.findings), incidents_table(told.incidents)
+    kept, incidents = findings_table(judgement.findings), incidents_table(judgement.incidents)
     if not same_rows(kept, held, FINDINGS):
         rows.overwrite(kept, FINDINGS)
     if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):

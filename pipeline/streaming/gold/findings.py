@@ -39,7 +39,7 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
         facts: clusters and topic names as known now.
         settings: thresholds.
         first_us: time of the first news, µs since the epoch.
-        ahead: of this refresh, which it was told has begun.
+        ahead: of this refresh, of whose beginning it was notified.
 
     Returns:
         How many findings there are.

@@ -70,7 +70,7 @@ def maintain_tables(
         keep = asked.settings.days_kept(table)
         if newest is not None and keep is not None:
             before = newest - timedelta(days=keep)
-            # Whole days go: of a table that is parted by day its files' names tell whether it has older ones.
+            # Whole days go: of a table that is parted by day its files' names show whether it has older ones.
             if table.aged_by not in table.partition_by or any(day < before for day in _days(held)):
                 expire(spark, lake, table, before, progress, dry_run=asked.dry_run)
         compact(spark, lake, table, progress, dry_run=asked.dry_run)

@@ -3,7 +3,7 @@
 * ``frames`` and ``gaps`` read the whole landing zone again: bronze takes in only keys that it does not hold.
 * ``exchanges`` reads all of bronze again: silver of the days that bronze still holds is emptied before. Days whose
   frames have expired stay.
-* ``gold`` is told that all of silver is new: each table is replaced from the first day on.
+* ``gold`` is notified that all of silver is new: each table is replaced from the first day on.
 
 A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
 batch numbers would make Delta believe that rows are written already which are not.

@@ -1,4 +1,4 @@
-"""How is each incident told? By the rule of its root; of rules that are not named here by their findings' own words."""
+"""How is each incident worded? By the rule of its root; of rules that are not named here as their findings are."""
 
 from __future__ import annotations
 

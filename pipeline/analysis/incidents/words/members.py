@@ -103,8 +103,8 @@ def _committed_since(case: Case) -> str:
 def _late(case: Case) -> str:
     """Which api how late, the one that the broker itself is slow at first."""
     apis = case.details.get("apis")
-    told = apis.items() if isinstance(apis, dict) else ()
-    return listed(f"{api} up to {float(one.get('peak_us') or 0) / 1_000_000:.1f} s" for api, one in told) or (
+    slow = apis.items() if isinstance(apis, dict) else ()
+    return listed(f"{api} up to {float(one.get('peak_us') or 0) / 1_000_000:.1f} s" for api, one in slow) or (
         f"up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s"
     )
 
@@ -160,7 +160,7 @@ MEMBERS: dict[str, Words] = {
         f"{SEEN}sizes and counts of the batches themselves.",
         WASTES,
         hurt=topics,
-        tells_info=True,
+        covers_info=True,
     ),
     "acks0_producer": Words(
         lambda case: f"{case.who} writes without asking for an answer (acks=0): losses go unnoticed",
@@ -169,7 +169,7 @@ MEMBERS: dict[str, Words] = {
         f"{SEEN}the requests say so.",
         LATER,
         hurt=_written,
-        tells_info=True,
+        covers_info=True,
     ),
     "old_message_format": Words(
         _old_format,
@@ -179,7 +179,7 @@ MEMBERS: dict[str, Words] = {
         f"{SEEN}the batches' magic numbers.",
         LATER,
         hurt=topics,
-        tells_info=True,
+        covers_info=True,
     ),
     "topic_recreated": Words(
         lambda case: (

@@ -65,14 +65,14 @@ def sufferers(case: Case) -> str:
     return " and ".join(one for one in (named_groups(case.groups) if case.groups else "", clients(case)) if one)
 
 
-def said(text: str | Say, case: Case) -> str:
-    """What is always said, or said of this case."""
+def text_of(text: str | Say, case: Case) -> str:
+    """What always holds, or what holds of this case."""
     return text if isinstance(text, str) else text(case)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How an incident is told.
+    """How an incident is worded.
 
     Attributes:
         headline: a line without its end mark; from it alone one knows whom to look at.
@@ -82,7 +82,7 @@ class Words:
         urgency: see STANDS; of equal severity the lesser first.
         culprit, hurt: names.
         is_cause: False: it is seen that something is wrong, not what made it so.
-        tells_info: whether they hold for findings that are for information; else those speak for themselves.
+        covers_info: whether they hold for findings that are for information; else those speak for themselves.
     """
 
     headline: Say
@@ -93,4 +93,4 @@ class Words:
     culprit: Say = clients
     hurt: Say = groups
     is_cause: bool = True
-    tells_info: bool = False
+    covers_info: bool = False

@@ -11,18 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
-from pipeline.analysis.rules.kafka.symptoms import (
-    API_VERSIONS,
-    AUTH_ERRORS,
-    LOGIN_ERRORS,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    UNSUPPORTED_VERSION,
-)
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.rules.kafka.symptoms import AUTH_ERRORS, LOGIN_ERRORS
+from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
@@ -46,8 +40,8 @@ def _answered(what: str, without: Sequence[int], other_than: Sequence[int]) -> s
     key = _key(ADDRESS["server"], "coalesce(client_id, '')", "client_ip", what)
     return f"""
         SELECT {key} AS key, epoch_us(response_ts) AS us FROM exchanges
-        WHERE protocol = 'kafka' AND status = 'paired' AND api_key NOT IN {tuple(other_than)}
-            AND NOT list_has_any(coalesce(error_codes, []), {list(without)})
+        WHERE protocol = 'kafka' AND status = 'paired' AND api_key NOT IN {numbers(*other_than)}
+            AND NOT list_has_any(coalesce(error_codes, []), {list(numbers(*without))})
     """
 
 
@@ -57,7 +51,7 @@ _IN_THE_GROUP = f"""
     FROM states WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0
     UNION ALL SELECT {_MEMBER}, epoch_us(ts) FROM events WHERE kind IN ('committed', 'txn_committed')
 """
-_TO_GET_IN = (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE)
+_TO_GET_IN = (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE)
 _LET_IN = " UNION ALL ".join(_answered(what, AUTH_ERRORS, _TO_GET_IN) for what in ("''", "api_name"))
 
 Key = Callable[[str, Shown], tuple[object, ...]]
@@ -89,7 +83,10 @@ _SUCCESSES: Mapping[str, tuple[Key, str]] = {
     "stale_metadata": (_of_partition, _served("topic", "partition")),
     "fenced_leader_epoch": (_of_partition, _served("topic", "partition")),
     "unknown_topic_loop": (_of_topic, _served("topic")),
-    "unsupported_version": (_of_api, _answered("api_name", [UNSUPPORTED_VERSION], [API_VERSIONS, SASL_HANDSHAKE])),
+    "unsupported_version": (
+        _of_api,
+        _answered("api_name", [KafkaError.UNSUPPORTED_VERSION], [ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE]),
+    ),
     "auth_failed": (_of_login, _LET_IN),
 }
 """By rule: whose success is meant, and the query that gives all successes with the same key."""
@@ -130,14 +127,14 @@ def with_repairs(
         if one.rule in _SUCCESSES or one.rule == _COMMITS:
             by_rule[one.rule].append(number)
     healed: dict[int, int] = {}
-    for rule, numbers in by_rule.items():
+    for rule, indices in by_rule.items():
         if rule == _COMMITS:
-            refused = {number: (clusters[number], found[number]) for number in numbers}
+            refused = {number: (clusters[number], found[number]) for number in indices}
             healed |= commit_repairs(refused, tables, ends, settings)
             continue
         key, successes = _SUCCESSES[rule]
-        keys = [_BETWEEN.join(map(str, key(clusters[number], found[number]))) for number in numbers]
-        answered = [found[number].us + found[number].latency_us for number in numbers]
-        tables.add("doubts", pa.table({"number": numbers, "key": keys, "us": answered}))
+        keys = [_BETWEEN.join(map(str, key(clusters[number], found[number]))) for number in indices]
+        answered = [found[number].us + found[number].latency_us for number in indices]
+        tables.add("doubts", pa.table({"number": indices, "key": keys, "us": answered}))
         healed |= {row.number: row.us for row in tables.rows(_NEXT.format(successes=successes))}
     return [one._replace(healed_us=healed.get(number)) if number in healed else one for number, one in enumerate(found)]

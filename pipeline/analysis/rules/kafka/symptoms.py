@@ -10,32 +10,28 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.facts.offsets import At, fetch_responses, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
+from pipeline.analysis.tables import numbers
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, SASL_HANDSHAKE, API_VERSIONS = 11, 12, 13, 14, 17, 18
-INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, SASL_AUTHENTICATE, CONSUMER_GROUP_HEARTBEAT = 22, 28, 36, 68
-CREATE_TOPICS, DELETE_TOPICS = 19, 20
-_SHARE_FETCH = 78
-WAITING_APIS = (FETCH, JOIN_GROUP, SYNC_GROUP, _SHARE_FETCH)
+WAITING_APIS = numbers(ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH)
 """Their answers may take long in good health: they wait for records or for other members."""
-_OFFSET_FETCH = 9
-SLOW_BY_DESIGN = (
-    JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID, CONSUMER_GROUP_HEARTBEAT,
-    21, 23, 24, 25, 26, 27, 37, 43, 45, 52, 53, 57, 59, 63, 76, 79, 88,
+SLOW_BY_DESIGN = numbers(
+    ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.INIT_PRODUCER_ID,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.DELETE_RECORDS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.UPDATE_FEATURES, ApiKey.FETCH_SNAPSHOT, ApiKey.BROKER_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
 )  # fmt: skip
 """These take long by design, or because of others: members, transactions, replicas, controllers.
 
-DeleteRecords, OffsetForLeaderEpoch (which clients ask while a leader changes), AddPartitionsToTxn, AddOffsetsToTxn,
-EndTxn, WriteTxnMarkers, CreatePartitions, ElectLeaders, AlterPartitionReassignments, Vote, BeginQuorumEpoch,
-UpdateFeatures, FetchSnapshot, BrokerHeartbeat, and of share and Streams groups the heartbeats and ShareAcknowledge.
-Fetch and ShareFetch wait for as long as they say.
+OffsetForLeaderEpoch is asked by clients while a leader changes. Fetch and ShareFetch wait for as long as they say.
 """
 
-_FIND_COORDINATOR = 10
-LEFT_BEHIND = (METADATA, _FIND_COORDINATOR)
+LEFT_BEHIND = numbers(ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 """Clients ask this in the background, and close without waiting for the answer."""
 
 MECHANISM = "sasl_mechanism"
@@ -53,21 +49,35 @@ JOINED_AT = "epoch "
 
 Json = dict[str, Any]
 
-_UNKNOWN_TOPIC, _MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE, UNSUPPORTED_VERSION = 3, 10, 18, 35
-_CORRUPT, _OUT_OF_ORDER, _UNKNOWN_PRODUCER = 2, 45, 59
-_NOT_LEADER, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH = 6, 74, 75
-_SESSION_ERRORS = (70, 71)
-_PRODUCER_FENCED = (47, 90)
-AUTH_ERRORS = (29, 30, 31, 33, 34, 53, 54, 58, 65)
-LOGIN_ERRORS = tuple(map(error_name, (33, 34, 54, 58)))
+_SESSION_ERRORS = (KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH)
+_PRODUCER_FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+_LOGIN_ERRORS = (
+    KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE, KafkaError.SECURITY_DISABLED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)  # fmt: skip
+AUTH_ERRORS = numbers(
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED, *_LOGIN_ERRORS,
+)  # fmt: skip
+LOGIN_ERRORS = tuple(map(error_name, _LOGIN_ERRORS))
 """Of a login; the others are about what a principal may do."""
-_OUT_OF_GROUP = (22, 25, 82, 110, 113)
-_COMMIT_REFUSED = (*_OUT_OF_GROUP, 12, 27, 28)
+_OUT_OF_GROUP = (
+    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID,
+    KafkaError.FENCED_MEMBER_EPOCH, KafkaError.STALE_MEMBER_EPOCH,
+)  # fmt: skip
+_COMMIT_REFUSED = (
+    *_OUT_OF_GROUP, KafkaError.OFFSET_METADATA_TOO_LARGE, KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.INVALID_COMMIT_OFFSET_SIZE,
+)  # fmt: skip
 _OF_PARTITION = {
-    _FENCED_LEADER_EPOCH: "fenced_leader_epoch", _UNKNOWN_LEADER_EPOCH: "stale_metadata",
-    _NOT_LEADER: "stale_metadata", _CORRUPT: "crc_mismatch", _OUT_OF_ORDER: "sequence_gap",
-    _UNKNOWN_PRODUCER: "sequence_gap",
-}  # fmt: skip
+    KafkaError.FENCED_LEADER_EPOCH: "fenced_leader_epoch",
+    KafkaError.UNKNOWN_LEADER_EPOCH: "stale_metadata",
+    KafkaError.NOT_LEADER_OR_FOLLOWER: "stale_metadata",
+    KafkaError.CORRUPT_MESSAGE: "crc_mismatch",
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: "sequence_gap",
+    KafkaError.UNKNOWN_PRODUCER_ID: "sequence_gap",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ def symptoms(x: Exchange, slow_us: int) -> Iterator[Symptom]:
         yield from find(x, slow_us)
     if x.api_key in _BY_API:
         yield from _BY_API[x.api_key](x)
-    if x.api_key not in (INIT_PRODUCER_ID, SASL_AUTHENTICATE):
+    if x.api_key not in (ApiKey.INIT_PRODUCER_ID, ApiKey.SASL_AUTHENTICATE):
         yield from _fenced(x)
 
 
@@ -127,7 +137,7 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *LEFT_BEHIND) and not _is_foreign(x):
         yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
     throttled_ms = x.response.get("throttleTimeMs") or 0
-    waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (FETCH, _SHARE_FETCH) else math.inf)
+    waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (ApiKey.FETCH, ApiKey.SHARE_FETCH) else math.inf)
     worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
         what, value = _slow(x, worked_us, slow_us)
@@ -138,14 +148,16 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
 
 def _only_topic(x: Exchange) -> str | None:
     """The topic of a Produce of one topic: of several nobody knows which was waited for."""
-    topics = {at.topic or at.topic_id for at, _ in produce_requests(x.request)} if x.api_key == PRODUCE else set()
+    topics = (
+        {at.topic or at.topic_id for at, _ in produce_requests(x.request)} if x.api_key == ApiKey.PRODUCE else set()
+    )
     return topics.pop() if len(topics) == 1 else None
 
 
 def _slow(x: Exchange, worked_us: float, slow_us: int) -> tuple[str, float]:
     """What was slow, and how long it took, µs: acks=all lets a leader wait for replicas as long as timeoutMs says."""
     acks, allowed_us = x.request.get("acks"), 1000 * (x.request.get("timeoutMs") or 0)
-    if x.api_key != PRODUCE or acks is None:
+    if x.api_key != ApiKey.PRODUCE or acks is None:
         return x.api_name, worked_us
     if acks >= 0:
         return f"{x.api_name} with acks={acks}", worked_us
@@ -155,7 +167,7 @@ def _slow(x: Exchange, worked_us: float, slow_us: int) -> tuple[str, float]:
 
 def _waits(x: Exchange) -> bool:
     """Whether it takes long by design: OffsetFetch with requireStable waits for transactions (KIP-447)."""
-    return x.api_key in SLOW_BY_DESIGN or (x.api_key == _OFFSET_FETCH and bool(x.request.get("requireStable")))
+    return x.api_key in SLOW_BY_DESIGN or (x.api_key == ApiKey.OFFSET_FETCH and bool(x.request.get("requireStable")))
 
 
 def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
@@ -166,9 +178,9 @@ def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
 
 def _versions(x: Exchange, _: int) -> Iterator[Symptom]:
     """Refused versions. ApiVersions is how clients find out: there it is a part of the game."""
-    if x.api_key == API_VERSIONS:
+    if x.api_key == ApiKey.API_VERSIONS:
         return
-    if UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
+    if KafkaError.UNSUPPORTED_VERSION in x.error_codes or (x.status == "unanswered" and _is_foreign(x)):
         subject = f"{x.client_id or '?'}/{x.api_name} v{x.api_version}"
         yield Symptom("unsupported_version", subject, CLOSED if x.status == "unanswered" else "refused")
 
@@ -207,7 +219,7 @@ def _produce(x: Exchange) -> Iterator[Symptom]:
     yield from _of_partitions(x, answers)
     for at, part in answers:
         topic = at.topic or at.topic_id
-        if part.get("errorCode") in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):
+        if part.get("errorCode") in (KafkaError.MESSAGE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
             size = max((p.get("recordsSizeInBytes") or 0 for a, p in produce_requests(x.request) if a == at), default=0)
             yield Symptom(
                 "oversized_or_tiny_batches", f"{topic}/{client}", "oversized", topic, at.partition, value=size
@@ -229,7 +241,11 @@ def _fetch(x: Exchange) -> Iterator[Symptom]:
         yield Symptom("fetch_session_churn", client, NO_SESSION)
     if x.response.get("errorCode") in _SESSION_ERRORS:
         yield Symptom("fetch_session_churn", client, error_name(x.response["errorCode"]))
-    unknown = {at.topic or at.topic_id for at, part in answers if part.get("errorCode") == _UNKNOWN_TOPIC}
+    unknown = {
+        at.topic or at.topic_id
+        for at, part in answers
+        if part.get("errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    }
     for topic in sorted(str(name) for name in unknown if name):
         yield Symptom("unknown_topic_loop", f"{topic}/{client}", x.api_name, topic)
 
@@ -242,7 +258,7 @@ def _list_offsets(x: Exchange) -> Iterator[Symptom]:
 
 def _metadata(x: Exchange) -> Iterator[Symptom]:
     for topic in x.response.get("topics") or []:
-        if topic.get("errorCode") == _UNKNOWN_TOPIC:
+        if topic.get("errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
             name = topic.get("name") or topic.get("topicId")
             yield Symptom("unknown_topic_loop", f"{name}/{x.client_id or '?'}", x.api_name, name)
 
@@ -298,25 +314,25 @@ def _init_producer_id(x: Exchange) -> Iterator[Symptom]:
 
 
 def _topics(x: Exchange) -> Iterator[Symptom]:
-    what = "created" if x.api_key == CREATE_TOPICS else "deleted"
+    what = "created" if x.api_key == ApiKey.CREATE_TOPICS else "deleted"
     for topic in x.response.get("topics") or x.response.get("responses") or []:
         if topic.get("errorCode") == 0 and topic.get("name"):
             yield Symptom(TOPIC_CHANGED, topic["name"], what, topic["name"])
 
 
 _BY_API: dict[int, Callable[[Exchange], Iterator[Symptom]]] = {
-    PRODUCE: _produce,
-    FETCH: _fetch,
-    LIST_OFFSETS: _list_offsets,
-    METADATA: _metadata,
-    OFFSET_COMMIT: _commit,
-    TXN_OFFSET_COMMIT: _commit,
-    JOIN_GROUP: _join_group,
-    SYNC_GROUP: _membership,
-    HEARTBEAT: _membership,
-    CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
-    SASL_HANDSHAKE: _sasl_handshake,
-    INIT_PRODUCER_ID: _init_producer_id,
-    CREATE_TOPICS: _topics,
-    DELETE_TOPICS: _topics,
+    ApiKey.PRODUCE: _produce,
+    ApiKey.FETCH: _fetch,
+    ApiKey.LIST_OFFSETS: _list_offsets,
+    ApiKey.METADATA: _metadata,
+    ApiKey.OFFSET_COMMIT: _commit,
+    ApiKey.TXN_OFFSET_COMMIT: _commit,
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.SYNC_GROUP: _membership,
+    ApiKey.HEARTBEAT: _membership,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    ApiKey.SASL_HANDSHAKE: _sasl_handshake,
+    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
+    ApiKey.CREATE_TOPICS: _topics,
+    ApiKey.DELETE_TOPICS: _topics,
 }

@@ -2,7 +2,7 @@
 
 Evidence: symptoms of single commands, by namespace and command. A command is slow against what the same application
 takes for it at other times; failures and repeats count by their share of all that the application sent meanwhile, and
-by how many came without a success between them. Less is told for information: a busy application has some.
+by how many came without a success between them. Less is reported for information: a busy application has some.
 """
 
 from __future__ import annotations
@@ -285,8 +285,8 @@ def _of_share(
         for last in last_of_each(some):
             share = shares[last]
             made = finding(last, severity, words(last, share), advice, sources, least)
-            told = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
-            yield replace(made, details={**made.details, **told})
+            counts = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
+            yield replace(made, details={**made.details, **counts})
 
 
 def _failed_words(episode: Episode, share: _Share) -> str:

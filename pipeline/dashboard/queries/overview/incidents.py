@@ -16,7 +16,7 @@ MOST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IncidentFinding:
     """A finding of an incident.
 
     Attributes:
@@ -34,7 +34,7 @@ class Told:
     is_effect: bool = False
 
 
-# The same for incidents and findings, so that one is told where the other is.
+# The same for incidents and findings, so that one is shown where the other is.
 _HELD = """
 FROM gold.incidents
 WHERE first_ts <= $end AND (state <> 'closed' OR last_ts >= $start)
@@ -80,20 +80,20 @@ def incident(connection: duckdb.DuckDBPyConnection, incident_id: str) -> dict[st
     return found[0] if found else None
 
 
-def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> list[Told]:
+def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> list[IncidentFinding]:
     """The findings of an incident in its order, the root first, effects behind their causes."""
     sql = "SELECT * FROM gold.findings WHERE list_contains($findings, finding_id)"
     known = {found["finding_id"]: found for found in ask_rows(connection, sql, findings=row["findings"])}
     links = {link["finding"]: link for link in orjson.loads(row["links"])}
     depths: dict[str, int] = {}
-    told = []
+    ordered = []
     for name in row["findings"]:
         link = links.get(name)
         depths[name] = 0 if link is None else depths.get(link["cause"], 0) + bool(link["is_effect"])
         if name in known:
             if link is None:
-                told.append(Told(known[name], depths[name], ""))
+                ordered.append(IncidentFinding(known[name], depths[name], ""))
                 continue
             because = link["because"] if link["is_effect"] else ""
-            told.append(Told(known[name], depths[name], because, link["cause"], link["is_effect"]))
-    return told
+            ordered.append(IncidentFinding(known[name], depths[name], because, link["cause"], link["is_effect"]))
+    return ordered

@@ -25,7 +25,7 @@ TRANSACTION, NAMESPACE, SERVER, CONNECTION, EXCHANGE = "transaction", "namespace
 KINDS = (GROUP, TOPIC, PARTITION, CLIENT, HOST, TRANSACTION, NAMESPACE, SERVER, CONNECTION, EXCHANGE)
 """In the order in which they are shown."""
 COUNTED = (GROUP, PARTITION, CLIENT, TRANSACTION, NAMESPACE, SERVER)
-"""Those of which is told how many have nothing."""
+"""Those of which is shown how many have nothing."""
 
 
 @dataclass(frozen=True, slots=True)

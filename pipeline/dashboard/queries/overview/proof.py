@@ -26,8 +26,8 @@ _EXCHANGES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said on a connection.
+class ConnectionSeen:
+    """What was exchanged on a connection.
 
     Attributes:
         part: its exchanges and losses around the one that shows it.
@@ -42,8 +42,8 @@ class Said:
 
 def proof(
     connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
-) -> Offsets | GroupSeen | Losses | Said | None:
-    """What to look at, the most telling that the lake has; None if it has nothing.
+) -> Offsets | GroupSeen | Losses | ConnectionSeen | None:
+    """What to look at, the clearest that the lake has; None if it has nothing.
 
     Args:
         connection: to the lake.
@@ -54,22 +54,24 @@ def proof(
         NotThereYetError: a table is missing.
     """
     scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
-    found: Offsets | GroupSeen | Losses | Said | None = None
+    found: Offsets | GroupSeen | Losses | ConnectionSeen | None = None
     if row["rule"] == _CAPTURE_LOSS:
         return losses(connection, scope, row["subject"])
     if row["topic"] is not None and row["partition"] is not None:
         found = offsets(connection, scope, Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or ""))
     if found is None and row["group_id"]:
         found = group_seen(connection, scope, Group(row["cluster"], row["group_id"]))
-        if found is not None and not found.heard:
+        if found is not None and not found.seen_members:
             found = None
-    return found or _said(connection, row, evidence)
+    return found or _connection_seen(connection, row, evidence)
 
 
-def _said(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]) -> Said | None:
+def _connection_seen(
+    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
+) -> ConnectionSeen | None:
     exchange = one(connection, evidence[0], row["first_ts"]) if evidence else None
     if exchange is None:
         return None
     part = around(connection, exchange["connection_id"], exchange["ts"], _EXCHANGES)
     steps = sequence(part.exchanges, part.losses)
-    return Said(part, steps, evidence[0]) if steps.steps else None
+    return ConnectionSeen(part, steps, evidence[0]) if steps.steps else None

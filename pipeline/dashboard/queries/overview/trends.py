@@ -109,18 +109,18 @@ def merged(spans: Iterable[Scope]) -> list[Scope]:
 
 def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span: Scope | None = None) -> Trend | None:
     within = span or _span(row)
-    said = ask_rows(
+    stated = ask_rows(
         connection, _OFFSETS, within, points=POINTS, cluster=row["cluster"], topic=row["topic"],
         partition=row["partition"], group_id=row["group_id"] or "",
     )  # fmt: skip
-    if not said:
+    if not stated:
         return None
-    first, last = said[0]["point"], said[-1]["point"]
-    if span is None and last - first < POINTS // 2:  # most of the time nothing was heard: look at the rest of it
+    first, last = stated[0]["point"], stated[-1]["point"]
+    if span is None and last - first < POINTS // 2:  # most of the time nothing was seen: look at the rest of it
         step = (within.end - within.start) / POINTS
         return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
     is_held = row["rule"] in _HELD_BACK
-    values = behind(said, "last_stable_offset" if is_held else "committed_offset")
+    values = behind(stated, "last_stable_offset" if is_held else "committed_offset")
     if len(values) < 2:
         return None
     return Trend("held back" if is_held else "lag", tuple((_time(within, at), value) for at, value in values))
@@ -131,15 +131,15 @@ def _time(span: Scope, point: int) -> datetime:
     return span.start + (span.end - span.start) * (point + 1) / POINTS
 
 
-def behind(said: Sequence[dict[str, Any]], reader: str) -> list[tuple[int, float]]:
-    """How many records a reader is behind the high watermark, from when both are known to the last that was heard.
+def behind(stated: Sequence[dict[str, Any]], reader: str) -> list[tuple[int, float]]:
+    """How many records a reader is behind the high watermark, from when both are known to the last that was seen.
 
     Args:
-        said: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
-            nothing was said: it stands as it was then.
+        stated: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
+            nothing was stated: it stands as it was then.
         reader: name of the reader's offset.
     """
-    known = {row["point"]: row for row in said}
+    known = {row["point"]: row for row in stated}
     high = offset = None
     values: list[tuple[int, float]] = []
     for point in range(min(known, default=0), max(known, default=-1) + 1):

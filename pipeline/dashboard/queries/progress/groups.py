@@ -10,6 +10,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey
+from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
+from pipeline.analysis.tables import numbers
 from pipeline.dashboard.queries.progress.members import OTHERS, Key, Member, label_of, members, one_of_many
 from pipeline.dashboard.queries.progress.rebalances import Rebalance, rebalances
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask, ask_rows, rows_if_there
@@ -22,8 +25,6 @@ LAG_BUCKETS = 120
 """Cells of a partition in the picture of lag."""
 
 _HERE = f"{IN_SPAN} AND cluster = $cluster AND group_id = $group_id"
-_SHARE_APIS = "(76, 78, 79)"
-"""ShareGroupHeartbeat, ShareFetch, ShareAcknowledge: no group table knows them, their requests name the group."""
 
 _OF_TIMELINE = f"""
   SELECT cluster, group_id, count(*) AS events FROM gold.offset_timeline
@@ -58,7 +59,7 @@ LIMIT $most
 """
 
 _MEMBERS = f"""
-WITH heard AS (
+WITH statements AS (
   SELECT member_id, client_id, client, ts, kind, generation, group_protocol FROM silver.state_events
   WHERE {_HERE} AND coalesce(member_id, '') <> ''
 )
@@ -67,7 +68,7 @@ SELECT member_id,
        arg_max(client, ts) FILTER (kind <> 'assignment') AS client, min(ts) AS first_ts, max(ts) AS last_ts,
        max(ts) FILTER (kind = 'leave') AS left_ts, max(generation) AS generation,
        list_sort(list_distinct(list(group_protocol) FILTER (group_protocol IS NOT NULL))) AS protocols
-FROM heard GROUP BY member_id ORDER BY first_ts, member_id LIMIT $most
+FROM statements GROUP BY member_id ORDER BY first_ts, member_id LIMIT $most
 """  # noqa: S608 - our own text
 
 # Static membership (KIP-345): in the body of whoever enters.
@@ -78,7 +79,8 @@ WITH entered AS (
 )
 SELECT e.member_id, max(regexp_extract(x.request_body, '"(?:groupInstanceId|instanceId)":"([^"\\\\]+)"', 1)) AS instance
 FROM entered AS e JOIN silver.exchanges AS x ON x.exchange_id = e.exchange_id
-WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND x.api_key IN (11, 68)
+WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day
+  AND x.api_key IN {numbers(ApiKey.JOIN_GROUP, *HEARTBEATS)}
 GROUP BY e.member_id
 """  # noqa: S608 - our own text
 
@@ -141,12 +143,12 @@ class GroupSeen:
     Attributes:
         group: which.
         scope: the span in which something was seen of it.
-        members: those who are told apart, who owned most first.
+        members: those who are distinguished, who owned most first.
         owned: ``topic``, ``partition``, ``client_id``, ``member_id``, ``generation``, ``group_protocol``,
             ``owned_from``, ``owned_until``, ``is_owned_still``, cut to the span.
-        heard: of each member ``client_id``, ``client`` (address), ``first_ts``, ``last_ts``, ``left_ts`` (null: it was
-            not seen to leave), ``generation``, ``protocols``, ``instance`` (``group.instance.id`` of a static member;
-            null: it is none, or its request was not seen).
+        seen_members: of each member ``client_id``, ``client`` (address), ``first_ts``, ``last_ts``, ``left_ts``
+            (null: it was not seen to leave), ``generation``, ``protocols``, ``instance`` (``group.instance.id`` of a
+            static member; null: it is none, or its request was not seen).
         rebalances: how it came to its generations.
         lag: cells ``topic``, ``partition``, ``began``, ``ended``, ``lag`` (records), ``lag_seconds``: what was known
             last in a cell holds until the next one; before the first nothing is known.
@@ -158,7 +160,7 @@ class GroupSeen:
     scope: Scope
     members: list[Member]
     owned: list[dict[str, Any]]
-    heard: list[dict[str, Any]]
+    seen_members: list[dict[str, Any]]
     rebalances: list[Rebalance]
     lag: pa.Table
     gaps: pa.Table
@@ -176,7 +178,7 @@ class GroupSeen:
     def labels(self) -> list[str]:
         """The labels that are used, in the order of colours."""
         named = [member.label for member in self.members]
-        rows = (*self.owned, *self.heard, *self.gaps.to_pylist())
+        rows = (*self.owned, *self.seen_members, *self.gaps.to_pylist())
         has_others = any(self.label(row["client_id"], row["member_id"]) == OTHERS for row in rows)
         return [*named, *([OTHERS] if has_others else [])]
 
@@ -220,7 +222,7 @@ def group_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group
     who = group.parameters()
     owned = rows_if_there(connection, _OWNED, span, **who, most=MOST_OWNED)
     instances = {row["member_id"]: row["instance"] for row in rows_if_there(connection, _INSTANCES, span, **who)}
-    heard = [
+    seen_members = [
         {**row, "instance": instances.get(row["member_id"]) or None}
         for row in rows_if_there(connection, _MEMBERS, span, **who, most=MOST_OWNED)
     ]
@@ -229,16 +231,16 @@ def group_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group
     return GroupSeen(
         group,
         span,
-        members(_by_weight(owned, heard, gaps)),
+        members(_by_weight(owned, seen_members, gaps)),
         owned,
-        heard,
+        seen_members,
         rebalances(connection, span, group.cluster, group.group_id),
         ask(connection, _LAG, span, **who, cell=cell),
         gaps,
     )
 
 
-def _by_weight(owned: list[dict[str, Any]], heard: list[dict[str, Any]], gaps: pa.Table) -> list[Key]:
+def _by_weight(owned: list[dict[str, Any]], seen_members: list[dict[str, Any]], gaps: pa.Table) -> list[Key]:
     """Keys of members: who owned most for longest first, then who committed most, then the others in order of time."""
     weight: Counter[Key] = Counter()
     for row in owned:
@@ -248,7 +250,7 @@ def _by_weight(owned: list[dict[str, Any]], heard: list[dict[str, Any]], gaps: p
         commits[row["client_id"], row["member_id"]] += row["n"]
     first = [key for key, _ in sorted(weight.items(), key=lambda one: (-one[1], one[0]))]
     then = [key for key, _ in sorted(commits.items(), key=lambda one: (-one[1], one[0]))]
-    return [*first, *then, *((row["client_id"], row["member_id"]) for row in heard)]
+    return [*first, *then, *((row["client_id"], row["member_id"]) for row in seen_members)]
 
 
 def rhythm(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group, most: int = 500) -> list[dict[str, Any]]:

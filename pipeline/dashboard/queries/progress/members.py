@@ -1,4 +1,4 @@
-"""Who is told apart in a picture: members of a group, each by the id that the coordinator gave it.
+"""Who is distinguished in a picture: members of a group, each by the id that the coordinator gave it.
 
 One process may be two members, one after the other, and two processes one client id: the pair of both names a member.
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MEMBERS = 6
-"""Members that one picture tells apart: as many colours are safely different for everybody."""
+"""Members that one picture distinguishes: as many colours are safely different for everybody."""
 OTHERS = "others"
 """What all further members are called together."""
 _TAIL = 6
-"""Characters of a member id that tell members of one client id apart."""
+"""Characters of a member id that distinguish members of one client id."""
 
 Key = tuple[str, str]
 """client id and member id; empty where the wire has none."""
@@ -39,7 +39,7 @@ def members(keys: Iterable[Key], most: int = MEMBERS) -> list[Member]:
     """The first ``most`` distinct members of ``keys``, named.
 
     Args:
-        keys: those who matter most first. A client id that is empty, as where only the group's leader has told of the
+        keys: those who matter most first. A client id that is empty, as where only the group's leader has named the
             member, is taken from another key with the same member id.
         most: how many.
     """
@@ -57,8 +57,8 @@ def label_of(shown: Sequence[Member], client_id: str | None, member_id: str | No
     """What the picture calls a member: its label, or ``OTHERS``, as for both ids null.
 
     Args:
-        shown: who is told apart.
-        client_id: empty or null where only the group's leader has told of the member.
+        shown: who is distinguished.
+        client_id: empty or null where only the group's leader has named the member.
         member_id: empty if the wire has none.
     """
     if client_id is None and member_id is None:

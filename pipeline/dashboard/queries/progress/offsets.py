@@ -122,7 +122,7 @@ SELECT o.base_offset, o.producer_id, p.transactional_id, p.client_id
 FROM opened AS o LEFT JOIN producers AS p ON p.producer_id = o.producer_id
 """
 
-# A member of generation 3 is told of the rebalance that makes generation 4.
+# A member of generation 3 is notified of the rebalance that makes generation 4.
 _REBALANCES = """
 WITH stated AS (
   SELECT CASE WHEN kind = 'heartbeat' THEN generation + 1 ELSE generation END AS generation, member_id, kind,
@@ -174,7 +174,7 @@ class Offsets:
     Attributes:
         place: the partition and group.
         scope: the span in which something was seen of the partition.
-        members: those who are told apart, most commits first.
+        members: those who are distinguished, most commits first.
         lines: as :func:`pipeline.dashboard.queries.progress.partitions.lines`.
         positions: how far each client has fetched: ``client_id``, ``ts``, ``value``; the last of a bucket.
         commits: ``ts``, ``client_id``, ``member_id`` (both null: of the others), ``generation``, ``outcome`` (accepted,
@@ -251,7 +251,7 @@ def _if_there(connection: duckdb.DuckDBPyConnection, span: Scope, place: Place) 
 def committing_members(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> dict[tuple[str, str], int]:
     """Client and member ids of those who committed on the days of the span, most commits first.
 
-    Each with how many outcomes it had. One more than are told apart, which stands for all others.
+    Each with how many outcomes it had. One more than are distinguished, which stands for all others.
     """
     found = ask_rows(connection, _COMMITTING, scope, **place.parameters(), most=MEMBERS + 1)
     return {(row["client_id"], row["member_id"]): row["outcomes"] for row in found}
@@ -266,7 +266,7 @@ def commits(
         connection: of the lake.
         scope: the span.
         place: the partition and group.
-        shown: who is told apart.
+        shown: who is distinguished.
         series: members and outcomes that are drawn; the more, the wider a bucket.
     """
     wider = max(1, -(-2 * BUCKETS * series // POINTS))  # else the picture would have to be cut somewhere

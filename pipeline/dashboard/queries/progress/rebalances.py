@@ -15,11 +15,12 @@ from typing import Any
 
 import duckdb
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.slow_rebalance import Late, Round, rounds, waited_for
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 300
-"""Rebalances that are told of: the last ones."""
+"""Rebalances that are shown: the last ones."""
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _LATE_SHARE = 0.5
 """Whoever asks in the first half of the wait is not the one that is waited for."""
@@ -27,22 +28,23 @@ _IN_SPAN = """
   date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND cluster = $cluster AND group_id = $group_id
 """
 
-# Of very many heartbeats those that tell of a rebalance, and of each member the last of a bucket.
+# Of very many heartbeats those that announce a rebalance, and of each member the last of a bucket.
 _ROWS = f"""
-WITH told AS (
+WITH statements AS (
   SELECT kind, member_id, generation, client_id, client, exchange_id, ordinal, ts, coalesce(error_code, 0) AS error_code
   FROM silver.state_events
   WHERE {_IN_SPAN} AND kind IN ('join', 'heartbeat', 'leave') AND group_protocol = 'classic' AND member_id <> ''
 ),
 kept AS (
-  SELECT * FROM told WHERE kind <> 'heartbeat' OR error_code <> 0
+  SELECT * FROM statements WHERE kind <> 'heartbeat' OR error_code <> 0
   UNION
-  SELECT unnest(arg_max(told, ts)) FROM told WHERE kind = 'heartbeat'
+  SELECT unnest(arg_max(statements, ts)) FROM statements WHERE kind = 'heartbeat'
   GROUP BY member_id, time_bucket($bucket, ts, $start)
 ),
 asked AS (
   SELECT exchange_id, epoch_us(request_ts) AS asked_us FROM silver.exchanges
-  WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND protocol = 'kafka' AND api_key = 11
+  WHERE date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day AND protocol = 'kafka'
+    AND api_key = {ApiKey.JOIN_GROUP}
     AND exchange_id IN (SELECT exchange_id FROM kept WHERE kind = 'join')
 )
 SELECT k.*, epoch_us(k.ts) AS us, coalesce(a.asked_us, epoch_us(k.ts)) AS asked_us
@@ -129,14 +131,14 @@ def rebalances(connection: duckdb.DuckDBPyConnection, scope: Scope, cluster: str
         epochs = ask_rows(connection, _EPOCHS, scope, **who)
     except NotThereYetError:
         return []
-    found = told_of(rows, synced)
+    found = classic_rebalances(rows, synced)
     found += [
         Rebalance(row["protocol"], row["generation"], row["began"], row["ended"], (), row["members"]) for row in epochs
     ]
     return sorted(found, key=lambda one: (one.began, one.generation))[-MOST:]
 
 
-def told_of(rows: Sequence[Any], synced: dict[int, datetime]) -> list[Rebalance]:
+def classic_rebalances(rows: Sequence[Any], synced: dict[int, datetime]) -> list[Rebalance]:
     """Rebalances of the classic protocol.
 
     Args:

@@ -10,15 +10,13 @@ from typing import Any, Final, Literal
 import duckdb
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.names import known_facts
 from pipeline.analysis.rules.kafka.groups.share_states import (
     ACCEPT,
     REJECT,
     RELEASE,
-    SHARE_ACKNOWLEDGE,
-    SHARE_FETCH,
-    SHARE_HEARTBEAT,
-    WRITE_SHARE_STATE,
+    SHARE_APIS,
     Delivery,
     SharePlace,
     beats,
@@ -40,22 +38,20 @@ ENDINGS: Final[tuple[Ending, ...]] = ("accepted", "released", "rejected", "lock 
 _ENDED_BY: Final[dict[int, Ending]] = {ACCEPT: "accepted", RELEASE: "released", REJECT: "rejected"}
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
-_APIS = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
-
-# Most lakes have no share groups: gold tells that without a look at all exchanges.
+# Most lakes have no share groups: gold shows that without a look at all exchanges.
 _MINUTES = f"""
 SELECT count(*) AS minutes,
-       count(*) FILTER (api_key IN {_APIS}) AS shared
+       count(*) FILTER (api_key IN {SHARE_APIS}) AS shared
 FROM gold.api_latency
 WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN date_trunc('minute', $start) AND $end
 """  # noqa: S608 - our own text
 
 _EXCHANGES = f"""
 SELECT protocol, api_key, ts, response_ts, exchange_id, client_id, client_ip, server_ip, server_port, error_codes,
-       request_body, CASE WHEN api_key <> {SHARE_HEARTBEAT} THEN response_body END AS response_body
+       request_body, CASE WHEN api_key <> {ApiKey.SHARE_GROUP_HEARTBEAT} THEN response_body END AS response_body
 FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND protocol = 'kafka'
-  AND api_key IN {_APIS}
+  AND api_key IN {SHARE_APIS}
 ORDER BY ts DESC LIMIT $most
 """  # noqa: S608 - our own text
 
@@ -67,7 +63,7 @@ class Held:
     Attributes:
         first, last: offsets, inclusive.
         deliveries: how often they had been delivered with this time.
-        ended: when it told of them, or its lock ran out, or else the end of the span.
+        ended: when it acknowledged them, or its lock ran out, or else the end of the span.
         exchange_id: of the answer that gave them out.
     """
 

@@ -1,1 +1,1 @@
-"""What was said: exchanges and the search among them, connections as steps, differences."""
+"""What was exchanged: exchanges and the search among them, connections as steps, differences."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.analysis.telling import ProtocolTellers, told
+from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
 
 MOST = 500
@@ -16,7 +16,7 @@ MOST = 500
 MOST_NAMES = 300
 """Apis to choose from."""
 _MOST_BODY = 200_000
-"""Characters of a body that is read to tell an exchange in words."""
+"""Characters of a body that is read to put an exchange in words."""
 
 LIST_COLUMNS = """
   ts, api_name, api_version, client_id, latency_us, error_names, status, request_size, response_size, protocol,
@@ -94,13 +94,13 @@ def spoken(
         most: how many there are at most.
         values: of the condition.
     """
-    tellers = ProtocolTellers()
+    describers = ProtocolDescribers()
     with suppress(NotThereYetError):
-        tellers.hear_topics(ask_rows(connection, _TOPICS))
+        describers.note_topics(ask_rows(connection, _TOPICS))
     sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
     rows = ask_rows(connection, sql, scope, most=most, longest=_MOST_BODY, **values)
     for row in rows:
-        row["words"] = told(row, tellers)
+        row["words"] = described(row, describers)
         for name in _BODIES:
             del row[name]
     return rows

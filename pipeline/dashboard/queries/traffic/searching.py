@@ -25,7 +25,7 @@ from pipeline.dashboard.queries.traffic.exchanges import spoken
 PAGE = 100
 """Exchanges that are shown at once."""
 ENOUGH = 5_000
-"""Matches with which the walk ends: their counts tell what to narrow by."""
+"""Matches with which the walk ends: their counts show what to narrow by."""
 MOST = 50_000
 """Matches of one window that are counted; of more the newest."""
 SECONDS = 0.7
@@ -280,7 +280,7 @@ def _named(column: str, parameter: str, text: str | None) -> str:
 
 
 def _host(text: str) -> tuple[str, int | None]:
-    """Address and port; an address of IPv6 with its port has brackets or is told from one without by its last part."""
+    """Address and port; an address of IPv6 with its port has brackets or is known from one without by its last part."""
     ip, _, port = text.rpartition(":")
     if ip and port.isdecimal() and (":" not in ip or ip.startswith("[")):
         return ip.strip("[]"), int(port)

@@ -119,8 +119,8 @@ def _steps(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         words = (answer if arrow else row["words"] if not steps else "").strip() or errors
         words = f"{words} ({row['response_status']})".strip() if unreadable else words
         if not steps and row["status"] == "orphan_response":
-            told = "request not seen: it was sent before the capture met this connection, or was lost"
-            steps.append({**of_all, "ts": row["response_ts"], "kind": "joined", "label": label, "words": told})
+            unseen = "request not seen: it was sent before the capture met this connection, or was lost"
+            steps.append({**of_all, "ts": row["response_ts"], "kind": "joined", "label": label, "words": unseen})
         steps.append({**of_all, "ts": row["response_ts"], "kind": "response", "label": label, "words": words,
                       "is_wrong": bool(errors) or unreadable})  # fmt: skip
     return steps

@@ -29,8 +29,8 @@ def draw(here: Here) -> None:
         )
         return
     _metrics(counts(here.connection, here.scope))
-    if told := sum(incident_counts(here.connection, here.scope).values()):
-        link("home", f"What belongs together: {many(told, 'incident')}", "emergency_home")
+    if how_many := sum(incident_counts(here.connection, here.scope).values()):
+        link("home", f"What belongs together: {many(how_many, 'incident')}", "emergency_home")
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     holds = [row for row in found if row["state"] != "closed"]

@@ -24,8 +24,8 @@ _MEMBERS = (
     Column("instance", "group.instance.id", help="Of a static member (KIP-345)."),
     Column("owned", "partitions", "number", "That it owned at some time."),
     Column("generation", "last generation", "number"),
-    Column("first_ts", "first heard of", "time"),
-    Column("last_ts", "last heard of", "time"),
+    Column("first_ts", "first seen", "time"),
+    Column("last_ts", "last seen", "time"),
     Column("left_ts", "left", "time"),
     Column("member_id", "member id"),
 )
@@ -104,15 +104,15 @@ def _pictures(shown: GroupSeen) -> None:
 
 def _members(shown: GroupSeen) -> None:
     st.subheader("Members", anchor=False)
-    if not shown.heard:
-        st.info("No member was heard of: this group assigns itself, or joined before the capture and says nothing.")
+    if not shown.seen_members:
+        st.info("No member was seen: this group assigns itself, or joined before the capture and sends nothing.")
         return
     owned: dict[str, set[tuple[str, int]]] = {}
     for row in shown.owned:
         owned.setdefault(row["member_id"], set()).add((row["topic"], row["partition"]))
     rows = [
         {**row, "member": shown.name(row["client_id"], row["member_id"]), "owned": len(owned.get(row["member_id"], ()))}
-        for row in shown.heard
+        for row in shown.seen_members
     ]
     grid(rows, _MEMBERS, key="members")
 

@@ -30,17 +30,17 @@ def draw(here: Here) -> None:
     summary = st.container()
     seen = st.empty()
     seen.caption("Looking at what was captured …")
-    told = incidents(here.connection, here.scope)
-    now = [row for row in told if row["state"] != "closed"]
+    found = incidents(here.connection, here.scope)
+    now = [row for row in found if row["state"] != "closed"]
     numbers = incident_counts(here.connection, here.scope)
     with summary:
         _summary(here, numbers)
     places = draw_cards(now)
-    over = [row for row in told if row["state"] == "closed"]
+    over = [row for row in found if row["state"] == "closed"]
     if over:
         st.subheader("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
         draw_over(over)
-    if len(told) == MOST:
+    if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
     healthy = st.container()
     _capture(here, seen)
@@ -67,10 +67,10 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
 
 def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:
     seen = here.once(health)
-    place.caption(" · ".join(_told(here, seen)))
+    place.caption(" · ".join(_capture_in_words(here, seen)))
 
 
-def _told(here: Here, seen: Health) -> list[str]:
+def _capture_in_words(here: Here, seen: Health) -> list[str]:
     """How well the wire was seen, in words."""
     if seen.exchanges is None and seen.frames is None:
         return ["How well the wire was seen is not known: exchanges and frames cannot be read"]

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from pipeline.dashboard.queries.overview.incidents import Told, findings_of, incident, incidents
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents
 from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.queries.overview.proof import Said, proof
+from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, run
@@ -43,17 +43,17 @@ def draw(here: Here) -> None:
     if row is None:
         st.info("There is no such incident in this lake, or not any more.")
         return
-    told = findings_of(here.connection, row)
+    findings = findings_of(here.connection, row)
     draw_head(row)
     draw_words(row)
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
-    _picture(here, row, told)
+    _picture(here, row, findings)
     st.subheader("What follows from what", anchor=False)
-    _graph(row, told)
-    for one in told:
-        _told(one)
+    _graph(row, findings)
+    for one in findings:
+        _finding(one)
     with st.expander("Copy for a ticket", icon=":material/content_copy:"):
-        st.code(ticket(row, told, _address(row)), language=None, wrap_lines=True)
+        st.code(ticket(row, findings, _address(row)), language=None, wrap_lines=True)
 
 
 def _address(row: dict[str, Any]) -> str:
@@ -61,8 +61,8 @@ def _address(row: dict[str, Any]) -> str:
     return f"{st.context.url}?{urlencode({'incident': row['incident_id']})}" if st.context.url else ""
 
 
-def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
-    evidence = [exchange_id for one in told for exchange_id in one.finding["evidence"]]
+def _picture(here: Here, row: dict[str, Any], findings: list[IncidentFinding]) -> None:
+    evidence = [exchange_id for one in findings for exchange_id in one.finding["evidence"]]
     shown = proof(here.connection, row, evidence)
     match shown:
         case Offsets():
@@ -81,7 +81,7 @@ def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
             words = losses_in_words(shown)
             st.caption(f"{plain(words)} Do not conclude anything from silence at these times.")
             draw_chart(losses_picture(shown, dark=is_dark()), key=f"losses {row['incident_id']}", alt=words)
-        case Said():
+        case ConnectionSeen():
             words = sequence_in_words(shown.steps, shown.part.ends)
             st.caption(f"{plain(words)} Time runs down, not to scale.")
             chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=is_dark())
@@ -89,8 +89,8 @@ def _picture(here: Here, row: dict[str, Any], told: list[Told]) -> None:
             link("sequence", "Look closer", "zoom_in", **sequence_address(shown.exchange_id, row["first_ts"]))
 
 
-def _graph(row: dict[str, Any], told: list[Told]) -> None:
-    graph = nodes(told)
+def _graph(row: dict[str, Any], findings: list[IncidentFinding]) -> None:
+    graph = nodes(findings)
     if len(graph) < 2:
         return
     key = f"causes {row['incident_id']}"
@@ -100,7 +100,7 @@ def _graph(row: dict[str, Any], told: list[Told]) -> None:
         go("exchanges", finding=clicked[0]["finding"])
 
 
-def _told(one: Told) -> None:
+def _finding(one: IncidentFinding) -> None:
     """A finding, further right the further it is from the cause, with the way to its evidence."""
     box = st.container() if not one.depth else st.columns([one.depth, 24 - one.depth])[1]
     with box.container(border=True):

@@ -35,12 +35,12 @@ def draw(here: Here) -> None:
     total = sum(row["expectations"] for row in tables)
     broken = quality.failed(here.connection)
     when = moment(max(row["run_time"] for row in tables))
-    said = f"Checked at {when}: {many(total, 'expectation')} of {many(len(tables), 'table')}"
+    summary = f"Checked at {when}: {many(total, 'expectation')} of {many(len(tables), 'table')}"
     if broken:
-        st.warning(f"{said}; {number(len(broken))} fail.")
+        st.warning(f"{summary}; {number(len(broken))} fail.")
         grid(broken, _FAILED, key="failed")
     else:
-        st.success(f"{said}, and all hold.")
+        st.success(f"{summary}, and all hold.")
     st.subheader("Tables", anchor=False)
     grid(tables, _TABLES, key="tables")
 

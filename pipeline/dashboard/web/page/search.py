@@ -30,21 +30,21 @@ def draw(here: Here) -> None:
         return
     found = matching(here.once(names), text) + ids_like(here.connection, here.scope, text)
     wanted = text.casefold()
-    told = [
+    troubles = [
         row
         for row in incidents(here.connection, here.scope)
         if any(wanted in (row[part] or "").casefold() for part in ("headline", "culprit", "hurt"))
     ]
-    if not found and not told:
+    if not found and not troubles:
         st.info(
             f"No name has {code(text)} in it, from {between(here.scope.start, here.scope.end)}. "
             "A longer time range, or both protocols, may know it."
         )
         return
-    st.caption(f"{many(len(found) + len(told), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}")
-    if told:
+    st.caption(f"{many(len(found) + len(troubles), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}")
+    if troubles:
         st.subheader("Incidents", anchor=False)
-        for row in told:
+        for row in troubles:
             link("incident", plain(row["headline"]), "troubleshoot", incident=row["incident_id"])
     for kind, some in groupby(found, key=lambda name: name.kind):
         st.subheader(_TITLES[kind], anchor=False)

@@ -93,8 +93,8 @@ def _config(column: Column) -> Any:
     configs = st.column_config
     match column.kind:
         case "time":
-            told = f"{column.help or ''} {zoned('Times')}.".strip()
-            return configs.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss.SSS z", timezone=zone_name(), help=told)
+            help_text = f"{column.help or ''} {zoned('Times')}.".strip()
+            return configs.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss.SSS z", timezone=zone_name(), help=help_text)
         case "number":
             return configs.NumberColumn(format="localized", help=column.help)
         case "ms":

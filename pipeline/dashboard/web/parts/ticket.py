@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.dashboard.queries.overview.incidents import Told
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.words import code, plain, prose, seen
 
 _EVIDENCE = 5
 """Exchanges that are named of each finding."""
 
 
-def ticket(incident: dict[str, Any], told: Sequence[Told], address: str = "") -> str:
+def ticket(incident: dict[str, Any], findings: Sequence[IncidentFinding], address: str = "") -> str:
     """What an incident says, as Markdown: names of the wire as text, commands and properties as code.
 
     Args:
         incident: its row.
-        told: its findings, in order.
+        findings: of it, in order.
         address: of its page.
     """
     lines = [
@@ -33,7 +33,7 @@ def ticket(incident: dict[str, Any], told: Sequence[Told], address: str = "") ->
         "",
         "Evidence:",
         "",
-        *(_line(one) for one in told),
+        *(_line(one) for one in findings),
         "",
         "```sql",
         incident["sql"].replace("```", ""),
@@ -42,9 +42,9 @@ def ticket(incident: dict[str, Any], told: Sequence[Told], address: str = "") ->
     return "\n".join(lines)
 
 
-def _line(one: Told) -> str:
+def _line(one: IncidentFinding) -> str:
     named = [code(name) for name in one.finding["evidence"][:_EVIDENCE]]
     more = len(one.finding["evidence"]) - len(named)
     exchanges = f" Exchanges {', '.join(named)}{f' and {more} more' if more > 0 else ''}." if named else ""
-    said = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}"
-    return f"{'  ' * one.depth}- {said}{exchanges}"
+    line = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}"
+    return f"{'  ' * one.depth}- {line}{exchanges}"

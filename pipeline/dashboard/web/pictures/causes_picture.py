@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from pipeline.dashboard.queries.overview.incidents import Told
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.pictures.colours import palette
 from pipeline.dashboard.web.pictures.picture import data
 from pipeline.dashboard.web.words import many
@@ -46,15 +46,15 @@ class Node:
         return one if len(self.findings) == 1 else f"{one} and {many(len(self.findings) - 1, 'more', 'more')}"
 
 
-def nodes(told: Sequence[Told]) -> list[Node]:
+def nodes(findings: Sequence[IncidentFinding]) -> list[Node]:
     """The nodes of a graph, causes before what follows from them.
 
     Args:
-        told: findings of an incident in their order.
+        findings: of an incident, in their order.
     """
     found: list[Node] = []
     of: dict[str, int] = {}
-    for one in told:
+    for one in findings:
         finding, rule = one.finding, one.finding["rule"]
         cause = of.get(one.cause or "")
         if cause is not None and not one.is_effect and found[cause].rule == rule:

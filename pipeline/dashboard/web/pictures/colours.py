@@ -1,4 +1,4 @@
-"""Colours that everybody can tell apart, and symbols beside them.
+"""Colours that everybody can distinguish, and symbols beside them.
 
 Members of a group get colours of Okabe and Ito's palette (*Color Universal Design*, 2008), the strongest against the
 background first; nobody is red or green because of what it does. The log is drawn in ink, so that colour means member.
@@ -17,7 +17,7 @@ class Palette:
     """Colours of one theme.
 
     Attributes:
-        members: one for each member that a picture tells apart.
+        members: one for each member that a picture distinguishes.
         others: for those who share one.
         ink: lines of the log, texts, outlines.
         faint: what lies behind: losses, rebalances.
@@ -65,7 +65,7 @@ def looks(labels: Sequence[str], colours: Palette) -> dict[str, tuple[str, str]]
     """
     named = [label for label in labels if label != OTHERS]
     if len(named) > MEMBERS:
-        raise ValueError(f"{len(named)} members cannot be told apart by {MEMBERS} colours")
+        raise ValueError(f"{len(named)} members cannot be distinguished by {MEMBERS} colours")
     found = dict(zip(named, zip(colours.members, SYMBOLS, strict=True), strict=False))
     return found | ({OTHERS: (colours.others, OTHERS_SYMBOL)} if OTHERS in labels else {})
 

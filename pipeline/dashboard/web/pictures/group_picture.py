@@ -1,6 +1,6 @@
 """The picture of a group over time, as Altair charts below each other: owners, waiting members, lag, pauses of commits.
 
-A member has one colour in all of them. Lag is told by lightness, which means more of the same and not good or bad.
+A member has one colour in all of them. Lag is shown by lightness, which means more of the same and not good or bad.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def one_group_chart(shown: GroupSeen, *, dark: bool, width: int) -> alt.VConcatC
 
 def in_words(shown: GroupSeen) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
-    said = [f"Group {shown.group.group_id}: members {', '.join(shown.labels) or 'not seen'}"]
+    phrases = [f"Group {shown.group.group_id}: members {', '.join(shown.labels) or 'not seen'}"]
     if shown.rebalances:
         longest = max(shown.rebalances, key=lambda one: one.seconds)
-        said.append(f"{many(len(shown.rebalances), 'rebalance')}, the longest took {duration(longest.seconds)}")
+        phrases.append(f"{many(len(shown.rebalances), 'rebalance')}, the longest took {duration(longest.seconds)}")
     if len(shown.partitions) == MOST_PARTITIONS:
-        said.append(f"of its partitions the {MOST_PARTITIONS} with most lag")
-    return printable("; ".join(said)) + "."
+        phrases.append(f"of its partitions the {MOST_PARTITIONS} with most lag")
+    return printable("; ".join(phrases)) + "."
 
 
 def _title(name: str, colours: Palette) -> alt.TitleParams:

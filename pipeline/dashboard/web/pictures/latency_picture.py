@@ -1,6 +1,6 @@
 """How was something answered over time, as Altair charts: heat maps, percentiles beside yesterday's, errors.
 
-Lightness tells how many, or how long; percentiles differ by their dashes as well; nothing is red or green.
+Lightness shows how many, or how long; percentiles differ by their dashes as well; nothing is red or green.
 """
 
 from __future__ import annotations

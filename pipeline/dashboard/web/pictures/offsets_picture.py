@@ -53,7 +53,7 @@ def offsets_picture(
     Args:
         shown: what it shows.
         dark: whether it stands on a dark page.
-        select: what somebody hears of: ``OPEN``, a commit that is clicked, ``ZOOM``, times that are dragged over.
+        select: what is reported to the page: ``OPEN``, a commit that is clicked, ``ZOOM``, times that are dragged over.
 
     Returns:
         Two charts of one width whose times lie below each other; the second is None if nobody is known to have owned
@@ -91,22 +91,22 @@ def in_words(shown: Offsets) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
     place = shown.place
     committed = shown.commits.column("outcome").to_pylist()
-    said = [f"Offsets of {place.topic}-{place.partition} over time"]
+    phrases = [f"Offsets of {place.topic}-{place.partition} over time"]
     if place.group_id:
-        said.append(f"commits of group {place.group_id} by {', '.join(shown.labels) or 'nobody'}")
+        phrases.append(f"commits of group {place.group_id} by {', '.join(shown.labels) or 'nobody'}")
     if "rejected" in committed:
-        said.append("refused commits are hollow and crossed")
+        phrases.append("refused commits are hollow and crossed")
     if any(outcome in _IN_TRANSACTION for outcome in committed):
-        said.append("commits inside a transaction are hollow, and struck through if it was aborted")
+        phrases.append("commits inside a transaction are hollow, and struck through if it was aborted")
     if shown.held:
         who = list(dict.fromkeys(hold.producer for hold in sorted(shown.held, key=lambda hold: -hold.seconds)))
         more = f" and {len(who) - 3} more" if len(who) > 3 else ""
-        said.append(f"hatched: an open transaction holds readers back ({', '.join(who[:3])}{more})")
+        phrases.append(f"hatched: an open transaction holds readers back ({', '.join(who[:3])}{more})")
     if shown.losses:
-        said.append("shaded: the capture lost bytes")
+        phrases.append("shaded: the capture lost bytes")
     if shown.positions.num_rows:
-        said.append("dashed: fetched up to")
-    return printable("; ".join(said)) + "."
+        phrases.append("dashed: fetched up to")
+    return printable("; ".join(phrases)) + "."
 
 
 class _Members:

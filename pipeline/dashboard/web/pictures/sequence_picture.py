@@ -28,7 +28,7 @@ _LEFT, _RIGHT = -0.3, 1.22
 _BAR, _BARS = 0.022, 8
 """Width of a waiting bar, and how many lie beside each other; more lie upon the last."""
 _LONG = 110
-"""Characters of a text beside an arrow; all of it is told when one points at it."""
+"""Characters of a text beside an arrow; all of it is shown when one points at it."""
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
 """Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
@@ -67,36 +67,36 @@ def sequence_picture(shown: Connection, ends: tuple[str, str], marked: str | Non
 def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
     requests = sum(step.kind == "request" for step in shown.steps)
-    said = [f"{many(requests, 'request')} of {ends[0]} to {ends[1]}"]
+    phrases = [f"{many(requests, 'request')} of {ends[0]} to {ends[1]}"]
     wrong = sum(wait.is_wrong for wait in shown.waits)
     waiting = [wait for wait in shown.waits if wait.ending != "answered"]
     longest = max((wait.latency for wait in shown.waits if wait.latency is not None), default=None)
     if longest is not None:
-        said.append(f"the longest wait was {duration(longest.total_seconds())}")
+        phrases.append(f"the longest wait was {duration(longest.total_seconds())}")
     if wrong:
-        said.append(f"{wrong} answered with an error (crossed)")
+        phrases.append(f"{wrong} answered with an error (crossed)")
     if waiting:
-        said.append(f"{len(waiting)} without an answer (open at the end)")
+        phrases.append(f"{len(waiting)} without an answer (open at the end)")
     if lost := sum(step.kind == "lost" for step in shown.steps):
-        said.append(f"{many(lost, 'loss', 'losses')} of the capture (dotted)")
+        phrases.append(f"{many(lost, 'loss', 'losses')} of the capture (dotted)")
     if any(step.kind == "joined" for step in shown.steps):
-        said.append("some requests were not seen")
-    return printable("; ".join(said)) + "."
+        phrases.append("some requests were not seen")
+    return printable("; ".join(phrases)) + "."
 
 
 def _tooltips() -> list[alt.Tooltip]:
-    titles = {"told": "says", "time": zoned("at"), "after": "after the step before"}
+    titles = {"words": "says", "time": zoned("at"), "after": "after the step before"}
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()]
 
 
 def _step(step: Step, before: Step | None) -> dict[str, Any]:
     to_server = step.kind == "request"
     is_next = before is not None and step.kind == "response" and before.exchange_id == step.exchange_id
-    told = step.words if is_next and step.words else f"{step.label} {step.words}".strip()
+    words = step.words if is_next and step.words else f"{step.label} {step.words}".strip()
     return {
         "at": step.at, "kind": step.kind, "exchange_id": step.exchange_id or "",
-        "text": f"{'✕ ' if step.is_wrong else ''}{told if len(told) <= _LONG else told[:_LONG] + '…'}",
-        "told": told, "time": f"{in_zone(step.ts):%H:%M:%S.%f}"[:-3],
+        "text": f"{'✕ ' if step.is_wrong else ''}{words if len(words) <= _LONG else words[:_LONG] + '…'}",
+        "words": words, "time": f"{in_zone(step.ts):%H:%M:%S.%f}"[:-3],
         "after": "" if step.after is None else f"+{duration(step.after.total_seconds())}",
         "x": 0.0 if to_server else 1.0, "x2": 1.0 if to_server else 0.0, "is_wrong": step.is_wrong,
         "from_client": step.direction != "response",

@@ -1,7 +1,7 @@
 """The picture of a share-partition over time, as an Altair chart: who held which records, and how that ended (KIP-932).
 
-A bar is a range of offsets from when a member got it until it told of it, in the member's colour; the symbol at its end
-says how: accepted is filled, released hollow, rejected crossed, a lock that ran out a cross alone.
+A bar is a range of offsets from when a member got it until it acknowledged it, in the member's colour; the symbol at
+its end says how: accepted is filled, released hollow, rejected crossed, a lock that ran out a cross alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def share_picture(shown: SharesSeen, *, dark: bool, can_open: bool = False) -> a
     Args:
         shown: what was seen of the share-partition.
         dark: whether it stands on a dark page.
-        can_open: whether somebody hears of ``OPEN``, a range that is clicked.
+        can_open: whether the page is notified of ``OPEN``, a range that is clicked.
     """
     colours = palette(dark=dark)
     labels = [member.label for member in shown.members]
@@ -122,12 +122,14 @@ def _lines(shown: SharesSeen, ink: str) -> list[alt.Chart]:
 def in_words(shown: SharesSeen) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
     ends = Counter(one.how for one in shown.held)
-    told = ", ".join(f"{ends[how]} {how}" for how in ENDINGS if ends[how])
+    endings = ", ".join(f"{ends[how]} {how}" for how in ENDINGS if ends[how])
     place = shown.place
-    said = [f"{place.topic}-{place.partition} as share group {place.group} reads it: {told or 'nothing delivered'}"]
+    phrases = [
+        f"{place.topic}-{place.partition} as share group {place.group} reads it: {endings or 'nothing delivered'}"
+    ]
     again = max((one.deliveries for one in shown.held), default=0)
     if again > 1:
-        said.append(f"a record came up to {again} times")
+        phrases.append(f"a record came up to {again} times")
     if shown.left_out:
-        said.append(f"{many(shown.left_out, 'earlier range')} left out")
-    return printable("; ".join(said)) + "."
+        phrases.append(f"{many(shown.left_out, 'earlier range')} left out")
+    return printable("; ".join(phrases)) + "."

@@ -45,7 +45,7 @@ class Address:
         return f"{url}/{self.path}" + (f"?{urlencode(given)}" if given else "")
 
 
-_PAGES = ROOT / "pipeline" / "dashboard" / "web" / "page"
+_PAGES = {file.stem for file in (ROOT / "pipeline" / "dashboard" / "web" / "page").rglob("[a-z]*.py")}
 _ALL = (
     Address("home", ""),
     Address("incident", "incident", {"incident": "{incident}"}),
@@ -64,7 +64,7 @@ _ALL = (
     Address("quality", "quality", {"range": "all"}),
     Address("sql", "query", {"sql": "FROM consumer_lag"}, press="Run"),
 )
-ADDRESSES = tuple(one for one in _ALL if not one.path or (_PAGES / f"{one.path}.py").exists())
+ADDRESSES = tuple(one for one in _ALL if not one.path or one.path in _PAGES)
 
 
 def sample_lake(folder: Path) -> Path:

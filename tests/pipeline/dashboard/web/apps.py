@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
 """Of the package that is imported: an installed one does not lie beside the tests."""
-PAGES = tuple(sorted(page.stem for page in (SCRIPT.parent / "page").glob("[a-z]*.py")))
+_SCRIPTS = {file.stem: file.relative_to(SCRIPT.parent) for file in (SCRIPT.parent / "page").rglob("[a-z]*.py")}
+PAGES = tuple(sorted(_SCRIPTS))
 
 
 def _look_for_components_once() -> None:
@@ -33,7 +34,7 @@ def open_page(page: str, **parameters: str) -> AppTest:
     app = AppTest.from_file(str(SCRIPT), default_timeout=60)
     app.query_params.update({name: [value] for name, value in parameters.items()})
     if page != "home":
-        app.switch_page(f"page/{page}.py")
+        app.switch_page(str(_SCRIPTS[page]))
     app.run()
     assert [error.message for error in app.exception] == []
     return app

@@ -55,23 +55,23 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     least = settings.unanswered_times
     many = [e for e in sources.episodes.get(UNANSWERED.name, ()) if e.times >= least]
     for episode in last_of_each(many):
-        told = _in_vain(sources.tables, episode, settings)
-        if told.requests < least:
+        in_vain = _in_vain(sources.tables, episode, settings)
+        if in_vain.requests < least:
             continue
-        is_hurt = told.others > 0 or told.waited_us >= _WAS_DOWN * settings.slow_seconds * 1_000_000
+        is_hurt = in_vain.others > 0 or in_vain.waited_us >= _WAS_DOWN * settings.slow_seconds * 1_000_000
         meanwhile = (
-            f"; {told.others} that others sent meanwhile were answered"
-            if told.others
+            f"; {in_vain.others} that others sent meanwhile were answered"
+            if in_vain.others
             else "; it answered nothing that was sent meanwhile"
         )
         summary = (
-            f"{episode.server} left {told.requests} requests of {clients(episode)} without an answer "
+            f"{episode.server} left {in_vain.requests} requests of {clients(episode)} without an answer "
             f"({', '.join(episode.names)}), from {clock(episode.first_us)} to {clock(episode.last_us)} UTC, although "
-            f"the client waited up to {seconds(told.waited_us)}{meanwhile}."
+            f"the client waited up to {seconds(in_vain.waited_us)}{meanwhile}."
         )
         severity = "critical" if is_hurt else "info"
         made = finding(episode, severity, summary, _ADVICE_UNANSWERED, sources, least)
-        yield replace(made, details={**made.details, "waited_us": told.waited_us, "others_answered": told.others})
+        yield replace(made, details={**made.details, "waited_us": in_vain.waited_us, "others_answered": in_vain.others})
 
 
 def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _InVain:

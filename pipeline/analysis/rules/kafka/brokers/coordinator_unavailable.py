@@ -14,12 +14,13 @@ from typing import Any
 
 import orjson
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
@@ -30,9 +31,10 @@ RULE = Rule(
     ("unavailable_refusals", "unavailable_seconds"),
     ("states", "events", "exchanges"),
 )
-REFUSALS = (14, 15, 16)
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
-_FIND_COORDINATOR, _GROUP, _TRANSACTION = 10, 0, 1
+REFUSALS = numbers(
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR
+)
+_GROUP, _TRANSACTION = 0, 1
 ADVICE = (
     "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--topic __consumer_offsets`, or __transaction_state): start that broker; while it loads "
@@ -97,7 +99,7 @@ def _not_found(sources: Sources) -> Iterator[Attempt]:
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
             response_body
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {_FIND_COORDINATOR} AND ({codes})
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.FIND_COORDINATOR} AND ({codes})
     """)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):

@@ -120,8 +120,8 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
 def _many_waited(slow: Sequence[_Slow]) -> str:
     """Of how many topics and apis answers waited for replicas, for people; nothing if of one only."""
     topics = {one.topic for some in slow for one in some.shown if one.topic is not None}
-    told = [f"{number} {what}" for number, what in ((len(topics), "topics"), (len(slow), "apis")) if number > 1]
-    return f", of {' and '.join(told)}" if told else ""
+    parts = [f"{number} {what}" for number, what in ((len(topics), "topics"), (len(slow), "apis")) if number > 1]
+    return f", of {' and '.join(parts)}" if parts else ""
 
 
 def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSettings) -> dict[tuple[str, str], int]:

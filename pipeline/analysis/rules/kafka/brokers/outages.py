@@ -24,7 +24,7 @@ from pipeline.finding_settings import FindingSettings
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""
 _LAST_SUCCESSES = 100
-"""Before an outage, which tell how long it usually is from one to the next."""
+"""Before an outage, which show how long it usually is from one to the next."""
 _TOGETHER_US = 2_000_000
 """Outages that begin so shortly after another one ended belong to it: clients notice at different moments."""
 

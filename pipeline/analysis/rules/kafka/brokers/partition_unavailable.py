@@ -14,13 +14,13 @@ from shlex import quote
 
 import orjson
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
-from pipeline.analysis.rules.kafka.symptoms import METADATA
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 RULE = Rule(
@@ -31,10 +31,10 @@ RULE = Rule(
     ("unavailable_refusals", "unavailable_seconds"),
     ("events", "exchanges"),
 )
-REFUSALS = (5, 6, 9, 72, 78)
-"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, LISTENER_NOT_FOUND, OFFSET_NOT_AVAILABLE."""
-_IN_METADATA = (5, 72)
-_NOT_LEADER, _BELIEVED = 6, 2
+_IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
+_NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
+REFUSALS = numbers(*_IN_METADATA, _NOT_LEADER, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+_BELIEVED = 2
 """One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 ADVICE = (
     "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
@@ -56,7 +56,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _has_no_leader(outage: Outage) -> bool:
-    """Whether more was answered than NOT_LEADER_OR_FOLLOWER by one broker (``stale_metadata`` tells of that)."""
+    """Whether more was answered than NOT_LEADER_OR_FOLLOWER by one broker (that is ``stale_metadata``)."""
     return (
         any(one.error != error_name(_NOT_LEADER) for one in outage.refused)
         or len({one.server for one in outage.refused}) >= _BELIEVED
@@ -94,7 +94,7 @@ def _without_leader(sources: Sources) -> Iterator[Attempt]:
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in _IN_METADATA)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {METADATA} AND ({codes})
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.METADATA} AND ({codes})
     """)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import orjson
 
+from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.symptoms import API_VERSIONS, FETCH, UNSUPPORTED_VERSION
 from pipeline.analysis.tables import ADDRESS, Tables
 
 
@@ -50,7 +50,7 @@ def collect_traffic(tables: Tables, facts: Facts) -> list[Traffic]:
             count(*) AS times,
             min(epoch_us(ts)) AS first_us,
             max(epoch_us(coalesce(response_ts, ts))) AS last_us,
-            max(CASE WHEN NOT coalesce(list_contains(error_codes, {UNSUPPORTED_VERSION}), false)
+            max(CASE WHEN NOT coalesce(list_contains(error_codes, {KafkaError.UNSUPPORTED_VERSION}), false)
                 THEN epoch_us(response_ts) END) AS answered_us,
             list(latency_us ORDER BY latency_us) FILTER (latency_us IS NOT NULL) AS latencies,
             arg_min(exchange_id, (ts, exchange_id)) AS evidence
@@ -80,7 +80,7 @@ def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode,
     times: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row in tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, coalesce(nullif(client_id, ''), '?') AS subject, epoch_us(ts) AS us
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {FETCH} ORDER BY us
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.FETCH} ORDER BY us
     """):
         if (row.server, row.subject) in wanted:
             times[row.server, row.subject].append(row.us)
@@ -97,7 +97,7 @@ def newest_versions(tables: Tables, facts: Facts) -> dict[str, dict[int, int]]:
     answers = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, response_body, max(epoch_us(ts)) AS last_us
         FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {API_VERSIONS} AND contains(response_body, '"apiKey":')
+        WHERE protocol = 'kafka' AND api_key = {ApiKey.API_VERSIONS} AND contains(response_body, '"apiKey":')
         GROUP BY ALL
     """)
     newest: dict[str, dict[int, int]] = defaultdict(dict)

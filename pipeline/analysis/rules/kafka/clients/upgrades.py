@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from decoder.kafka.apis import ApiKey
 from decoder.kafka.schema.releases import is_removed, refused_by, releases
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
-from pipeline.analysis.rules.kafka.symptoms import API_VERSIONS, JOIN_GROUP, MECHANISM, SASL_HANDSHAKE
+from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
@@ -58,13 +59,13 @@ class _Client:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: who uses what releases refuse, although the broker would take newer ones, or unasked."""
-    asks = {(t.server, t.client_id, t.client_ip) for t in sources.traffic if t.api_key == API_VERSIONS}
+    asks = {(t.server, t.client_id, t.client_ip) for t in sources.traffic if t.api_key == ApiKey.API_VERSIONS}
     found: defaultdict[tuple[str, str], _Client] = defaultdict(_Client)
     by_kerberos = _old_kerberos(sources)
     for t in sources.traffic:
         client = t.cluster, t.client_id or "?"
-        if t.api_key == SASL_HANDSHAKE and (t.client_id or "", t.client_ip) in by_kerberos:
-            found[client].add("Kerberos with librdkafka before 2.11", t, refused_by(JOIN_GROUP, 0))
+        if t.api_key == ApiKey.SASL_HANDSHAKE and (t.client_id or "", t.client_ip) in by_kerberos:
+            found[client].add("Kerberos with librdkafka before 2.11", t, refused_by(ApiKey.JOIN_GROUP, 0))
         by = refused_by(t.api_key, t.api_version)
         if not by or (by[-1] == _newest() and not is_removed(t.api_key, t.api_version)):
             continue

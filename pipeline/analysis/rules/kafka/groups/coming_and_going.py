@@ -10,13 +10,11 @@ import orjson
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, Tables, numbers
 
 ENTERS, LEAVES = "enters", "leaves"
 _JOIN, _LEAVE = int(ApiKey.JOIN_GROUP), int(ApiKey.LEAVE_GROUP)
-HEARTBEATS = tuple(
-    map(int, (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT))
-)
+HEARTBEATS = numbers(ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
 """By which members enter and leave where there is no JoinGroup: KIP-848, KIP-932, KIP-1071."""
 _COLUMNS = f"""
     {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, client_ip, connection_id, api_key,

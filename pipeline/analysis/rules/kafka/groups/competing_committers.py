@@ -32,7 +32,7 @@ ADVICE = (
     "its own; set offsets with a tool only while the group is stopped."
 )
 _REMEMBERED = 20
-"""Of the times between two commits of one committer, so many tell what is usual."""
+"""Of the times between two commits of one committer, so many show what is usual."""
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _COMMITS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id, member_id, client,

@@ -1,7 +1,7 @@
 """Which groups stand in a rebalance that had not ended when the data did? For :mod:`slow_rebalance`.
 
-What is told of a rebalance that is over comes from answered joins. While it lasts there are members that
-are told to rejoin (REBALANCE_IN_PROGRESS) and go on with their work, and joins that wait for their answer.
+What is reported of a rebalance that is over comes from answered joins. While it lasts there are members that
+are asked to rejoin (REBALANCE_IN_PROGRESS) and go on with their work, and joins that wait for their answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HeldUp:
         member, client_id, host: whom it waits for.
         is_silent: that one sends nothing; else it sends heartbeats.
         last_seen_us: its last heartbeat or join.
-        told_us: when it was seen last that the rebalance goes on.
+        last_us: when it was seen last that the rebalance goes on.
         waiting: members that wait.
         evidence: exchange ids.
     """
@@ -61,7 +61,7 @@ class HeldUp:
     host: str
     is_silent: bool
     last_seen_us: int
-    told_us: int
+    last_us: int
     waiting: int
     evidence: tuple[str, ...]
 
@@ -75,14 +75,14 @@ _MEMBERS = f"""
             epoch_us(ts) AS us, coalesce(error_code, 0) AS error_code
         FROM states
         WHERE kind IN ('join', 'heartbeat', 'leave') AND group_protocol = 'classic' AND member_id <> ''
-    ), told AS (
+    ), rejoining AS (
         SELECT DISTINCT cluster, group_id FROM (
             SELECT cluster, group_id, arg_max(error_code, us) AS code FROM classic WHERE kind = 'heartbeat'
             GROUP BY cluster, group_id, member_id
         ) WHERE code = {int(KafkaError.REBALANCE_IN_PROGRESS)}
     )
     SELECT classic.*, coalesce(asked_us, us) AS asked_us FROM classic LEFT JOIN answered USING (exchange_id) SEMI JOIN (
-        SELECT cluster, group_id FROM told
+        SELECT cluster, group_id FROM rejoining
         UNION ALL SELECT unnest($clusters) AS cluster, unnest($groups) AS group_id
     ) USING (cluster, group_id)
     LEFT JOIN (
@@ -91,7 +91,7 @@ _MEMBERS = f"""
     WHERE kind <> 'heartbeat' OR end_us IS NULL OR us >= end_us - $before_us
     ORDER BY cluster, group_id, us, exchange_id, ordinal
 """
-"""What members did of groups in which somebody was told to rejoin at last, or waits for its answer."""
+"""What members did of groups in which somebody was asked to rejoin at last, or waits for its answer."""
 _ANY = f"""
     SELECT kind FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)} LIMIT 1
 """
@@ -105,7 +105,7 @@ _WAITING = f"""
     ) = 1
     ORDER BY us, exchange_id
 """
-"""Each once: of a connection that two agents saw, nothing may be whole that would tell which copy counts."""
+"""Each once: of a connection that two agents saw, nothing may be whole that would show which copy counts."""
 
 
 def waiting_joins(tables: Tables, facts: Facts) -> dict[tuple[str, str], list[Waiting]]:
@@ -147,7 +147,7 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
         end_us: the end of the data.
     """
     over_us = max((row.us for row in rows if _is_in(row)), default=0)
-    told: dict[str, list[Row]] = {}
+    rejoining: dict[str, list[Row]] = {}
     last: dict[str, Row] = {}
     gone: set[str] = set()
     for row in rows:
@@ -156,19 +156,19 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
         elif row.error_code in (0, KafkaError.REBALANCE_IN_PROGRESS):
             last[row.member_id] = row
             if row.error_code and row.us > over_us:
-                told.setdefault(row.member_id, []).append(row)
+                rejoining.setdefault(row.member_id, []).append(row)
     joins = [one for one in joins if one.asked_us >= over_us]
     longest_us = _AT_LONGEST * max((one.limit_us or _UNKNOWN_LIMIT_US for one in joins), default=0)
     waits = {one.member or one.exchange_id: one for one in joins if end_us - one.asked_us <= longest_us}
-    signs = [*(some[0].us for some in told.values()), *(one.asked_us for one in waits.values())]
+    signs = [*(some[0].us for some in rejoining.values()), *(one.asked_us for one in waits.values())]
     if not signs:
         return None
     begun_us = min(signs)
-    busy = [member for member in told if member not in waits and member not in gone]
+    busy = [member for member in rejoining if member not in waits and member not in gone]
     silent = [
         member
         for member in _newest(last, rows)
-        if member not in told and member not in waits and member not in gone and last[member].us <= begun_us
+        if member not in rejoining and member not in waits and member not in gone and last[member].us <= begun_us
     ]
     # Of members that wait the capture may not show the joins: they have fallen silent, as those do that wait.
     culprits = busy or (silent if waits else [])
@@ -176,11 +176,11 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
     if not culprits or not others:
         return None
     member = max(culprits, key=lambda name: (last[name].us, name))
-    row, told_rows = last[member], told.get(member, [])
-    told_us = end_us if waits else told_rows[-1].us
-    evidence = [*(one.exchange_id for one in waits.values()), *(each.exchange_id for each in told_rows)]
+    row, answers = last[member], rejoining.get(member, [])
+    last_us = end_us if waits else answers[-1].us
+    evidence = [*(one.exchange_id for one in waits.values()), *(each.exchange_id for each in answers)]
     return HeldUp(
-        begun_us, member, row.client_id, host_of(row.client), member not in told, row.us, told_us, others,
+        begun_us, member, row.client_id, host_of(row.client), member not in rejoining, row.us, last_us, others,
         tuple(one for one in evidence if one) or (row.exchange_id,),
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _is_in(row: Row) -> bool:
 
 
 def _newest(last: Mapping[str, Row], rows: Iterable[Row]) -> list[str]:
-    """Who is of the newest generation, or was heard since: the coordinator waits for nobody of those before.
+    """Who is of the newest generation, or was seen since: the coordinator waits for nobody of those before.
 
     Args:
         last: what each member did last.

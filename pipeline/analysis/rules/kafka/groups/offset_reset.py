@@ -195,7 +195,7 @@ def reset_of(row: Row) -> Reset | None:
     else:
         cause = COMMIT_GONE if before is not None else NO_COMMIT
     is_at_end = row.high_watermark is not None and row.went_on_at >= row.high_watermark
-    # Whoever has no commit and begins elsewhere than at the end was told where.
+    # Whoever has no commit and begins elsewhere than at the end was given the place.
     log_start = row.log_start_offset if cause != NO_COMMIT or is_at_end else row.went_on_at
     return Reset(
         cause, row.partition, row.client_id, row.went_on_us, before, row.went_on_at, log_start, row.high_watermark,

@@ -92,17 +92,17 @@ class _Suspect:
     offset: int
     deliveries: int = 1
     shown: list[Delivery] = field(default_factory=list)
-    told: list[Delivery] = field(default_factory=list)
+    acknowledged: list[Delivery] = field(default_factory=list)
 
     @property
     def span(self) -> Span:
         """From its first delivery to the last that is known of it."""
-        return self.shown[0].us, max(one.us for one in (*self.shown, *self.told))
+        return self.shown[0].us, max(one.us for one in (*self.shown, *self.acknowledged))
 
     @property
     def end(self) -> str:
         """``accepted``, ``rejected``, or else how it was given back the last time."""
-        last = self.told[-1] if self.told else None
+        last = self.acknowledged[-1] if self.acknowledged else None
         if last is not None and last.us >= self.shown[-1].us:
             return {ACCEPT: "accepted", REJECT: "rejected", RELEASE: "released"}.get(last.what or 0, "told of")
         return "held"
@@ -130,7 +130,7 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
                 suspect.shown.append(one)
                 suspect.deliveries = max(suspect.deliveries, one.deliveries)
             else:
-                suspect.told.append(one)
+                suspect.acknowledged.append(one)
     return [one for one in found.values() if one.shown]
 
 
@@ -150,7 +150,7 @@ def _poisoned_by(
     bad: Sequence[_Suspect], place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings
 ) -> Finding | None:
     first_us = min(one.shown[0].us for one in bad)
-    last_us = max(max(d.us for d in (*one.shown, *one.told)) for one in bad)
+    last_us = max(max(d.us for d in (*one.shown, *one.acknowledged)) for one in bad)
     offsets = {one.offset for one in bad}
     others = sum(
         one.last - one.first + 1
@@ -170,7 +170,7 @@ def _poisoned_by(
         f"{most} times from {clock(first_us)} to {clock(last_us)} UTC, while {others} other records were accepted. "
         f"{_fate(ends, is_over=is_over)}."
     )
-    shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.told)})
+    shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
     return Finding(
         rule=POISON_RECORD.name, severity="warning" if is_over else "critical", subject=str(place),
         state="closed" if is_over else "open", cluster=place.cluster, topic=place.topic, partition=place.partition,
@@ -214,14 +214,14 @@ def _range(bad: Sequence[_Suspect]) -> str:
 def _stopped(
     by_place: dict[SharePlace, list[Delivery]], sources: Sources, settings: FindingSettings
 ) -> Iterator[Finding]:
-    """A group that says nothing more of a topic while records are written to it; its partitions are one."""
+    """A group that acknowledges nothing more of a topic while records are written to it; its partitions are one."""
     by_topic: defaultdict[tuple[str, str, str], list[SharePlace]] = defaultdict(list)
     for place in sorted(by_place):
         by_topic[place.cluster, place.group, place.topic].append(place)
     alive = beats(sources)
     for (cluster, group, topic), places in by_topic.items():
-        told = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
-        for silence in silences(told, sources.ends.get(cluster, 0), settings):
+        times_us = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
+        for silence in silences(times_us, sources.ends.get(cluster, 0), settings):
             waiting = {
                 place: count
                 for place in places
@@ -247,17 +247,17 @@ class Silence(NamedTuple):
     is_over: bool
 
 
-def silences(told: Sequence[int], end_us: int, settings: FindingSettings) -> Iterator[Silence]:
+def silences(times_us: Sequence[int], end_us: int, settings: FindingSettings) -> Iterator[Silence]:
     """The times that acknowledgements kept out for much longer than before, in order of time.
 
     What was such a time is not the group's rhythm, unless it comes as often as it takes to know one.
 
     Args:
-        told: times of acknowledgements, ascending, µs since the epoch.
+        times_us: of acknowledgements, ascending, µs since the epoch.
         end_us: time of the last exchange of the cluster.
         settings: the shortest silence.
     """
-    spans = list(pairwise([*told, end_us] if told and end_us > told[-1] else told))
+    spans = list(pairwise([*times_us, end_us] if times_us and end_us > times_us[-1] else times_us))
     usual: list[int] = []
     unusual = 0
     for from_us, to_us in spans:
@@ -266,7 +266,7 @@ def silences(told: Sequence[int], end_us: int, settings: FindingSettings) -> Ite
             known = usual[-_REMEMBERED:]
             patience = patience_of(known, len(known), settings.stopped_seconds, settings.patience_periods)
             if patience is not None and gap >= patience:
-                yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == told[-1])
+                yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == times_us[-1])
                 unusual += 1
                 if unusual < KNOWN_RHYTHM:
                     continue
@@ -274,7 +274,7 @@ def silences(told: Sequence[int], end_us: int, settings: FindingSettings) -> Ite
 
 
 def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], silence: Silence) -> int:
-    """Records of a partition that were written and of which the group had said nothing at a time."""
+    """Records of a partition that were written and of which the group had acknowledged nothing at a time."""
     from_us, to_us = silence.from_us, silence.to_us
     behind = max((one.last for one in some if one.what in (ACCEPT, REJECT) and one.us <= from_us), default=None)
     rows = tables.rows(

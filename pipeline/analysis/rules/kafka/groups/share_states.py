@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.tables import ADDRESS
+from pipeline.analysis.tables import ADDRESS, numbers
 
-SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE = 76, 78, 79, 85
-SHARE_APIS: Final = (SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, WRITE_SHARE_STATE)
-STREAMS_HEARTBEAT: Final = 88
-"""Of Streams groups (KIP-1071), which have no delivery states: they commit offsets."""
+SHARE_APIS: Final = numbers(
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.WRITE_SHARE_GROUP_STATE
+)
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 _LEFT = -1
 
@@ -76,7 +76,8 @@ def deliveries(sources: Sources) -> list[Delivery]:
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, exchange_id, request_body, response_body,
             epoch_us(coalesce(response_ts, ts)) AS us
         FROM exchanges
-        WHERE protocol = 'kafka' AND api_key IN ({SHARE_FETCH}, {SHARE_ACKNOWLEDGE}) AND response_body IS NOT NULL
+        WHERE protocol = 'kafka' AND api_key IN ({ApiKey.SHARE_FETCH}, {ApiKey.SHARE_ACKNOWLEDGE})
+            AND response_body IS NOT NULL
             AND (contains(response_body, '"acquiredRecords":[{{') OR contains(request_body, '"firstOffset"'))
         ORDER BY us, exchange_id
     """)
@@ -137,7 +138,7 @@ def beats(sources: Sources) -> list[Beat]:
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, request_body, epoch_us(ts) AS us
         FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {SHARE_HEARTBEAT} AND coalesce(len(error_codes), 0) = 0
+        WHERE protocol = 'kafka' AND api_key = {ApiKey.SHARE_GROUP_HEARTBEAT} AND coalesce(len(error_codes), 0) = 0
             AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
@@ -152,7 +153,7 @@ def beats(sources: Sources) -> list[Beat]:
 
 
 class StartMoved(NamedTuple):
-    """The start offset of a share-partition, as a broker told the share coordinator of it; µs since the epoch."""
+    """The start offset of a share-partition, as a broker reported it to the share coordinator; µs since the epoch."""
 
     place: SharePlace
     us: int
@@ -163,7 +164,7 @@ def starts_moved(sources: Sources) -> list[StartMoved]:
     """Start offsets of share-partitions in order of time, where brokers speak of them on the wire."""
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, request_body, epoch_us(ts) AS us FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {WRITE_SHARE_STATE} AND request_body IS NOT NULL
+        WHERE protocol = 'kafka' AND api_key = {ApiKey.WRITE_SHARE_GROUP_STATE} AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
     names = sources.facts.names()

@@ -140,7 +140,7 @@ def _lasting(
     for place, rows in members_of(sources.tables, joins, sources.ends).items():
         end_us = sources.ends.get(place[0], rows[-1].us)
         one = held_up(rows, joins.get(place, ()), end_us)
-        if one is not None and one.told_us - one.begun_us >= _least_us(_with_late(rows), settings):
+        if one is not None and one.last_us - one.begun_us >= _least_us(_with_late(rows), settings):
             yield place, _open_finding(*place, one, over.get(place, ()), sources, settings)
 
 
@@ -196,7 +196,7 @@ def waited_for(one: Round, before: Round | None, rows: Iterable[Row]) -> Late | 
         rows: of the group, in the order of time.
     """
     first_us, last_us = one.first_us, one.last_us
-    told: dict[str, list[Row]] = {}
+    rejoining: dict[str, list[Row]] = {}
     seen: dict[str, int] = {}
     gone: set[str] = set()
     for row in rows:
@@ -207,12 +207,12 @@ def waited_for(one: Round, before: Round | None, rows: Iterable[Row]) -> Late | 
         elif row.kind == "heartbeat":
             seen[row.member_id] = row.us
             if row.error_code == KafkaError.REBALANCE_IN_PROGRESS and row.us > first_us:
-                told.setdefault(row.member_id, []).append(row)
-    busy = [member for member in told if _is_late(one, member) and member not in gone]
+                rejoining.setdefault(row.member_id, []).append(row)
+    busy = [member for member in rejoining if _is_late(one, member) and member not in gone]
     if busy:
         member = max(busy, key=lambda name: (one.joins.get(name, (last_us, last_us)), name))
-        row = told[member][-1]
-        evidence = tuple(each.exchange_id for each in told[member])
+        row = rejoining[member][-1]
+        evidence = tuple(each.exchange_id for each in rejoining[member])
         rejoined_us = one.joins[member][0] if member in one.joins else None
         return Late(member, row.client_id, host_of(row.client), False, rejoined_us, row.us, evidence)
     return _silent(one, before, seen, gone)
@@ -225,7 +225,7 @@ def _is_late(one: Round, member: str) -> bool:
 
 
 def _silent(one: Round, before: Round | None, seen: Mapping[str, int], gone: set[str]) -> Late | None:
-    """A member of the generation before that was not heard of any more, and did not leave."""
+    """A member of the generation before that was not seen any more, and did not leave."""
     if before is None:
         return None
     last_seen = {m: max(seen.get(m, 0), before.joins[m][1]) for m in before.joins if m not in one.joins}
@@ -271,7 +271,7 @@ def _open_finding(
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     client, others = who(one.client_id, one.host), count(one.waiting, "other member")
-    state = sources.state_unhealed(cluster, one.begun_us, one.told_us, 1)
+    state = sources.state_unhealed(cluster, one.begun_us, one.last_us, 1)
     did = (
         f"is silent since {clock(one.last_seen_us)} UTC and has not left"
         if one.is_silent
@@ -281,17 +281,17 @@ def _open_finding(
     until = (
         f" At {clock(one.begun_us + max(limits))} UTC at the latest the others go on without it." if any(limits) else ""
     )
-    spans = [*((each.first_us, each.last_us) for each, _ in over), (one.begun_us, one.told_us)]
+    spans = [*((each.first_us, each.last_us) for each, _ in over), (one.begun_us, one.last_us)]
     return Finding(
         rule=RULE.name, severity="warning", subject=group, state=state, cluster=cluster, topic=None, partition=None,
-        group_id=group, first_us=one.begun_us, last_us=one.told_us,
+        group_id=group, first_us=one.begun_us, last_us=one.last_us,
         summary=f"Group {group} waits for an assignment since {clock(one.begun_us)} UTC, "
-        f"{seconds(one.told_us - one.begun_us)} so far: {client} {did}, while {others} "
+        f"{seconds(one.last_us - one.begun_us)} so far: {client} {did}, while {others} "
         f"{'waits' if one.waiting == 1 else 'wait'}.{until}",
         advice=(_SILENT if one.is_silent else _BUSY).format(who=client),
         evidence=list(one.evidence)[: settings.max_evidence],
         details={
-            "waited_us": one.told_us - one.begun_us, "member_id": one.member, "client_id": one.client_id,
+            "waited_us": one.last_us - one.begun_us, "member_id": one.member, "client_id": one.client_id,
             "host": one.host, "is_silent": one.is_silent, "waiting_members": one.waiting, "times": len(over) + 1,
             **earlier(spans), "enough_us": one.begun_us + int(settings.slow_rebalance_seconds * 1_000_000),
         },

@@ -55,7 +55,7 @@ class Life:
         client_id, client_ip: whose it is.
         first_us, last_us: when it was accepted first and last.
         client: ip:port by which it came.
-        left: whether it said goodbye.
+        left: whether it left with a LeaveGroup.
     """
 
     member_id: str
@@ -92,13 +92,13 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         return
     lives = lives_of(sources.tables, sorted({e.subject for e in many}))
     joins = _joins(sources.tables, many)
-    told = {episode: _tell(episode, lives, joins) for episode in many}
-    storms = [episode for episode in many if _is_storm(episode, *told[episode], settings)]
+    explanations = {episode: _explained(episode, lives, joins) for episode in many}
+    storms = [episode for episode in many if _is_storm(episode, *explanations[episode], settings)]
     stormy = {(episode.cluster, episode.subject) for episode in storms}
     deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
     for episode in last_of_each([*storms, *deploys]):
         is_storm = (episode.cluster, episode.subject) in stormy
-        explained, unstable_us = told[episode]
+        explained, unstable_us = explanations[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
         severity, advice = ("warning", _ADVICE) if is_storm else ("info", _ADVICE_DEPLOY)
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
@@ -109,7 +109,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield replace(made, details={**made.details, **more})
 
 
-def _tell(episode: Episode, lives: _Lives, joins: _Joins) -> tuple[Explained, int]:
+def _explained(episode: Episode, lives: _Lives, joins: _Joins) -> tuple[Explained, int]:
     """What explains an episode, and for how long the group stood still, µs."""
     group = episode.cluster, episode.subject
     within = [one for one in lives[group] if one.first_us <= episode.last_us and one.last_us >= episode.first_us]
@@ -134,14 +134,14 @@ def _is_by_epochs(episode: Episode) -> bool:
     return all(name.startswith(JOINED_AT) for name in episode.names)
 
 
-def _summary(episode: Episode, told: Explained, unstable_us: int, *, is_storm: bool) -> str:
+def _summary(episode: Episode, explained: Explained, unstable_us: int, *, is_storm: bool) -> str:
     what = "epochs" if _is_by_epochs(episode) else "generations"
     when = f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
-    went = f"Group {episode.subject} went through {told.total} {what} in {when}"
+    went = f"Group {episode.subject} went through {explained.total} {what} in {when}"
     if not is_storm:
         why = "a deploy, a change of scale, or a job that comes and goes"
-        return f"{went}, because {told.instances} members came or went: {why}."
-    who = ", ".join(f"{name} came {times} times" for name, times in told.comers[:3])
+        return f"{went}, because {explained.instances} members came or went: {why}."
+    who = ", ".join(f"{name} came {times} times" for name, times in explained.comers[:3])
     why = f"{who}." if who else f"{clients(episode)} joined {episode.times} times."
     still = "" if _is_by_epochs(episode) else f"; meanwhile it does not read, {seconds(unstable_us)} together"
     return f"{went}{still}. {why}"
@@ -262,7 +262,7 @@ def _surplus(lives: Sequence[Life]) -> dict[str, int]:
 
 
 def runs_of(lives: Sequence[Life]) -> dict[str, int]:
-    """By member id in which run of the group it was: a job ends when all have said goodbye, and begins anew.
+    """By member id in which run of the group it was: a job ends when all have left, and begins anew.
 
     Who comes again by the connection of one that left is no new process, so the run goes on.
     """

@@ -1,6 +1,6 @@
 """``rebalance_storm`` in slow motion: one instance ends and comes again every few minutes, as in CrashLoopBackOff.
 
-Its generations are too far apart for an episode, and too few. What tells it are the lives of the instance, by client id
+Its generations are too far apart for an episode, and too few. What shows it are the lives of the instance, by client id
 and host (a container that is started anew keeps its pod's address): they follow each other at its own rhythm, and there
 are more of them than a deploy and its rollback explain.
 """
@@ -57,7 +57,7 @@ def loops(lives: Sequence[Life], settings: FindingSettings) -> list[Loop]:
     known = set[str]()
     for one in lives:
         if one.client in known:
-            continue  # who comes again by its old connection has not ended: poll_interval_exceeded tells of it
+            continue  # who comes again by its old connection has not ended: that is poll_interval_exceeded
         known.add(one.client)
         kinds[run[one.member_id], by_host(one)].append(one)
     found = []
@@ -91,7 +91,7 @@ def _intervals(lives: Sequence[Life]) -> list[int]:
 
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
-    """Apply the rule to the lives of instances; what episodes show is told by them, if it is as severe."""
+    """Apply the rule to the lives of instances; what episodes show is reported by them, if it is as severe."""
     joined = _joined(sources.steps, BIRTHS + settings.storm_unexplained)
     if not joined:
         return

@@ -173,7 +173,7 @@ def _severity(one: _Repeat, stays: _Stays, settings: FindingSettings) -> str | N
     """None: it is nothing.
 
     Who stays at an offset while only reading goes on may be at work on one record: it is given several times as long as
-    such stays last there, and where that is not known it is told for information for as long as a poll may take.
+    such stays last there, and where that is not known it is reported for information for as long as a poll may take.
     """
     if _is_by_other(one, settings):
         return "critical"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
@@ -35,8 +36,8 @@ ADVICE = (
     "batch that is sent again is written once. A longer request.timeout.ms (Java), socket.timeout.ms (librdkafka) "
     "makes it rarer only: find out why the broker did not answer in time."
 )
-_IN_DOUBT = (7, 20)
-"""REQUEST_TIMED_OUT and NOT_ENOUGH_REPLICAS_AFTER_APPEND: the leader has appended what it refuses."""
+_IN_DOUBT = (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+"""The leader has appended what it refuses."""
 _SAME = "cluster, topic, partition, base_timestamp, max_timestamp, records, size"
 
 

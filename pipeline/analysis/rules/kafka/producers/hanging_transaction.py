@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.kafka.symptoms import INIT_PRODUCER_ID
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
@@ -120,7 +120,7 @@ def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body
         FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {INIT_PRODUCER_ID} AND coalesce(len(error_codes), 0) = 0
+        WHERE protocol = 'kafka' AND api_key = {ApiKey.INIT_PRODUCER_ID} AND coalesce(len(error_codes), 0) = 0
             AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
@@ -141,7 +141,7 @@ def _ends_asked_for(sources: Sources, doubtful: Sequence[Row]) -> frozenset[str]
     rows = sources.tables.rows(
         f"""
         SELECT exchange_id FROM exchanges
-        WHERE list_contains($ids, exchange_id) AND api_key IN ({_END_TXN}, {INIT_PRODUCER_ID})
+        WHERE list_contains($ids, exchange_id) AND api_key IN ({_END_TXN}, {ApiKey.INIT_PRODUCER_ID})
         """,
         ids=ids,
     )

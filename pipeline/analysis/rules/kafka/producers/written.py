@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CRC_MISMATCH
-from pipeline.analysis.rules.kafka.symptoms import PRODUCE
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -46,7 +46,8 @@ def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
     return tables.rows(
         f"""
         WITH unanswered AS (
-            SELECT exchange_id FROM exchanges WHERE protocol = 'kafka' AND api_key = {PRODUCE} AND status = 'unanswered'
+            SELECT exchange_id FROM exchanges
+            WHERE protocol = 'kafka' AND api_key = {ApiKey.PRODUCE} AND status = 'unanswered'
         ), marked AS (
             SELECT cluster, topic, partition, client_id, source, epoch_us(ts) AS us, exchange_id, records, magic,
                 coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false)

@@ -56,7 +56,7 @@ class _Wait(NamedTuple):
 def hung(topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
     """Times in which members held partitions of the topic with records to read, and committed none of theirs.
 
-    Those that last are told at once, and so are those before that were at one time.
+    Those that last are reported at once, and so are those before that were at one time.
     """
     if len(topic.tracks) < 2:
         return []

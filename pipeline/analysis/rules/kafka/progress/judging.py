@@ -151,7 +151,7 @@ def _stopped(
         waits = [wait for some in known for wait in some]
         patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
         if patience is None or not (is_known or lasts):
-            continue  # a silence that ended by itself tells how it commits, where little else does
+            continue  # a silence that ended by itself shows how it commits, where little else does
         behind = [
             waiting
             for track in tracks

@@ -108,23 +108,23 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         found += [_Found(cluster, topic, group_id, one, _beside_burrow(partitions, one)) for one in in_order]
     found = [_named(one, sources) for one in found]
-    heard = _coordinators_heard(sources, [one for one in found if one.trouble.is_open])
-    return [_judged(one, heard, sources) for one in found]
+    seen = _coordinators_seen(sources, [one for one in found if one.trouble.is_open])
+    return [_judged(one, seen, sources) for one in found]
 
 
 _MEMBERS = r"""
     SELECT member_id, coalesce(arg_max(client_id, ts), '') AS client_id,
-        arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS heard_us
+        arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS seen_us
     FROM states
     WHERE cluster = $cluster AND group_id = $group AND list_contains($members, member_id)
         AND coalesce(error_code, 0) = 0 AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
     GROUP BY member_id ORDER BY member_id
 """
-"""What members said themselves; who hands out assignments in the classic protocol is another one."""
+"""What members stated themselves; who hands out assignments in the classic protocol is another one."""
 
 
 def _named(one: _Found, sources: Sources) -> _Found:
-    """With the client ids and hosts of the members that a trouble names, and when these were heard last."""
+    """With the client ids and hosts of the members that a trouble names, and when these were seen last."""
     members = one.trouble.figures.get("members")
     if not members:
         return one
@@ -133,13 +133,13 @@ def _named(one: _Found, sources: Sources) -> _Found:
         return one
     figures = {
         **one.trouble.figures, "clients": sorted({who(row.client_id, row.host) for row in rows}),
-        "heard_us": min(row.heard_us for row in rows),
+        "heard_us": min(row.seen_us for row in rows),
     }  # fmt: skip
     return replace(one, trouble=replace(one.trouble, figures=figures))
 
 
-def _coordinators_heard(sources: Sources, open_ones: Sequence[_Found]) -> dict[str, int]:
-    """By the exchange of a group's last commit, when its coordinator was last heard, µs."""
+def _coordinators_seen(sources: Sources, open_ones: Sequence[_Found]) -> dict[str, int]:
+    """By the exchange of a group's last commit, when its coordinator was last seen, µs."""
     ids = [one.trouble.evidence[-1] for one in open_ones if one.trouble.evidence]
     if not ids:
         return {}
@@ -150,24 +150,24 @@ def _coordinators_heard(sources: Sources, open_ones: Sequence[_Found]) -> dict[s
     return {row.exchange_id: sources.server_ends[row.server] for row in rows if row.server in sources.server_ends}
 
 
-def _judged(one: _Found, heard: Mapping[str, int], sources: Sources) -> Finding:
-    """A finding with its state: where the coordinator was not heard to the end, nobody knows what the group does."""
+def _judged(one: _Found, seen: Mapping[str, int], sources: Sources) -> Finding:
+    """A finding with its state: where the coordinator was not seen to the end, nobody knows what the group does."""
     trouble = one.trouble
     if not trouble.is_open:
         return _finding(one, "closed")
-    heard_us = heard.get(trouble.evidence[-1]) if trouble.evidence else None
-    # A silence began before it was heard last, or else it may be that of the coordinator.
+    seen_us = seen.get(trouble.evidence[-1]) if trouble.evidence else None
+    # A silence began before it was seen last, or else it may be that of the coordinator.
     is_silence = trouble.rule == track.STOPPED
     until_us = trouble.enough_us if is_silence else sources.ends.get(one.cluster, 0) - sources.still_open_us
-    if heard_us is None or heard_us >= until_us:
+    if seen_us is None or seen_us >= until_us:
         return _finding(one, "open")
     found = _finding(one, "unknown")
     doubt = (
-        f" It is unknown since {clock(heard_us)} UTC, when its coordinator was heard last: that broker has ended, or "
+        f" It is unknown since {clock(seen_us)} UTC, when its coordinator was heard last: that broker has ended, or "
         "the capture of it, and commits to another one were not seen."
     )
     severity = "info" if is_silence else found.severity
-    details = {**found.details, "known_until_us": heard_us}
+    details = {**found.details, "known_until_us": seen_us}
     return replace(found, severity=severity, summary=found.summary + doubt, details=details)
 
 

@@ -29,7 +29,7 @@ class Life:
 
     Attributes:
         changes: when members joined or were given partitions, µs since the epoch, ascending.
-        ended: when the last member left, and when the group was heard of again (None: not until the end).
+        ended: when the last member left, and when the group was seen again (None: not until the end).
         given: assignments, in order of time.
         commits_unasked: whether its clients commit in the background while they process (KIP-848's Java consumer).
         limits: by member how long it may be at work between two polls, µs, where it has stated that.
@@ -64,7 +64,7 @@ class Life:
         return next((us for us in self.goodbyes.get(member_id, ()) if first_us <= us <= last_us), last_us)
 
     def left(self, first_us: int, last_us: int) -> int | None:
-        """When the last member left in this time, if nothing was heard of the group since."""
+        """When the last member left in this time, if nothing was seen of the group since."""
         spans = (left for left, back in self.ended if back is None and first_us - SPAN_US <= left <= last_us)
         return next(spans, None)
 
@@ -92,7 +92,7 @@ class Life:
         found: dict[tuple[str, int], tuple[list[int], list[Given | None]]] = {}
         holds: dict[str, Given] = {}
         held_by: dict[tuple[str, int], dict[str, Given]] = {}
-        numbers: dict[str, int] = {}  # of those who were given it at one time, who was heard of first
+        numbers: dict[str, int] = {}  # of those who were given it at one time, who was seen first
         for given in self.given:
             numbers.setdefault(given.member_id, -len(numbers))
             before = holds.get(given.member_id)

@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
 from pipeline.analysis.tables import Row, Tables
 
 _LEAST_AWAY_US = 2_000_000
-"""A group that is heard of again so soon after its last LeaveGroup had not ended."""
+"""A group that is seen again so soon after its last LeaveGroup had not ended."""
 
 _POINTS = f"""
     WITH stated AS (

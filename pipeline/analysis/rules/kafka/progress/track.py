@@ -172,7 +172,7 @@ class Track:
 
         Args:
             until_us: µs since the epoch.
-            away: from when to when the group had no members, or was ill: what waited meanwhile tells nothing.
+            away: from when to when the group had no members, or was ill: what waited meanwhile proves nothing.
         """
         times, waits = self._waits
         at = bisect_right(times, until_us)

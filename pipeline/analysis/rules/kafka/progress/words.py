@@ -1,4 +1,4 @@
-"""What is said of a group that does not get on, and what to do about it."""
+"""What is reported of a group that does not get on, and what to do about it."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 
 
 def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
-    heard = figures.get("heard_us")
-    beats = f" Its last heartbeat was answered at {clock(heard)} UTC." if heard and len(figures["members"]) == 1 else ""
+    seen_us = figures.get("heard_us")
+    beats = (
+        f" Its last heartbeat was answered at {clock(seen_us)} UTC." if seen_us and len(figures["members"]) == 1 else ""
+    )
     return (
         f"{_holders(figures)} of group {group} {'has' if len(figures['members']) == 1 else 'have'} committed nothing "
         f"of {first_of(figures['places'])} {_span(trouble)} ({_duration(trouble)}), while {figures['records_behind']} "

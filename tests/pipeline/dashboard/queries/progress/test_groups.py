@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.dashboard.queries.progress import groups
 from pipeline.dashboard.queries.progress.groups import Group
-from pipeline.dashboard.queries.progress.rebalances import rebalances, told_of
+from pipeline.dashboard.queries.progress.rebalances import classic_rebalances, rebalances
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
@@ -44,7 +44,7 @@ def test_whoever_goes_on_with_its_work_is_who_the_others_wait_for() -> None:
         said(15, "join", "a", 2, asked=14),
         said(15, "join", "b", 2, asked=5),
     ]
-    first, second = told_of(rows, {2: at(16)})
+    first, second = classic_rebalances(rows, {2: at(16)})
     assert (first.generation, first.culprit, first.members) == (1, None, 1)
     assert (second.began, second.ended, second.waited) == (at(5), at(16), 11.0)
     assert [(wait.client_id, wait.seconds) for wait in second.waits] == [("b", 10.0), ("a", 1.0)]
@@ -54,9 +54,9 @@ def test_whoever_goes_on_with_its_work_is_who_the_others_wait_for() -> None:
 def test_a_member_that_is_silent_is_named_and_one_that_left_is_not() -> None:
     before = [said(1, "join", "a", 1), said(1, "join", "b", 1), said(3, "heartbeat", "a", 1)]
     after = [said(15, "join", "b", 2, asked=5)]
-    assert told_of([*before, *after], {})[1].culprit == ("a", "a-m")
+    assert classic_rebalances([*before, *after], {})[1].culprit == ("a", "a-m")
     left = said(4, "leave", "a", -1)
-    assert told_of([*before, left, *after], {})[1].culprit is None
+    assert classic_rebalances([*before, left, *after], {})[1].culprit is None
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_group_has_owners_members_lag_and_pauses(lake: Path) -> None:
         (0, "a-m", at(9.5), at(56)), (1, "a-m", at(9.5), at(56)),
         (0, "b-m", at(56), at(62)), (1, "a-m", at(56), at(62)),
     ]  # fmt: skip
-    assert [(r["member_id"], r["instance"], r["left_ts"]) for r in shown.heard] == [
+    assert [(r["member_id"], r["instance"], r["left_ts"]) for r in shown.seen_members] == [
         ("a-m", "till-7", None),
         ("b-m", None, None),
     ]

@@ -11,7 +11,7 @@ from tests.pipeline.dashboard.web.browser.screens import FOLDER, LOOKS, MOST_BYT
 
 
 def test_each_page_has_an_address() -> None:
-    pages = {page.stem for page in (ROOT / "pipeline" / "dashboard" / "web" / "page").glob("[a-z]*.py")}
+    pages = {page.stem for page in (ROOT / "pipeline" / "dashboard" / "web" / "page").rglob("[a-z]*.py")}
     assert pages - {address.path for address in ADDRESSES} <= {"home"}
 
 

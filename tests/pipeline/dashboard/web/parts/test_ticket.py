@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.dashboard.queries.overview.incidents import Told
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.parts.ticket import ticket
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 
@@ -20,8 +20,11 @@ def finding(rule: str, evidence: list[str]) -> dict[str, Any]:
 
 
 def test_effects_stand_below_their_cause_and_nothing_of_the_wire_formats() -> None:
-    told = [Told(finding("stuck_commit", [f"e{n}" for n in range(7)]), 0, ""), Told(finding("lag_growing", []), 1, "x")]
-    lines = ticket(_INCIDENT, told, "https://dash.example.org/incident?incident=1f").splitlines()
+    findings = [
+        IncidentFinding(finding("stuck_commit", [f"e{n}" for n in range(7)]), 0, ""),
+        IncidentFinding(finding("lag_growing", []), 1, "x"),
+    ]
+    lines = ticket(_INCIDENT, findings, "https://dash.example.org/incident?incident=1f").splitlines()
     assert lines[0].startswith(r"## \*\*x\*\* \<b\>y\<\/b\>")
     assert "- **Now:** Run `kafka-consumer-groups.sh`" in lines[4]
     assert "- **Page:** <https://dash.example.org/incident?incident=1f>" in lines

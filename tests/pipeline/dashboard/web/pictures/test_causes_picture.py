@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.dashboard.queries.overview.incidents import Told
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.pictures.causes_picture import causes_picture, in_words, nodes
 
 
-def _told(name: str, rule: str, cause: str | None = None, because: str = "", *, effect: bool = True) -> Told:
+def _finding(
+    name: str, rule: str, cause: str | None = None, because: str = "", *, effect: bool = True
+) -> IncidentFinding:
     finding: dict[str, Any] = {"finding_id": name, "rule": rule, "subject": f"about {name}", "summary": "seen"}
-    return Told(finding, 0, because if effect else "", cause, cause is not None and effect)
+    return IncidentFinding(finding, 0, because if effect else "", cause, cause is not None and effect)
 
 
 CHAIN = [
-    _told("a", "stuck_commit"),
-    _told("b", "competing_committers", "a", "it is committed over"),
-    _told("c", "commit_regressed", "b", "it falls back"),
+    _finding("a", "stuck_commit"),
+    _finding("b", "competing_committers", "a", "it is committed over"),
+    _finding("c", "commit_regressed", "b", "it falls back"),
 ]
 
 
@@ -32,8 +34,8 @@ def test_a_chain_of_causes_has_a_level_for_each() -> None:
 
 
 def test_the_same_trouble_of_many_is_one_box() -> None:
-    told = [_told("a", "old"), *(_told(f"a{n}", "old", "a", effect=False) for n in range(12))]
-    told += [_told("b", "format", "a3", "it is old"), _told("c", "format", "a4", "it is old")]
+    told = [_finding("a", "old"), *(_finding(f"a{n}", "old", "a", effect=False) for n in range(12))]
+    told += [_finding("b", "format", "a3", "it is old"), _finding("c", "format", "a4", "it is old")]
     graph = nodes(told)
     assert [(node.about, node.parent) for node in graph] == [("about a and 12 more", None), ("about b and 1 more", 0)]
 
@@ -44,7 +46,7 @@ def test_what_is_not_there_any_more_leaves_no_gap() -> None:
 
 
 def test_a_picture_has_a_box_for_each_node_and_a_click_names_its_finding() -> None:
-    told = [*CHAIN, _told("d", "lag_growing", "a", "nothing is committed")]
+    told = [*CHAIN, _finding("d", "lag_growing", "a", "nothing is committed")]
     drawn = causes_picture(nodes(told), dark=False).to_dict()
     boxes = [one for rows in drawn["datasets"].values() for one in rows if "left" in one]
     assert {box["finding"] for box in boxes} == {"a", "b", "c", "d"}

@@ -88,5 +88,5 @@ def test_a_member_has_a_symbol_as_well() -> None:
     assert len({symbol for _, symbol in found.values()}) == MEMBERS + 1
     assert found[OTHERS] == (LIGHT.others, OTHERS_SYMBOL)
     assert (found["m0"], found["m1"]) == ((LIGHT.members[0], SYMBOLS[0]), (LIGHT.members[1], SYMBOLS[1]))
-    with pytest.raises(ValueError, match="7 members cannot be told apart by 6 colours"):
+    with pytest.raises(ValueError, match="7 members cannot be distinguished by 6 colours"):
         looks([*names, "m6"], LIGHT)

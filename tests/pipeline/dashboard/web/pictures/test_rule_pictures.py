@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.charts import finding_chart
-from pipeline.dashboard.queries.overview.proof import Said, proof
+from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.sql import connect, query
@@ -54,7 +54,7 @@ def test_every_finding_with_evidence_is_shown(lake: Path) -> None:
             shown = proof(connection, row, row["evidence"])
             assert shown is not None, row["summary"]
             kinds.add(type(shown))
-    assert kinds == {Offsets, GroupSeen, Said}
+    assert kinds == {Offsets, GroupSeen, ConnectionSeen}
 
 
 def test_a_chart_shows_a_finding(lake: Path) -> None:

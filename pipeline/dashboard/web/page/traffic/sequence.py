@@ -1,4 +1,4 @@
-"""What was said on one connection, and what waited? The exchange of the address, and those around it."""
+"""What was exchanged on one connection, and what waited? The exchange of the address, and those around it."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def draw(here: Here) -> None:
 
 def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
     asked, shown = exchange["exchange_id"], sequence(part.exchanges, part.losses)
-    told = in_words(shown, part.ends)
+    in_text = in_words(shown, part.ends)
     span = seen(shown.steps[0].ts, shown.steps[-1].ts)
     st.caption(
-        f"Connection {code(exchange['connection_id'])}. {plain(told)} Shown: {span}. Time runs down, not to scale."
+        f"Connection {code(exchange['connection_id'])}. {plain(in_text)} Shown: {span}. Time runs down, not to scale."
     )
     _turns(part, asked, exchange["ts"])
     chart = sequence_picture(shown, part.ends, asked, dark=is_dark())
     key = f"sequence {hashlib.sha256(repr((asked, shown.steps[0].ts)).encode(errors='backslashreplace')).hexdigest()}"
-    event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=told)
+    event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_text)
     if (clicked := event["selection"].get(OPEN)) and clicked[0]["exchange_id"]:
         _open(part, clicked[0]["exchange_id"])
     with st.expander("The same as a list"):

@@ -1,4 +1,4 @@
-"""What do messages say in words? The tellers of all protocols, each asked for its own."""
+"""What do messages say in words? Each protocol describes its own."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from decoder import Message
 from decoder.teller import About, Teller
-from pipeline.analysis.telling import ProtocolTellers
+from pipeline.analysis.descriptions import ProtocolDescribers
 from pipeline.commands.messages.messages import Decoded
 
 _WELL = ("ok", "redacted")
 
 
-class Tellers:
+class Describers:
     """See decoder.teller.Teller, of whatever protocol a message is."""
 
     def __init__(self) -> None:
-        self._tellers = ProtocolTellers()
+        self._describers = ProtocolDescribers()
 
-    def hear(self, item: Decoded) -> None:
+    def note(self, item: Decoded) -> None:
         """Take note of a message, in the order of time."""
         if item.frame.direction == "response":
             self._of(item).hear(item.request, item.message)
 
-    def tell(self, item: Decoded) -> str:
+    def describe(self, item: Decoded) -> str:
         """A message in words, a response together with its request."""
         return self._of(item).tell(*_halves(item))
 
@@ -44,7 +44,7 @@ class Tellers:
         return self._of(item).of_offset(*_halves(item), topic, partition, at)
 
     def _of(self, item: Decoded) -> Teller:
-        return self._tellers.of(item.frame.protocol)
+        return self._describers.of(item.frame.protocol)
 
 
 def _halves(item: Decoded) -> tuple[Message | None, Message | None]:

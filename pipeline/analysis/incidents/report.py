@@ -1,4 +1,4 @@
-"""How is a tree of findings told to somebody who was just called?"""
+"""How is a tree of findings reported to somebody who was just called?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, URGENCIES, WORDS
-from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, said, sufferers
+from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.rules.model import SEVERITIES, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
@@ -40,11 +40,11 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         tree: one trouble.
         losses: findings about what the capture lost.
     """
-    case, told_by = Case(tree), Case(tree.worst())
-    words = _words(told_by)
-    lead = told_by.lead
-    certainty, why = _certainty(case, words, said(words.sure, told_by), losses)
-    if told_by.bundle is not case.bundle:
+    case, reported = Case(tree), Case(tree.worst())
+    words = _words(reported)
+    lead = reported.lead
+    certainty, why = _certainty(case, words, text_of(words.sure, reported), losses)
+    if reported.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
         why = f"{why} It may have begun with this: {begun}"
     rank = _rank(case)
@@ -53,14 +53,14 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "severity": case.severity,
         "state": case.state,
         "urgency": rank * _URGENCIES + words.urgency,
-        "headline": words.headline(told_by),
+        "headline": words.headline(reported),
         "impact": _impact(case, words),
-        "do_now": _now(told_by, words, case.state),
-        "fix": said(words.fix, told_by),
+        "do_now": _now(reported, words, case.state),
+        "fix": text_of(words.fix, reported),
         "certainty": certainty,
         "why": why,
-        "culprit": words.culprit(told_by) or None,
-        "hurt": words.hurt(told_by) or None,
+        "culprit": words.culprit(reported) or None,
+        "hurt": words.hurt(reported) or None,
         "rule": tree.root.rule,
         "root_id": tree.root.findings[0].finding_id,
         "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
@@ -80,8 +80,8 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "growing": case.is_growing,
         "first_us": case.first_us,
         "last_us": case.last_us,
-        "sql": _sql(told_by),
-        "page": _page(told_by),
+        "sql": _sql(reported),
+        "page": _page(reported),
     }
 
 
@@ -91,7 +91,7 @@ def incident_id(root_finding_id: str) -> str:
 
 
 def _rank(case: Case) -> int:
-    """What is not over comes before what is, the critical before the rest; what is only told for information last."""
+    """What is not over comes before what is, the critical before the rest; what is only for information last."""
     is_over, severity = case.state == "closed", SEVERITIES.index(case.severity)
     return 5 if is_over and severity else (severity if not is_over and severity < 2 else 2 if is_over else 3)
 
@@ -140,21 +140,23 @@ def _impacts(case: Case, words: Words) -> Iterator[str]:
 
 def _certainty(case: Case, words: Words, sure: str, losses: Iterable[Known]) -> tuple[str, str]:
     """How sure, and why: what the root rests on (``sure``), and what may follow from it."""
-    told = [sure]
+    sentences = [sure]
     level = CERTAIN if words.is_cause else OPEN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:
         rules = listed(dict.fromkeys(node.bundle.rule for node in effects))
         reasons = "; ".join(dict.fromkeys(node.edge.because for node in effects if node.edge is not None))
         loose = any(node.edge is not None and node.edge.shares in _LOOSE for node in effects)
-        told.append(f"{rules} {'may follow' if loose else 'follows' if len(effects) == 1 else 'follow'}: {reasons}.")
+        sentences.append(
+            f"{rules} {'may follow' if loose else 'follows' if len(effects) == 1 else 'follow'}: {reasons}."
+        )
         if loose and level == CERTAIN:
             level = LIKELY
     names = _clients(case.tree.findings)
     if case.tree.root.rule != "capture_loss" and any(names & _clients([loss]) for loss in losses):
-        told.append("The capture lost some bytes of these clients: figures may be too small.")
+        sentences.append("The capture lost some bytes of these clients: figures may be too small.")
         level = LIKELY if level == CERTAIN else level
-    return level, " ".join(told)
+    return level, " ".join(sentences)
 
 
 def _clients(findings: Iterable[Known]) -> set[tuple[str, ...]]:
@@ -165,7 +167,7 @@ def _words(case: Case) -> Words:
     words = WORDS.get(case.tree.root.rule)
     is_for_information = case.lead.row["severity"] == "info"
     is_share_group = "group_type" in case.details  # which commits nothing
-    if words is None or is_share_group or (is_for_information and not words.tells_info):
+    if words is None or is_share_group or (is_for_information and not words.covers_info):
         return _own_words(case)
     return words
 
@@ -173,8 +175,8 @@ def _words(case: Case) -> Words:
 def _own_words(case: Case) -> Words:
     """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
-    headline, *others_said = _SENTENCE.split(summary)
-    headline, sure = headline.rstrip("."), " ".join(others_said) or f"{SEEN}each exchange is in the evidence."
+    headline, *other_sentences = _SENTENCE.split(summary)
+    headline, sure = headline.rstrip("."), " ".join(other_sentences) or f"{SEEN}each exchange is in the evidence."
     others = len(case.bundle.findings) - 1
     if others:
         headline += f" (and {others} more)"

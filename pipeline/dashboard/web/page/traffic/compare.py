@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import streamlit as st
 
-from pipeline.analysis.telling import ProtocolTellers, told
+from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.differences import Difference, differences
 from pipeline.dashboard.queries.traffic.sequence import exchange_before
@@ -52,8 +52,8 @@ def draw(here: Here) -> None:
         help="Its id; as long as there is none: the one of the same api before it on its connection.",
     )  # fmt: skip
     if left is None:
-        said = "Its connection has no earlier exchange of this api within two hours." if other is None else "Not found."
-        st.info(f"{said} Give the id of another one above.")
+        what = "Its connection has no earlier exchange of this api within two hours." if other is None else "Not found."
+        st.info(f"{what} Give the id of another one above.")
         return
     _heads(left, right)
     wants_all = st.toggle("Fields that are the same, too", key="same", bind="query-params")
@@ -63,13 +63,13 @@ def draw(here: Here) -> None:
 
 
 def _heads(left: dict[str, Any], right: dict[str, Any]) -> None:
-    tellers = ProtocolTellers()
+    describers = ProtocolDescribers()
     for place, exchange, side in zip(st.columns(2), (left, right), ("Left", "Right"), strict=True):
         with place:
             st.markdown(f"**{side}**: {code(exchange['api_name'] or 'not known')} {code(exchange['exchange_id'])}")
             took = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
             st.caption(f"{clock(exchange['ts'])}.{exchange['ts']:%f} {short_zone(exchange['ts'])}, {took}")
-            draw_text(told(exchange, tellers))
+            draw_text(described(exchange, describers))
             link(
                 "sequence", f"{side}: its connection as a sequence", "swap_vert",
                 **sequence_address(exchange["exchange_id"], exchange["ts"]),

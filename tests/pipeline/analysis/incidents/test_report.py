@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.incidents.incidents import grouped
-from pipeline.analysis.incidents.telling import CERTAIN, LIKELY, OPEN, sql_command
+from pipeline.analysis.incidents.report import CERTAIN, LIKELY, OPEN, sql_command
 from tests.paths import ROOT
 from tests.pipeline.analysis.incidents.made import found
 

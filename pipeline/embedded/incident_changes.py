@@ -1,4 +1,4 @@
-"""Which incidents are told while traffic goes on? Each when it begins, when its root is another one, when it ends."""
+"""Which incidents are reported while traffic goes on? Each when it begins, gets another root, and ends."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Literal
 from pipeline.analysis.rules.model import SEVERITIES
 
 _MOST_GONE = 1_000
-"""Incidents of which nothing is found any more, that are known to have been told."""
+"""Incidents of which nothing is found any more, that are known to have been reported."""
 
 _MOST_ROOTS = 100
-"""Roots that an incident was told with, that are known: the last ones."""
+"""Roots that an incident was reported with, that are known: the last ones."""
 
 IncidentKind = Literal["new", "again", "worse", "root", "over"]
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentChange:
-    """What is to be told of an incident.
+    """What is to be reported of an incident.
 
     Attributes:
-        kind: ``new``; ``again`` (it was over); ``worse`` (more severe than told); ``root`` (what was told is the
-            effect of something else); or ``over``.
+        kind: ``new``; ``again`` (it was over); ``worse`` (more severe than reported); ``root`` (what was reported is
+            the effect of something else); or ``over``.
         row: of ``gold.incidents``; ``first_us`` and ``last_us`` are its times, µs since the epoch.
-        before: headlines that were told of it, if its root is another one now.
+        before: headlines that were reported of it, if its root is another one now.
     """
 
     kind: IncidentKind
@@ -34,29 +34,29 @@ class IncidentChange:
 
 
 @dataclass(slots=True)
-class _Told:
-    """An incident as it was told last, and all roots that it was told with."""
+class _Reported:
+    """An incident as it was reported last, and all roots that it was reported with."""
 
     row: Mapping[str, Any]
     roots: list[str]
 
 
 @dataclass(slots=True)
-class Told:
-    """What was told, so that nothing is told twice.
+class ReportedIncidents:
+    """What of incidents was reported, so that nothing is reported twice.
 
     An incident of now is the one of before whose root is among its findings; or, if that root is found no more, the
     one with which it shares another finding.
     """
 
-    _last: list[_Told] = field(default_factory=list)
+    _last: list[_Reported] = field(default_factory=list)
 
     def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[IncidentChange]:
         """What is new in all incidents of now, in their order. One of which nothing is found any more is over."""
         now = list(rows)
         earlier = self._earlier(now)
         all_roots = {root for one in self._last for root in one.roots}
-        told = []
+        reported = []
         for index, row in enumerate(now):
             before = earlier.get(index, [])
             roots = [root for one in before for root in one.roots]
@@ -64,19 +64,19 @@ class Told:
             was_part_of_another = not before and row["root_id"] in all_roots
             if change is not None and not was_part_of_another:
                 yield change
-            told.append(_Told(row, _newest(roots, row["root_id"])))
+            reported.append(_Reported(row, _newest(roots, row["root_id"])))
         known = {id(one) for some in earlier.values() for one in some}
         gone = [one for one in self._last if id(one) not in known]  # those that went last come first
         for one in gone:
             if one.row["state"] != "closed":
                 one.row = {**one.row, "state": "closed"}
                 yield IncidentChange("over", one.row)
-        self._last = [*told, *gone[:_MOST_GONE]]
+        self._last = [*reported, *gone[:_MOST_GONE]]
 
-    def _earlier(self, now: list[Mapping[str, Any]]) -> dict[int, list[_Told]]:
-        """By index of an incident of now those that were told and are in it."""
+    def _earlier(self, now: list[Mapping[str, Any]]) -> dict[int, list[_Reported]]:
+        """By index of an incident of now those that were reported and are in it."""
         where = {finding: index for index, row in enumerate(now) for finding in row["findings"]}
-        found: dict[int, list[_Told]] = {}
+        found: dict[int, list[_Reported]] = {}
         for one in self._last:
             root, others = one.row["root_id"], one.row["findings"]
             place = where.get(root, next((where[other] for other in others if other in where), None))
@@ -89,7 +89,7 @@ def _newest(roots: Iterable[str], root: str) -> list[str]:
     return [*(one for one in dict.fromkeys(roots) if one != root), root][-_MOST_ROOTS:]
 
 
-def _change(row: Mapping[str, Any], before: list[_Told], roots: Collection[str]) -> IncidentChange | None:
+def _change(row: Mapping[str, Any], before: list[_Reported], roots: Collection[str]) -> IncidentChange | None:
     if not before:
         return IncidentChange("new", row)
     was_over = all(one.row["state"] == "closed" for one in before)

@@ -13,20 +13,20 @@ from decoder.protocols import protocol_of, protocols
 from decoder.teller import Teller
 
 
-class ProtocolTellers:
-    """The tellers of all protocols (``decoder.teller.Teller``), each made when it is first asked for."""
+class ProtocolDescribers:
+    """What describes the messages of each protocol (``decoder.teller.Teller``), made when it is first asked for."""
 
     def __init__(self) -> None:
-        self._tellers: dict[str, Teller] = {}
+        self._describers: dict[str, Teller] = {}
 
     def of(self, protocol: str) -> Teller:
         """That of a protocol, by its name."""
-        found = self._tellers.get(protocol)
+        found = self._describers.get(protocol)
         if found is None:
-            found = self._tellers[protocol] = protocol_of(protocol).teller()
+            found = self._describers[protocol] = protocol_of(protocol).teller()
         return found
 
-    def hear_topics(self, topics: Iterable[Mapping[str, Any]]) -> None:
+    def note_topics(self, topics: Iterable[Mapping[str, Any]]) -> None:
         """Take note of which topic has which id: rows of ``silver.topics``, as if a Metadata response named them."""
         named = [{"name": row["topic"], "topicId": row["topic_id"]} for row in topics]
         self.of("kafka").hear(None, Message({}, {"topics": named}, "ok", api_key=int(ApiKey.METADATA)))
@@ -37,18 +37,18 @@ def halves(row: Mapping[str, Any]) -> tuple[Message | None, Message | None]:
     return _half(row, "request"), _half(row, "response")
 
 
-def told(row: Mapping[str, Any], tellers: ProtocolTellers) -> str:
+def described(row: Mapping[str, Any], describers: ProtocolDescribers) -> str:
     """An exchange in words, without the api's name; empty where nothing of it is known.
 
     Args:
         row: of ``silver.exchanges``, with its bodies.
-        tellers: whose words to use.
+        describers: whose words to use.
     """
     request, response = halves(row)
     if row["protocol"] not in protocols() or (request is None and response is None):
         return ""
     try:
-        return tellers.of(row["protocol"]).tell(request, response)
+        return describers.of(row["protocol"]).tell(request, response)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return ""  # a body that no decoder of ours wrote
 

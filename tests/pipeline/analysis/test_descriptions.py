@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.telling import ProtocolTellers, told
+from pipeline.analysis.descriptions import ProtocolDescribers, described
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import decoded_messages, ordered_frames
-from pipeline.commands.messages.telling import Tellers
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
@@ -26,17 +26,17 @@ ROW: dict[str, Any] = {
 @pytest.mark.parametrize("name", ["stuck_commit", "mongodb/troubled_mongodb"])
 def test_the_lake_says_what_decode_says(name: str) -> None:
     capture = str(CAPTURES / f"{name}.pcap")
-    tellers, said = Tellers(), {}
+    describers, lines = Describers(), {}
     for item in decoded_messages(ordered_frames([capture]), keeps_requests=True):
-        tellers.hear(item)
+        describers.note(item)
         if item.frame.direction == "response" and item.request is not None:
-            said[item.frame.exchange_id] = tellers.tell(item)
+            lines[item.frame.exchange_id] = describers.describe(item)
     tables = diagnose(read_inputs([capture]), StreamSettings()).tables
-    ours = ProtocolTellers()
-    ours.hear_topics(tables["silver.topics"].to_pylist())
+    ours = ProtocolDescribers()
+    ours.note_topics(tables["silver.topics"].to_pylist())
     rows = {row["exchange_id"]: row for row in tables["silver.exchanges"].to_pylist()}
-    assert len(said) > 100
-    assert {name: told(rows[name], ours) for name in said} == said
+    assert len(lines) > 100
+    assert {name: described(rows[name], ours) for name in lines} == lines
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_the_lake_says_what_decode_says(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_row_of_whatever_content_is_told_or_nothing_is_said(values: dict[str, Any], words: str) -> None:
-    assert told(ROW | values, ProtocolTellers()) == words
+    assert described(ROW | values, ProtocolDescribers()) == words

@@ -1,0 +1,1 @@
+"""Are things called by the field's words?"""
