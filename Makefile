@@ -91,8 +91,9 @@ coverage-docs: setup ## Measure the decoder against Kafka's own classes and writ
 docs: setup ## Build the documentation site into dist/site; a dead link is an error
 	@$(PYTHON_IN) -m website
 
-screens: setup ## Record the pictures of docs/screens anew in a real browser (needs Chromium)
+screens: setup ## Record the pictures of docs/screens, and what axe finds, anew in a real browser (needs Chromium)
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.screens
+	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.axe_report
 
 rule-pictures: setup ## Draw a picture of each rule anew, from a recording in which it fires
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.pictures.rule_pictures

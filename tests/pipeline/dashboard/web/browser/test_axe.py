@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.dashboard.web.addresses import ADDRESSES, Address, names_in
-from tests.pipeline.dashboard.web.browser.axe import GRAVE, Fault, examine
+from tests.pipeline.dashboard.web.browser.axe import examine
+from tests.pipeline.dashboard.web.browser.axe_report import PAGE, is_ours
 from tests.pipeline.dashboard.web.browser.browsing import wait_for_address, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as, widths
 from tests.pipeline.dashboard.web.browser.served import Served
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-KNOWN = {
-    "svg-img-alt": (
-        r'^<g class="mark-rect role-mark \w+_brush(?:_bg)?"',
-        "what is dragged over a picture: Vega-Lite has no way to name these marks; the picture itself has a name",
-    ),
-}
-"""Faults of libraries that we cannot mend: rule, the elements that may break it, and why."""
 _MOST_TABS = 80
 _LOOK = "const s = getComputedStyle(arguments[0]); return [s.outlineStyle, s.boxShadow, s.backgroundColor].join()"
 
@@ -38,11 +32,6 @@ def named(sampled: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def url(samples_served: Served) -> str:
     return samples_served.url
-
-
-def is_ours(fault: Fault) -> bool:
-    known = KNOWN.get(fault.rule)
-    return fault.impact in GRAVE and not (known and re.match(known[0], fault.html))
 
 
 @pytest.mark.parametrize(
@@ -58,6 +47,14 @@ def test_nothing_serious(address: Address, look: Look, browser: WebDriver, url: 
     look_as(browser, phone)
     wait_until_drawn(browser)
     assert widths(browser) == (phone.width, phone.width), "a phone need not scroll sideways"
+
+
+def test_the_report_names_each_page_and_nothing_grave_that_is_ours() -> None:
+    report = PAGE.read_text(encoding="utf-8")
+    rows = [line for line in report.splitlines() if line.startswith("| ")][1:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [address.name for address in ADDRESSES]
+    grave = re.findall(r"\d+ (?:serious|critical) \(`[\w-]+`(, known)?\)", report)
+    assert [known for known in grave if not known] == []
 
 
 def test_a_fault_is_found(browser: WebDriver, url: str) -> None:
