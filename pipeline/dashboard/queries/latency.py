@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.analysis.tables import ADDRESS
 from pipeline.dashboard.queries.mongodb import APPLICATIONS
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
-from pipeline.dashboard.queries.scope import BUCKETS, Scope, ask, ask_rows
+from pipeline.dashboard.queries.scope import BUCKETS, SEEN_ONCE, Scope, ask, ask_rows
 from pipeline.errors import UserError
 
 MOST_EXCHANGES = 30_000_000
@@ -33,10 +33,7 @@ _COUNTED = f"""
   LEFT JOIN {APPLICATIONS} AS h ON x.protocol = 'mongodb' AND h.connection_id = x.connection_id
   WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
     AND ($protocol IS NULL OR x.protocol = $protocol)
-    AND NOT EXISTS (
-      SELECT 1 FROM silver.copies AS c
-      WHERE c.connection_id = x.connection_id AND c.hour = date_trunc('hour', x.ts)
-    )
+    AND {SEEN_ONCE}
 """  # noqa: S608 - our own text
 
 _SUMS = """
@@ -64,18 +61,13 @@ LIMIT $most
 
 _SERVER = ADDRESS["server"]
 _CLIENT = "coalesce(nullif(client_id, ''), client_ip)"
-_ASKED = f"""
-WHERE ($api_protocol IS NULL OR protocol = $api_protocol)
-  AND ($api_name IS NULL OR coalesce(api_name, 'not known') = $api_name)
-  AND ($server IS NULL OR {_SERVER} = $server) AND ($client IS NULL OR {_CLIENT} = $client)
-"""
 
-_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED}) {_ASKED}"  # noqa: S608 - our own text
+_SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED}) WHERE {{asked}}"  # noqa: S608 - our own text
 
 _OVER_TIME = f"""
 WITH answered AS (
   SELECT time_bucket(to_seconds($step), ts) AS ts, latency_us, len(coalesce(error_codes, [])) > 0 AS is_error
-  FROM ({_COUNTED}) {_ASKED}
+  FROM ({_COUNTED}) WHERE {{asked}}
 )
 SELECT ts, count(*) AS exchanges, count(*) FILTER (is_error) AS errors,
   quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.95) AS p95, quantile_disc(latency_us, 0.99) AS p99
@@ -87,14 +79,14 @@ ORDER BY ts
 _HEAT = f"""
 SELECT time_bucket(to_seconds($step), ts) AS ts, floor({BANDS} * log10(greatest(latency_us, 1)))::INT AS band,
        count(*) AS exchanges
-FROM ({_COUNTED}) {_ASKED} AND latency_us IS NOT NULL
+FROM ({_COUNTED}) WHERE {{asked}} AND latency_us IS NOT NULL
 GROUP BY ALL ORDER BY ts, band
 """  # noqa: S608 - our own text
 
 _ROWS: dict[Row, str] = {"api": "coalesce(api_name, 'not known')", "broker": _SERVER, "client": _CLIENT}
 _HEAT_BY = f"""
 WITH answered AS (
-  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts, latency_us FROM ({_COUNTED}) {_ASKED}
+  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts, latency_us FROM ({_COUNTED}) WHERE {{asked}}
     AND latency_us IS NOT NULL
 )
 SELECT name, ts, count(*) AS exchanges, quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.99) AS p99,
@@ -108,7 +100,7 @@ _TRAFFIC_BY = f"""
 WITH carried AS (
   SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts,
     coalesce(request_size, 0) + coalesce(response_size, 0) AS size
-  FROM ({_COUNTED}) {_ASKED}
+  FROM ({_COUNTED}) WHERE {{asked}}
 )
 SELECT CASE WHEN name IN (SELECT name FROM carried GROUP BY name ORDER BY sum(size) DESC, name LIMIT $most)
          THEN name ELSE '{OTHERS}' END AS name,
@@ -118,7 +110,7 @@ GROUP BY ALL ORDER BY name, ts
 """  # noqa: S608 - our own text
 
 _NAMES = f"""
-SELECT {{row}} AS name, count(*) AS n FROM ({_COUNTED}) {_ASKED} GROUP BY ALL ORDER BY n DESC, name LIMIT $most
+SELECT {{row}} AS name, count(*) AS n FROM ({_COUNTED}) WHERE {{asked}} GROUP BY ALL ORDER BY n DESC, name LIMIT $most
 """  # noqa: S608 - our own text
 
 _ERRORS = f"""
@@ -157,6 +149,20 @@ class Asked:
     server: str | None = None
     client: str | None = None
 
+    def conditions(self) -> str:
+        """As SQL, with the names of :meth:`parameters`; a column that nothing is asked of is not read."""
+        asked = [
+            condition
+            for condition, value in (
+                ("protocol = $api_protocol", self.protocol),
+                ("coalesce(api_name, 'not known') = $api_name", self.api_name),
+                (f"{_SERVER} = $server", self.server),
+                (f"{_CLIENT} = $client", self.client),
+            )
+            if value is not None
+        ]
+        return " AND ".join(asked) or "true"
+
     def parameters(self) -> dict[str, Any]:
         """Values of ``$api_protocol``, ``$api_name``, ``$server`` and ``$client``."""
         return {
@@ -189,7 +195,7 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> Scope:
     """The part of the span in which this was asked, in whole points of :func:`over_time`."""
-    bounds = ask_rows(connection, _SPAN, scope, **asked.parameters())[0]
+    bounds = ask_rows(connection, _SPAN.format(asked=asked.conditions()), scope, **asked.parameters())[0]
     if bounds["first_ts"] is None:
         return scope
     width = step(Scope(bounds["first_ts"], bounds["last_ts"]))[0]
@@ -201,13 +207,17 @@ def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> S
 
 def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
     """Answers over time: ``ts``, ``exchanges``, ``errors``, and ``p50``, ``p95``, ``p99`` in microseconds."""
-    return ask(connection, _OVER_TIME, scope, step=step(scope)[0], **asked.parameters())
+    return ask(
+        connection, _OVER_TIME.format(asked=asked.conditions()), scope, step=step(scope)[0], **asked.parameters()
+    )
 
 
 def day_before(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
     """The same of the same hours one day earlier, with the times of today; no rows where there was nothing."""
     before = Scope(scope.start - DAY, scope.end - DAY, scope.protocol)
-    found = ask(connection, _OVER_TIME, before, step=step(scope)[0], **asked.parameters())
+    found = ask(
+        connection, _OVER_TIME.format(asked=asked.conditions()), before, step=step(scope)[0], **asked.parameters()
+    )
     times = pa.array([ts + DAY for ts in found.column("ts").to_pylist()], found.schema.field("ts").type)
     return found.set_column(found.schema.get_field_index("ts"), "ts", times)
 
@@ -217,12 +227,18 @@ def heat(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> p
 
     Band ``n`` are latencies from 10^(n/BANDS) microseconds, inclusive, to those of band ``n`` + 1.
     """
-    return ask(connection, _HEAT, scope, step=step(scope, HEAT_BUCKETS)[0], **asked.parameters())
+    return ask(
+        connection,
+        _HEAT.format(asked=asked.conditions()),
+        scope,
+        step=step(scope, HEAT_BUCKETS)[0],
+        **asked.parameters(),
+    )
 
 
 def heat_by(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> pa.Table:
     """Latency by api, broker or client: ``name``, ``ts``, ``exchanges``, ``p50``, ``p99``, ``longest`` (µs)."""
-    sql = _HEAT_BY.format(row=_ROWS[row])
+    sql = _HEAT_BY.format(row=_ROWS[row], asked=asked.conditions())
     return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=MOST_NAMES, **asked.parameters())
 
 
@@ -233,13 +249,14 @@ def traffic_by(
 
     The ``most`` names with most bytes have rows of their own, all others share ``OTHERS``.
     """
-    sql = _TRAFFIC_BY.format(row=_ROWS[row])
+    sql = _TRAFFIC_BY.format(row=_ROWS[row], asked=asked.conditions())
     return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=most, **asked.parameters())
 
 
 def names(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> list[str]:
     """Brokers, or clients, of these exchanges to choose from; of very many those with most."""
-    found = ask_rows(connection, _NAMES.format(row=_ROWS[row]), scope, most=MOST_ROWS, **asked.parameters())
+    sql = _NAMES.format(row=_ROWS[row], asked=asked.conditions())
+    found = ask_rows(connection, sql, scope, most=MOST_ROWS, **asked.parameters())
     return [one["name"] for one in found]
 
 

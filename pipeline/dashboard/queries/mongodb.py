@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.statements.mongodb import REMEMBERED_DAYS
-from pipeline.dashboard.queries.scope import Scope, ask_rows
+from pipeline.dashboard.queries.scope import SEEN_ONCE, Scope, ask_rows
 
 MOST = 500
 UNKNOWN = "not known"
@@ -26,10 +26,7 @@ _COUNTED = f"""
          concat_ws('.', x.database, x.collection) AS namespace
   FROM silver.mongo_commands AS x
   WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
-    AND NOT EXISTS (
-      SELECT 1 FROM silver.copies AS c
-      WHERE c.connection_id = x.connection_id AND c.hour = date_trunc('hour', x.ts)
-    )
+    AND {SEEN_ONCE}
 """  # noqa: S608 - our own text
 
 _FAILED = "(NOT coalesce(ok, true) OR coalesce(error_code, 0) <> 0 OR coalesce(write_errors, 0) > 0)"
