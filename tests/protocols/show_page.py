@@ -24,7 +24,7 @@ def main(lake: str, page: str, *parameters: str) -> None:
     failed = [error.message for error in app.exception]
     if failed:
         sys.exit("\n".join(failed))
-    for shown in (*app.markdown, *app.subheader, *app.text, *app.caption, *app.code, *app.error, *app.warning):
+    for shown in (*app.markdown, *app.header, *app.text, *app.caption, *app.code, *app.error, *app.warning):
         print(shown.value)
     for table in app.dataframe:
         print(table.value.to_string())

@@ -50,7 +50,7 @@ def draw(here: Here) -> None:
     if len(rows) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     if breaking:
-        st.subheader("Break on the next upgrade", anchor=False)
+        st.header("Break on the next upgrade", anchor=False)
         st.markdown(
             "Kafka 4 has removed these versions (KIP-896). Update the libraries first: kafka-clients 2.1 or later, "
             "librdkafka 1.0 or later, others of 2019 or later. A client that asked an old broker for its versions uses "
@@ -60,7 +60,7 @@ def draw(here: Here) -> None:
     elif numbers["kafka"]:
         st.success(f"None of {many(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
     _matrix(rows)
-    st.subheader("All", anchor=False)
+    st.header("All", anchor=False)
     grid(rows, _ALL, key="clients")
 
 
@@ -69,7 +69,7 @@ def _matrix(rows: list[dict[str, Any]]) -> None:
     found = [one for one in verdicts(rows) if one.breaks]
     if not found:
         return
-    st.subheader("What breaks on which release of Kafka", anchor=False)
+    st.header("What breaks on which release of Kafka", anchor=False)
     draw_chart(matrix(found, dark=is_dark()), key="matrix", alt="Which client breaks on which release of Kafka")
     more = f" The {MOST_SHOWN} that break on most." if len(found) > MOST_SHOWN else ""
     st.caption(f"A number: so many of the request versions that it uses get no answer from that release.{more}")

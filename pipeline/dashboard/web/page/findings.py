@@ -40,7 +40,7 @@ def draw(here: Here) -> None:
     for index, (rule, rows) in enumerate(groupby(holds, key=lambda row: (row["severity"], row["rule"]))):
         _rule(*rule, list(rows), opened=index < _OPENED and rule[0] == "critical")
     if over:
-        st.subheader("Over", anchor=False, help="What held in this time range, and no more at the end of the data.")
+        st.header("Over", anchor=False, help="What held in this time range, and no more at the end of the data.")
         for rule, rows in groupby(over, key=lambda row: (row["severity"], row["rule"])):
             _rule(*rule, list(rows), opened=False)
 

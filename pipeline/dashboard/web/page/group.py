@@ -103,7 +103,7 @@ def _pictures(shown: GroupSeen) -> None:
 
 
 def _members(shown: GroupSeen) -> None:
-    st.subheader("Members", anchor=False)
+    st.header("Members", anchor=False)
     if not shown.seen_members:
         st.info("No member was seen: this group assigns itself, or joined before the capture and sends nothing.")
         return
@@ -118,7 +118,7 @@ def _members(shown: GroupSeen) -> None:
 
 
 def _rebalances(shown: GroupSeen) -> None:
-    st.subheader("Rebalances", anchor=False)
+    st.header("Rebalances", anchor=False)
     if not shown.rebalances:
         st.info("No rebalance was seen in this time range.")
         return
@@ -136,7 +136,7 @@ def _rebalances(shown: GroupSeen) -> None:
 
 
 def _rhythm(here: Here, shown: GroupSeen) -> None:
-    st.subheader("Rhythm of commits", anchor=False)
+    st.header("Rhythm of commits", anchor=False)
     rows = groups.rhythm(here.connection, shown.scope, shown.group)
     if not rows:
         st.info("It committed nothing in this time range.")
@@ -183,7 +183,7 @@ def _share(here: Here, known: shares.Shares, group: Group) -> None:
 
 def _again(shown: shares.SharesSeen) -> None:
     """Records that came more than once."""
-    st.subheader("Records that came again", anchor=False)
+    st.header("Records that came again", anchor=False)
     rows = shares.again(shown.held)
     if rows:
         grid([{**row, "ends": ", ".join(row["ends"])} for row in rows], _AGAIN, key="again")

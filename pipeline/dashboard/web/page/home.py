@@ -38,7 +38,7 @@ def draw(here: Here) -> None:
     places = draw_cards(now)
     over = [row for row in found if row["state"] == "closed"]
     if over:
-        st.subheader("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
+        st.header("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
         draw_over(over)
     if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
@@ -105,7 +105,7 @@ def _healthy(here: Here) -> None:
     counts = counted(known, findings(here.connection, here.scope))
     if not counts:
         return
-    st.subheader("Healthy", anchor=False)
+    st.header("Healthy", anchor=False)
     st.markdown(f"{', '.join(map(_good, counts))}.")
     looked = len([rule for rule in all_rules() if here.scope.has(rule.protocol) or rule.protocol == "capture"])
     st.caption(f"Looked at by {many(looked, 'rule')}: of these, none found anything that is not over.")

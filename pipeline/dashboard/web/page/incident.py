@@ -48,7 +48,7 @@ def draw(here: Here) -> None:
     draw_words(row)
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
     _picture(here, row, findings)
-    st.subheader("What follows from what", anchor=False)
+    st.header("What follows from what", anchor=False)
     _graph(row, findings)
     for one in findings:
         _finding(one)

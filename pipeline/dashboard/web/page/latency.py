@@ -55,7 +55,7 @@ def draw(here: Here) -> None:
     asked = _asked(here, apis)
     _over_time(here, asked)
     _heat_by(here, asked)
-    st.subheader("All apis and commands", anchor=False)
+    st.header("All apis and commands", anchor=False)
     st.caption(
         "From the last byte of the request to the first byte of the response. A Fetch, and some of MongoDB's commands, "
         "wait by design for something to happen."
@@ -129,7 +129,7 @@ def _heat_by(here: Here, asked: Asked) -> None:
 
 
 def _errors(here: Here) -> None:
-    st.subheader("Errors", anchor=False)
+    st.header("Errors", anchor=False)
     failed = latency.errors(here.connection, here.scope)
     if not failed:
         st.success("No error was answered in this time range.")

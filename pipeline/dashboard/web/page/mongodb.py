@@ -92,12 +92,12 @@ def draw(here: Here) -> None:
         return
     grid(applications, _APPLICATIONS, key="applications")
     _latency(here)
-    st.subheader("Commands", anchor=False)
+    st.header("Commands", anchor=False)
     grid(mongodb.commands(here.connection, here.scope), _COMMANDS, key="commands")
     _cursors(here)
-    st.subheader("Slowest", anchor=False)
+    st.header("Slowest", anchor=False)
     _chosen(mongodb.slow(here.connection, here.scope), _SLOW, "slow", "No command was answered in this time range.")
-    st.subheader("Errors", anchor=False)
+    st.header("Errors", anchor=False)
     _chosen(mongodb.errors(here.connection, here.scope), _ERRORS, "errors", "No command failed in this time range.")
 
 
@@ -112,7 +112,7 @@ def _latency(here: Here) -> None:
 
 
 def _cursors(here: Here) -> None:
-    st.subheader("Cursors", anchor=False)
+    st.header("Cursors", anchor=False)
     found = mongodb.cursors(here.connection, here.scope)
     if not found:
         st.info("No cursor stayed open after its first reply.")

@@ -86,7 +86,7 @@ def _named(here: Here) -> Place | None:
 
 
 def _standing(standing: list[dict[str, Any]]) -> None:
-    st.subheader("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
+    st.header("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
     if not standing:
         st.info("No consumer group committed in this time range.")
         return
@@ -164,7 +164,7 @@ def _picture(here: Here, place: Place) -> None:
 
 def _committers(here: Here, place: Place) -> None:
     who = partitions.committers(here.connection, here.scope, place)
-    st.subheader("Who committed what", anchor=False)
+    st.header("Who committed what", anchor=False)
     if not who:
         st.info(f"Nobody committed this partition in the name of {code(place.group_id)} in this time range.")
         return

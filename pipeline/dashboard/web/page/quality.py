@@ -41,7 +41,7 @@ def draw(here: Here) -> None:
         grid(broken, _FAILED, key="failed")
     else:
         st.success(f"{summary}, and all hold.")
-    st.subheader("Tables", anchor=False)
+    st.header("Tables", anchor=False)
     grid(tables, _TABLES, key="tables")
 
 

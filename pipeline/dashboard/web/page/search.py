@@ -43,11 +43,11 @@ def draw(here: Here) -> None:
         return
     st.caption(f"{many(len(found) + len(troubles), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}")
     if troubles:
-        st.subheader("Incidents", anchor=False)
+        st.header("Incidents", anchor=False)
         for row in troubles:
             link("incident", plain(row["headline"]), "troubleshoot", incident=row["incident_id"])
     for kind, some in groupby(found, key=lambda name: name.kind):
-        st.subheader(_TITLES[kind], anchor=False)
+        st.header(_TITLES[kind], anchor=False)
         _matches(list(some))
 
 

@@ -54,13 +54,13 @@ def draw(here: Here) -> None:
         st.markdown(f"Of the transactional id {code(name)} alone.")
         link("transactions", "All transactions", "lock_clock")
     _held(here, name)
-    st.subheader("Open", anchor=False)
+    st.header("Open", anchor=False)
     still_open = transactions.open_transactions(here.connection, here.scope, name)
     if still_open:
         grid(still_open, _OPEN, key="open")
     else:
         st.info(f"No transaction was open at {moment(here.scope.end)}.")
-    st.subheader("Ended", anchor=False)
+    st.header("Ended", anchor=False)
     ended = transactions.ended_transactions(here.connection, here.scope, name)
     if not ended:
         st.info("No transaction ended in this time range.")
@@ -78,7 +78,7 @@ def draw(here: Here) -> None:
 def _held(here: Here, name: str | None) -> None:
     """Each partition whose readers of committed records wait, in words."""
     held = transactions.held_partitions(here.connection, here.scope, name)
-    st.subheader("Partitions that are held back", anchor=False)
+    st.header("Partitions that are held back", anchor=False)
     if not held:
         who = f" by {code(name)}" if name else ": readers of committed records see all that was written"
         st.success(f"No last stable offset is held back{who}.")

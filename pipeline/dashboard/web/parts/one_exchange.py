@@ -34,7 +34,7 @@ _WIDTH = 140
 def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> None:
     """Draw one row of ``silver.exchanges``."""
     version = "" if exchange["api_version"] is None else f" v{exchange['api_version']}"
-    st.subheader(f"{code((exchange['api_name'] or 'not known') + version)}", anchor=False)
+    st.header(f"{code((exchange['api_name'] or 'not known') + version)}", anchor=False)
     client = f"{exchange['client_ip']}:{exchange['client_port']}"
     server = f"{exchange['server_ip']}:{exchange['server_port']}"
     latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)

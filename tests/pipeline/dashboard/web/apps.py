@@ -47,7 +47,7 @@ def frames(app: AppTest) -> list[list[dict[str, Any]]]:
 
 def text_of(app: AppTest) -> str:
     """All texts of the page, a line each."""
-    kinds = ("title", "subheader", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
+    kinds = ("title", "header", "markdown", "caption", "text", "info", "success", "warning", "error", "code")
     lines = [element.value for kind in kinds for element in app.get(kind)]
     lines += [element.label for kind in ("expander", "metric") for element in app.get(kind)]
     return "\n".join(map(str, lines))

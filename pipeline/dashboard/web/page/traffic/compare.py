@@ -18,7 +18,7 @@ from pipeline.dashboard.web.words import clock, code, duration, many
 from pipeline.dashboard.web.zone import short_zone
 
 _FIELDS = (
-    Column("mark", "", width="small", help="≠ differs, - only on the left, + only on the right"),
+    Column("mark", "±", width="small", help="≠ differs, - only on the left, + only on the right"),
     Column("path", "field", width="large"),
     Column("left", "left", width="medium"),
     Column("right", "right", width="medium"),
@@ -99,7 +99,7 @@ def _body(text: str | None) -> Any:
 def _draw_part(title: str, found: list[Difference], *, wants_all: bool) -> None:
     differ = [one for one in found if one.kind != "same"]
     shown = (found if wants_all else differ)[:_MOST]
-    st.subheader(title, anchor=False)
+    st.header(title, anchor=False)
     st.caption(f"{many(len(differ), 'field differs', 'fields differ')} of {len(found):,}." if found else "No fields.")
     if shown:
         grid([_row(one) for one in shown], _FIELDS, key=f"fields of {title}")

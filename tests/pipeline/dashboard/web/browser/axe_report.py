@@ -26,10 +26,6 @@ KNOWN = {
         r'^<g class="mark-rect role-mark \w+_brush(?:_bg)?"',
         "what is dragged over a picture: Vega-Lite has no way to name these marks; the picture itself has a name",
     ),
-    "heading-order": (
-        r"^<h3\b",
-        "headings below a page's title are of the third level, as Streamlit makes them",
-    ),
 }
 """Faults of libraries that we cannot mend: rule, the elements that may break it, and why."""
 _HEAD = """<!-- Made by `make screens`. -->

@@ -80,7 +80,7 @@ def test_keys_alone_lead_from_the_worst_incident_to_a_message(browser: WebDriver
     press_enter(browser)
     wait_for_address(browser, "finding=")
     assert "hanging_transaction" in wait_for(browser, "p", "Evidence of")
-    wait_for(browser, "h3", " v")  # the exchange itself: api and version
+    wait_for(browser, "h2", " v")  # the exchange itself: api and version
 
 
 @pytest.mark.parametrize("page", [*PHONE, *(pytest.param(page, marks=pytest.mark.proof) for page in OTHERS)])

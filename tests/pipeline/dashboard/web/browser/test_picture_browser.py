@@ -97,7 +97,7 @@ def test_a_click_on_a_commit_opens_its_exchange(
     address = wait_for_address(browser, "exchange=")
     (exchange,) = parse_qs(urlsplit(address).query)["exchange"]
     assert exchange in words
-    assert "OffsetCommit" in wait_for(browser, "h3", "OffsetCommit")
+    assert "OffsetCommit" in wait_for(browser, "h2", "OffsetCommit")
 
 
 def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, served: Served) -> None:

@@ -40,5 +40,5 @@ def test_from_the_evidence_of_a_finding_to_its_connection_and_into_an_exchange(
     said = step.get_attribute("aria-label") or ""
     ActionChains(browser).move_to_element(step).click().perform()
     wait_for_address(browser, "/exchanges?")
-    assert "OffsetCommit" in wait_for(browser, "h3", "OffsetCommit")
+    assert "OffsetCommit" in wait_for(browser, "h2", "OffsetCommit")
     assert "payments" in said
