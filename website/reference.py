@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.analysis.rules.rule import all_rules
+from pipeline.analysis.rules.rule import Rule, all_rules
 from pipeline.dashboard.views import views
 from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
 from website.commands import commands_page
 from website.json_keys import json_page
 from website.markdown import cell, code, table
-from website.settings_page import settings_page
+from website.settings_page import default, settings_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _MADE = "<!-- Made from the code by `python -m website.reference`: change it there. -->"
@@ -81,32 +81,44 @@ def _names(names: Iterable[str]) -> str:
 
 
 def rules_page() -> str:
-    """What is found, and what each rule goes by."""
+    """What is found, what each rule goes by, and what it advises."""
+    rules = all_rules()
     rows = (
         (
             f"[`{rule.name}`](../rules/{rule.name}.md)",
             rule.protocol,
             ", ".join(rule.severities),
             cell(rule.meaning),
-            _lines(f"[`{name}`](settings.md#{_setting_anchor(name)})" for name in rule.thresholds),
+            f"[thresholds and advice](#{rule.name})",
         )
-        for rule in all_rules()
+        for rule in rules
     )
     intro = (
         "# Rules\n\nA rule has a page that says what it means, what it rests on, what to do and when it does not "
         "fire. Findings stand in [`gold.findings`](tables.md#goldfindings); those that share a cause are one "
-        "[incident](../incidents.md). [A rule of your own](../adding-a-rule.md) is a file."
+        "[incident](../incidents.md). [A rule of your own](../adding-a-rule.md) is a file. In advice, `{names}` in "
+        "braces are filled in."
     )
-    return f"{intro}\n\n" + table(("rule", "protocol", "severity", "what is wrong then", "thresholds"), rows)
+    overview = table(("rule", "protocol", "severity", "what is wrong then", "what it goes by"), rows)
+    return "\n\n".join([intro, overview, *map(_rule, rules)])
 
 
-def _setting_anchor(name: str) -> str:
-    return f"streamfindings{name}"
-
-
-def _lines(texts: Iterable[str]) -> str:
-    found: Sequence[str] = list(texts)
-    return "<br>".join(found)
+def _rule(rule: Rule) -> str:
+    rows = (
+        (f"[`{name}`](settings.md#streamfindings{name})", default(field), f"{cell(field.description or '')}.")
+        for name, field in rule.settings.items()
+    )
+    thresholds = table(("threshold", "default", "what"), rows) if rule.thresholds else "It has no thresholds."
+    in_parts = any(text.startswith("Fix:") for text in rule.advice)
+    title = (
+        "Advice, one of *Now* with one of *Fix*:"
+        if in_parts
+        else "Advice, one of these:"
+        if len(rule.advice) > 1
+        else "Advice:"
+    )
+    texts = "\n".join(f"- {cell(text)}" for text in rule.advice)
+    return f"## {rule.name}\n\n{thresholds}\n\n{title}\n\n{texts}"
 
 
 if __name__ == "__main__":

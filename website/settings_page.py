@@ -47,7 +47,7 @@ def section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
 def _setting(path: tuple[str, ...], field: FieldInfo) -> str:
     name = ".".join(path)
     variable = "WIRELAKE_" + "__".join(path).upper()
-    facts = f"{_type(field.annotation)}{_bounds(field)}; default {_default(field)}; in the environment {code(variable)}"
+    facts = f"{_type(field.annotation)}{_bounds(field)}; default {default(field)}; in the environment {code(variable)}"
     return f"### {name}\n\n{facts}.\n\n{cell(field.description or '').rstrip('.')}."
 
 
@@ -90,7 +90,8 @@ def _type(kind: Any) -> str:
     return " or ".join(_type(one) for one in arguments)
 
 
-def _default(field: FieldInfo) -> str:
+def default(field: FieldInfo) -> str:
+    """The value of a setting that nobody sets, as Markdown."""
     value = field.default_factory() if field.default_factory else field.default  # type: ignore[call-arg]
     if value is PydanticUndefined or value is None:
         return "none"

@@ -14,7 +14,7 @@ from pipeline.commands.on_demand import MODULES
 from pipeline.tables import TABLES
 from website.markdown import cell, code
 from website.reference import FOLDER, pages
-from website.settings_page import section
+from website.settings_page import default, section
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,17 @@ class TestReference:
         assert commands == set(MODULES)
         for table in TABLES.values():
             assert all(f"| {code(c.name)} | {code(c.type)} |" in made["tables.md"] for c in table.columns)
+
+    def test_each_rule_shows_what_it_goes_by_and_advises(self, made: dict[str, str]) -> None:
+        parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", made["rules.md"], re.MULTILINE | re.DOTALL))
+        assert list(parts) == [rule.name for rule in all_rules()]
+        for rule in all_rules():
+            assert all(f"\n- {cell(text)}\n" in parts[rule.name] for text in rule.advice)
+            for name, field in rule.settings.items():
+                row = f"(settings.md#streamfindings{name}) | {default(field)} | {cell(field.description or '')}. |"
+                assert row in parts[rule.name]
+            assert ("It has no thresholds." in parts[rule.name]) == (not rule.thresholds)
+        assert "[`slow_seconds`](settings.md#streamfindingsslow_seconds) | `1` |" in parts["latency_outlier"]
 
     def test_each_threshold_of_a_rule_leads_to_its_setting(self, made: dict[str, str]) -> None:
         anchors = {

@@ -22,6 +22,24 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
+_KAFKA_ADVICE = (
+    "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
+    "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "
+    "consumer for the life of the process and share it (a KafkaProducer and librdkafka's handle may be used by many "
+    "threads); in functions that are called, keep it outside of the handler. Look at connections.max.idle.ms if the "
+    "broker or client ends them for being idle."
+)
+_MONGO_ADVICE = (
+    "Now: nothing breaks, but each connection costs the server a thread, a handshake and a login; watch "
+    "connections.totalCreated of serverStatus. Fix: make one MongoClient for the life of the process (it is a pool: "
+    "maxPoolSize, minPoolSize, maxIdleTimeMS) instead of one for each request; in functions that are called, keep it "
+    "outside of the handler; a maxIdleTimeMS of some seconds has the same effect."
+)
+_CHECK_ADVICE = (
+    "Now: nothing to do if this is a load balancer's or a monitor's check. Fix: it counts as a client of the cluster "
+    "in inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if many "
+    "look."
+)
 RULE = Rule(
     "connection_churn",
     "capture",
@@ -29,6 +47,7 @@ RULE = Rule(
     "A client connects anew for each little piece of work.",
     ("churn_connections", "churn_work", "churn_checks"),
     ("exchanges", "commands"),
+    advice=(_KAFKA_ADVICE, _MONGO_ADVICE, _CHECK_ADVICE),
 )
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
@@ -56,24 +75,6 @@ _MONGO_HANDSHAKE: Final = (
 _MONGO_BEGINS: Final = ("hello", "ismaster")
 _MONGO_LOGIN_REFUSED = 18
 """AuthenticationFailed."""
-_KAFKA_ADVICE = (
-    "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
-    "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "
-    "consumer for the life of the process and share it (a KafkaProducer and librdkafka's handle may be used by many "
-    "threads); in functions that are called, keep it outside of the handler. Look at connections.max.idle.ms if the "
-    "broker or client ends them for being idle."
-)
-_MONGO_ADVICE = (
-    "Now: nothing breaks, but each connection costs the server a thread, a handshake and a login; watch "
-    "connections.totalCreated of serverStatus. Fix: make one MongoClient for the life of the process (it is a pool: "
-    "maxPoolSize, minPoolSize, maxIdleTimeMS) instead of one for each request; in functions that are called, keep it "
-    "outside of the handler; a maxIdleTimeMS of some seconds has the same effect."
-)
-_CHECK_ADVICE = (
-    "Now: nothing to do if this is a load balancer's or a monitor's check. Fix: it counts as a client of the cluster "
-    "in inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if many "
-    "look."
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class CountedRule:
     """A rule.
 
     Attributes:
-        rule: its name, what it means.
+        rule: its name, what it means; the first of its advice is what these findings give.
         least: how many symptoms without a long pause make a finding.
         words: the summary.
         holds: a further condition on the episode.
@@ -31,7 +31,6 @@ class CountedRule:
     """
 
     rule: Rule
-    advice: str
     least: Callable[[FindingSettings], int]
     words: Callable[[Episode], str]
     holds: Callable[[Episode, FindingSettings], bool] = lambda _episode, _settings: True
@@ -49,7 +48,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         finding(
             one,
             counted.severity(one, settings) if counted.severity else counted.rule.severities[0],
-            counted.words(one), counted.advice, sources, counted.least(settings),
+            counted.words(one), counted.rule.advice[0], sources, counted.least(settings),
         )
         for counted in COUNTED
         for one in last_of_each(e for e in sources.episodes.get(counted.rule.name, ()) if counted.fires(e, settings))
@@ -159,11 +158,13 @@ COUNTED = (
             "The coordinator refused commits, and nobody made them good.",
             ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
             ("exchanges", "events"),
+            advice=(
+                "Now: restart the client, or let it rejoin the group: what it holds is read again by its owners. Fix: "
+                "commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
+                "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records "
+                "by max.poll.records), and rejoin after the error instead of retrying.",
+            ),
         ),
-        "Now: restart the client, or let it rejoin the group: what it holds is read again by its owners. "
-        "Fix: commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
-        "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records by "
-        "max.poll.records), and rejoin after the error instead of retrying.",
         lambda s: s.commit_rejected_times,
         lambda e: (
             f"The coordinator refused commits of {clients(e)} to group {e.group_id} {when(e)} ({names(e)}), and "
@@ -180,10 +181,12 @@ COUNTED = (
             "A client goes on as a member of a group that has put it out.",
             ("zombie_times", "zombie_seconds"),
             ("exchanges", "states", "events"),
+            advice=(
+                "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
+                "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
+                "group.instance.id: let it poll, so that it rejoins, after such an error.",
+            ),
         ),
-        "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
-        "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
-        "group.instance.id: let it poll, so that it rejoins, after such an error.",
         lambda s: s.zombie_times,
         lambda e: (
             f"{clients(e)} went on as a member of group {e.group_id} for {seconds(e.run_us)} after the coordinator "
@@ -194,8 +197,6 @@ COUNTED = (
     ),
     CountedRule(
         CRC_MISMATCH,
-        "Now: stop this client. Fix: something on the way changes bytes: look at its memory and library, and at the "
-        "network.",
         lambda _: 1,
         lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
     ),
@@ -207,10 +208,12 @@ COUNTED = (
             "A client asks again and again for a topic that the cluster does not have.",
             ("unknown_topic_times", "in_vain_seconds"),
             ("exchanges", "events"),
+            advice=(
+                "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on "
+                "purpose, take it out of the client. Fix: create topics before the clients that use them start; with "
+                "auto.create.topics.enable (and allow.auto.create.topics of the client) the first requests fail, too.",
+            ),
         ),
-        "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, "
-        "take it out of the client. Fix: create topics before the clients that use them start; with "
-        "auto.create.topics.enable (and allow.auto.create.topics of the client) the first requests fail, too.",
         lambda s: s.unknown_topic_times,
         lambda e: (
             f"{clients(e)} asked for topic {e.topic}, which the cluster did not have, {when(e)}"
@@ -227,10 +230,12 @@ COUNTED = (
             "A client asks by a leader epoch that is over.",
             ("stale_metadata_times", "stale_metadata_seconds"),
             ("exchanges", "events"),
+            advice=(
+                "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has "
+                "a fault: update it. After an unclean election (unclean.leader.election.enable) it may have read "
+                "records that are gone.",
+            ),
         ),
-        "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has a "
-        "fault: update it. After an unclean election (unclean.leader.election.enable) it may have read records "
-        "that are gone.",
         lambda s: s.stale_metadata_times,
         lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}{_gets_on(e)}.",
         lambda e, s: e.run_us >= s.stale_metadata_seconds * 1_000_000,
@@ -244,11 +249,13 @@ COUNTED = (
             ("info",),
             "Brokers hold a client back because it exceeds its quota.",
             ("throttled_times", "throttled_seconds"),
+            advice=(
+                "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
+                "(`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients --entity-name CLIENT_ID "
+                "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or "
+                "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
+            ),
         ),
-        "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
-        "(`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients --entity-name CLIENT_ID "
-        "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or "
-        "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
         lambda s: s.throttled_times,
         lambda e: (
             f"The brokers held {clients(e)} back {when(e)}, for {e.total / 1000:.1f} s together and up to "
@@ -263,11 +270,13 @@ COUNTED = (
             ("critical", "warning", "info"),
             "A broker refused a login, or an operation that the principal may not do.",
             ("auth_failed_times", "refused_again_times"),
+            advice=(
+                "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh "
+                "--bootstrap-server BROKER --list`). If nobody knows the client, somebody tries passwords: look at the "
+                "address. Fix: sasl.jaas.config (librdkafka: sasl.username, sasl.password), sasl.mechanism, or "
+                "`kafka-acls.sh --bootstrap-server BROKER --add`.",
+            ),
         ),
-        "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh --bootstrap-server "
-        "BROKER --list`). If nobody "
-        "knows the client, somebody tries passwords: look at the address. Fix: sasl.jaas.config (librdkafka: "
-        "sasl.username, sasl.password), sasl.mechanism, or `kafka-acls.sh --bootstrap-server BROKER --add`.",
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,
@@ -279,9 +288,11 @@ COUNTED = (
             ("info",),
             "A producer writes without asking for an answer (acks=0).",
             ("acks0_requests",),
+            advice=(
+                "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not "
+                "take. Fix: acks=all.",
+            ),
         ),
-        "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not take. "
-        "Fix: acks=all.",
         lambda s: s.acks0_requests,
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
     ),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
+
+from pydantic.fields import FieldInfo
 
 from decoder.protocols import protocols
 from pipeline.analysis.rules.model import Finding, Sources
@@ -32,6 +34,8 @@ class Rule:
         meaning: what is wrong then, in a line.
         thresholds: the settings (pipeline.finding_settings.FindingSettings) that decide when it fires.
         reads: the tables that it looks at (see Sources.tables).
+        advice: what to do, all texts that its findings may give: ``Now: … Fix: …``, with ``{placeholders}`` where
+            names are filled in. Where one is put together, its parts, which begin with ``Now:`` or ``Fix:``.
     """
 
     name: str
@@ -40,6 +44,19 @@ class Rule:
     meaning: str
     thresholds: tuple[str, ...] = ()
     reads: tuple[str, ...] = ("exchanges",)
+    advice: tuple[str, ...] = field(kw_only=True)
+
+    @property
+    def settings(self) -> Mapping[str, FieldInfo]:
+        """Its thresholds with type, bounds, default and description; the unit is in the description or the name.
+
+        Raises:
+            ValueError: one of them is no setting.
+        """
+        known = FindingSettings.model_fields
+        if unknown := [name for name in self.thresholds if name not in known]:
+            raise ValueError(f"rule {self.name} goes by {', '.join(unknown)}: no such setting in FindingSettings")
+        return {name: known[name] for name in self.thresholds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +71,13 @@ _REGISTERED: dict[str, Family] = {}
 
 
 def finds(*rules: Rule) -> Callable[[Find], Find]:
-    """Register a function as the one that applies some rules."""
+    """Register a function as the one that applies some rules.
+
+    Raises:
+        ValueError: one of them goes by what is no setting.
+    """
+    for rule in rules:
+        _ = rule.settings
 
     def register(find: Find) -> Find:
         _REGISTERED[f"{find.__module__}.{find.__name__}"] = Family(rules, find)

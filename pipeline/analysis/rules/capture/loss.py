@@ -22,6 +22,7 @@ RULE = Rule(
     "The capture lost bytes, so that some of what the tables say is incomplete.",
     (),
     reads=("gaps", "exchanges"),
+    advice=(ADVICE,),
 )
 
 

@@ -20,20 +20,7 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "change_stream_lost",
-    "mongodb",
-    ("critical", "warning"),
-    "A change stream cannot go on from where it was: events are not delivered.",
-    ("stream_losses",),
-    ("commands",),
-)
 _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
-_WHY: Final = {
-    _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
-    _INVALID_TOKEN: "its resume token is none of this stream's",
-    _POSITION_LOST: "what it was about to read was overwritten",
-}
 _ADVICE: Final = {
     _HISTORY_LOST: (
         "Now: read the collection anew (a full copy or a comparison since the last event that was processed), and "
@@ -51,6 +38,20 @@ _ADVICE: Final = {
         "Now: begin at the oldest record that is left, and count what is missing. Fix: a larger capped collection (or "
         "oplog: replSetResizeOplog), or a faster reader."
     ),
+}
+RULE = Rule(
+    "change_stream_lost",
+    "mongodb",
+    ("critical", "warning"),
+    "A change stream cannot go on from where it was: events are not delivered.",
+    ("stream_losses",),
+    ("commands",),
+    advice=tuple(_ADVICE.values()),
+)
+_WHY: Final = {
+    _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
+    _INVALID_TOKEN: "its resume token is none of this stream's",
+    _POSITION_LOST: "what it was about to read was overwritten",
 }
 _ROWS: Final = f"""
     WITH placed AS (

@@ -19,6 +19,12 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+_ADVICE = (
+    "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
+    "(`with collection.find(…) as cursor`, try-with-resources), also where it stops reading early or fails, or ask "
+    "for no more than is read (`limit`). Each open cursor holds memory and a snapshot on the server, until it has "
+    "been idle for ten minutes (cursorTimeoutMillis)."
+)
 CURSOR_LEAK = Rule(
     LEAK,
     "mongodb",
@@ -26,15 +32,10 @@ CURSOR_LEAK = Rule(
     "An application opens cursors, and neither reads them to their end nor closes them.",
     ("mongo_open_cursors", "mongo_cursor_idle_seconds"),
     reads=("commands", "gaps"),
+    advice=(_ADVICE,),
 )
 _SERVER_FORGETS_US = 600_000_000
 """A server closes a cursor that was idle for so long (cursorTimeoutMillis)."""
-_ADVICE = (
-    "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
-    "(`with collection.find(…) as cursor`, try-with-resources), also where it stops reading early or fails, or ask "
-    "for no more than is read (`limit`). Each open cursor holds memory and a snapshot on the server, until it has "
-    "been idle for ten minutes (cursorTimeoutMillis)."
-)
 
 
 @dataclass(frozen=True, slots=True)

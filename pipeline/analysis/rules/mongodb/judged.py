@@ -22,30 +22,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-SLOW_RULE = Rule(
-    SLOW,
-    "mongodb",
-    ("warning", "info"),
-    "A MongoDB server took far longer than usual for a command, several times.",
-    ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples"),
-    ("commands",),
-)
-FAILED_RULE = Rule(
-    FAILED,
-    "mongodb",
-    ("warning", "info"),
-    "A MongoDB command fails again and again.",
-    ("mongo_failures", "mongo_failure_share", "mongo_failure_run"),
-    ("commands",),
-)
-RETRIES_RULE = Rule(
-    RETRIES,
-    "mongodb",
-    ("warning", "info"),
-    "Clients of MongoDB repeat writes all the time.",
-    ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run"),
-    ("commands",),
-)
 _SLOW_ADVICE = (
     "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern that "
     "waits for lagging members. Fix: the query plan (`explain`) shows a missing index. `silver.mongo_commands` shows "
@@ -61,6 +37,33 @@ _RETRIES_ADVICE = (
     "once after an error of the network or of a change of primary (retryWrites), and applications a transaction after "
     "a conflict: so many mean that the cause stays: an election that does not end, connections that are cut, documents "
     "that many transactions want at once."
+)
+SLOW_RULE = Rule(
+    SLOW,
+    "mongodb",
+    ("warning", "info"),
+    "A MongoDB server took far longer than usual for a command, several times.",
+    ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples"),
+    ("commands",),
+    advice=(_SLOW_ADVICE,),
+)
+FAILED_RULE = Rule(
+    FAILED,
+    "mongodb",
+    ("warning", "info"),
+    "A MongoDB command fails again and again.",
+    ("mongo_failures", "mongo_failure_share", "mongo_failure_run"),
+    ("commands",),
+    advice=(_FAILED_ADVICE,),
+)
+RETRIES_RULE = Rule(
+    RETRIES,
+    "mongodb",
+    ("warning", "info"),
+    "Clients of MongoDB repeat writes all the time.",
+    ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run"),
+    ("commands",),
+    advice=(_RETRIES_ADVICE,),
 )
 
 Key = tuple[str, str, str]

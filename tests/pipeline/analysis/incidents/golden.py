@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from pipeline.commands.incidents import show_incidents
-from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.terminal import Console
@@ -25,9 +25,13 @@ def captures() -> list[Path]:
     return sorted(CAPTURES.rglob("*.pcap"))
 
 
-def told_of(capture: Path) -> str:
+def judged(capture: Path) -> Diagnosis:
+    """What is found in it."""
+    return diagnose(read_inputs([str(capture)]), StreamSettings())
+
+
+def told_of(found: Diagnosis) -> str:
     """What `wirelake diagnose` prints of it, with the query that shows each incident instead of commands."""
-    found = diagnose(read_inputs([str(capture)]), StreamSettings())
     console = Console(file=(out := StringIO()), width=_WIDTH)
     show_incidents(
         found.incidents.to_pylist(), found.findings.to_pylist(), lambda row: [row["sql"], row["page"]], console
@@ -37,7 +41,7 @@ def told_of(capture: Path) -> str:
 
 def main() -> None:
     """Write all files anew."""
-    write_anew(((FOLDER / f"{capture.stem}.txt", told_of(capture)) for capture in captures()), FOLDER)
+    write_anew(((FOLDER / f"{capture.stem}.txt", told_of(judged(capture))) for capture in captures()), FOLDER)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.analysis.incidents.golden import FOLDER, captures, told_of
+from pipeline.embedded.diagnosis import Diagnosis
+from tests.pipeline.analysis.incidents.golden import FOLDER, captures, judged, told_of
+from tests.pipeline.analysis.rules.advice import is_of_its_rule
 
 _FAULTS = re.compile(r"\bNone\b|\bnan\b|\?\?|^[A-Z]+ .*\ba client\b(?! without)|\{|\}| \(\)", re.MULTILINE)
 """What a text has where a name is missing; braces are allowed in commands of MongoDB's shell."""
 _SHELL = re.compile(r"`[^`]*`")
 
 
-@pytest.mark.parametrize("capture", captures(), ids=lambda path: path.stem)
-def test_it_is_told_as_it_was_read(capture: Path) -> None:
+@pytest.fixture(scope="module", params=captures(), ids=lambda path: path.stem)
+def recording(request: pytest.FixtureRequest) -> tuple[Path, Diagnosis]:
+    """A recording, judged once for all that is asked of it."""
+    return request.param, judged(request.param)
+
+
+def test_it_is_told_as_it_was_read(recording: tuple[Path, Diagnosis]) -> None:
+    capture, found = recording
     golden = (FOLDER / f"{capture.stem}.txt").read_text(encoding="utf-8")
-    assert told_of(capture) == golden
+    assert told_of(found) == golden
+
+
+def test_each_advice_is_one_of_its_rule(recording: tuple[Path, Diagnosis]) -> None:
+    _, found = recording
+    given = [(row["rule"], row["advice"]) for row in found.findings.to_pylist()]
+    assert [one for one in given if not is_of_its_rule(*one)] == []
 
 
 def test_no_text_lacks_a_name() -> None:

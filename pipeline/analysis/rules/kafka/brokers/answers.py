@@ -15,20 +15,21 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+_ADVICE = (
+    "Now: look whether the broker hangs (garbage collection, disk, network), restart it if it does. Fix: a "
+    "request.timeout.ms (librdkafka: socket.timeout.ms, request.timeout.ms of the topic) of the client that is longer "
+    "than what the broker takes."
+)
 UNANSWERED = Rule(
     "unanswered_requests",
     "kafka",
     ("critical", "info"),
     "A broker did not answer requests although their client waited for it.",
     ("slow_seconds", "unanswered_times"),
+    advice=(_ADVICE,),
 )
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
-_ADVICE_UNANSWERED = (
-    "Now: look whether the broker hangs (garbage collection, disk, network), restart it if it does. Fix: a "
-    "request.timeout.ms (librdkafka: socket.timeout.ms, request.timeout.ms of the topic) of the client that is longer "
-    "than what the broker takes."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             f"the client waited up to {seconds(in_vain.waited_us)}{meanwhile}."
         )
         severity = "critical" if is_hurt else "info"
-        made = finding(episode, severity, summary, _ADVICE_UNANSWERED, sources, least)
+        made = finding(episode, severity, summary, _ADVICE, sources, least)
         yield replace(made, details={**made.details, "waited_us": in_vain.waited_us, "others_answered": in_vain.others})
 
 

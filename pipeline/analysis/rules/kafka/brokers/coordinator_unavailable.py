@@ -23,18 +23,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "coordinator_unavailable",
-    "kafka",
-    ("critical", "warning"),
-    "Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin.",
-    ("unavailable_refusals", "unavailable_seconds"),
-    ("states", "events", "exchanges"),
-)
-REFUSALS = numbers(
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR
-)
-_GROUP, _TRANSACTION = 0, 1
 ADVICE = (
     "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--topic __consumer_offsets`, or __transaction_state): start that broker; while it loads "
@@ -44,6 +32,19 @@ ADVICE = (
     "`kafka-reassign-partitions.sh`); keep the log cleaner of these topics at work (log.cleaner.enable=true), or "
     "loading takes minutes. Clients: default.api.timeout.ms (Java) longer than a restart."
 )
+RULE = Rule(
+    "coordinator_unavailable",
+    "kafka",
+    ("critical", "warning"),
+    "Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin.",
+    ("unavailable_refusals", "unavailable_seconds"),
+    ("states", "events", "exchanges"),
+    advice=(ADVICE,),
+)
+REFUSALS = numbers(
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR
+)
+_GROUP, _TRANSACTION = 0, 1
 
 
 @finds(RULE)

@@ -32,6 +32,7 @@ RULE = Rule(
     "A client asks a broker that is not the leader that the client takes it for.",
     ("stale_metadata_times", "stale_metadata_seconds", "in_vain_seconds"),
     ("exchanges", "events"),
+    advice=(_ADVICE,),
 )
 
 

@@ -21,23 +21,24 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "latency_outlier",
-    "kafka",
-    ("warning", "info"),
-    "A broker took far longer than usual to answer requests that do not wait by design.",
-    ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples"),
-)
-_REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
-_REPLICA_LAG_US = 30_000_000
-"""A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
-_SETTLED_US = 5_000_000
 _ADVICE = (
     "Now: look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
     "(acks=all waits for them); `silver.exchanges` by latency_us shows which clients and requests it hit. Fix: move "
     "leaders off it (`kafka-leader-election.sh`, `kafka-reassign-partitions.sh`), or give it what it lacks; "
     "replica.lag.time.max.ms and min.insync.replicas decide how long acks=all waits."
 )
+RULE = Rule(
+    "latency_outlier",
+    "kafka",
+    ("warning", "info"),
+    "A broker took far longer than usual to answer requests that do not wait by design.",
+    ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples"),
+    advice=(_ADVICE,),
+)
+_REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
+_REPLICA_LAG_US = 30_000_000
+"""A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
+_SETTLED_US = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,19 +23,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "partition_unavailable",
-    "kafka",
-    ("critical", "warning"),
-    "Partitions have no leader: nobody can write to or read from them.",
-    ("unavailable_refusals", "unavailable_seconds"),
-    ("events", "exchanges"),
-)
-_IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
-_NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
-REFUSALS = numbers(*_IN_METADATA, _NOT_LEADER, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
-_BELIEVED = 2
-"""One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 ADVICE = (
     "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--unavailable-partitions` names leader and replicas), or look why it does not come back. Only if its data is lost "
@@ -44,6 +31,20 @@ ADVICE = (
     "(default.replication.factor=3, min.insync.replicas=2) on different racks (broker.rack), so that one broker may "
     "go. Let producers wait longer than a restart takes: delivery.timeout.ms (Java), message.timeout.ms (librdkafka)."
 )
+RULE = Rule(
+    "partition_unavailable",
+    "kafka",
+    ("critical", "warning"),
+    "Partitions have no leader: nobody can write to or read from them.",
+    ("unavailable_refusals", "unavailable_seconds"),
+    ("events", "exchanges"),
+    advice=(ADVICE,),
+)
+_IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
+_NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
+REFUSALS = numbers(*_IN_METADATA, _NOT_LEADER, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+_BELIEVED = 2
+"""One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 
 
 @finds(RULE)

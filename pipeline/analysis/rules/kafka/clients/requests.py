@@ -24,8 +24,24 @@ from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
 Episodes = Mapping[str, Sequence[Episode]]
-
-
+_SESSIONS = (
+    "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
+    "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
+    "followers than that, raise it. If only this client does it, look for one that is made anew for each read, or "
+    "a library with a fault."
+)
+_VERSIONS = (
+    "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
+    "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
+    "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
+)
+_RECREATED = (
+    "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "
+    "those to the beginning, while they are stopped, that have not committed since (`kafka-consumer-groups.sh "
+    "--bootstrap-server BROKER --reset-offsets --to-earliest --topic {topic} --group GROUP --execute`). Fix: delete "
+    "its groups' offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their "
+    "metadata."
+)
 RULES = (
     Rule(
         "fetch_session_churn",
@@ -33,6 +49,7 @@ RULES = (
         ("warning", "info"),
         "A client opens a new fetch session for most of its fetches.",
         ("churn_sessions", "churn_share", "costly_sessions", "costly_sessions_seconds"),
+        advice=(_SESSIONS,),
     ),
     Rule(
         "unsupported_version",
@@ -40,6 +57,7 @@ RULES = (
         ("critical", "warning", "info"),
         "A broker did not take a request because of its version.",
         ("unsupported_version_times", "refused_again_times", "still_open_seconds"),
+        advice=(_VERSIONS,),
     ),
     Rule(
         "topic_recreated",
@@ -48,6 +66,7 @@ RULES = (
         "A topic of the same name has another topic id: its offsets begin anew.",
         (),
         ("exchanges", "events"),
+        advice=(_RECREATED,),
     ),
 )
 
@@ -65,12 +84,6 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
-    advice = (
-        "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
-        "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
-        "followers than that, raise it. If only this client does it, look for one that is made anew for each read, or "
-        "a library with a fault."
-    )
     many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
     fetches = fetches_during(sources.tables, many)
     for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
@@ -85,7 +98,7 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
             f"{seconds(span_us)}{why}: each time all partitions are sent in full ({names(episode)})."
         )
         severity = "warning" if busiest >= settings.costly_sessions else "info"
-        made = finding(episode, severity, summary, advice, sources, settings.churn_sessions)
+        made = finding(episode, severity, summary, _SESSIONS, sources, settings.churn_sessions)
         yield replace(made, details={**made.details, "busiest": busiest})
 
 
@@ -98,11 +111,6 @@ def _unsupported_version(
     episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
 ) -> Iterator[Finding]:
     """Requests that a broker refuses, or closes the connection on, because of their version."""
-    advice = (
-        "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
-        "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
-        "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
-    )
     answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
     for t in traffic:
         asked = t.cluster, t.server, f"{t.api_name or f'api {t.api_key}'} v{t.api_version}"
@@ -122,18 +130,11 @@ def _unsupported_version(
         since = "" if healed_us is None else f"; since {clock(healed_us)} it uses another one"
         summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}{since}."
         severity = refusal_severity(episode, settings)
-        yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
+        yield finding(episode, severity, summary, _VERSIONS, sources, settings.unsupported_version_times)
 
 
 def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
-    advice = (
-        "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "
-        "those to the beginning, while they are stopped, that have not committed since (`kafka-consumer-groups.sh "
-        "--bootstrap-server BROKER --reset-offsets --to-earliest --topic TOPIC --group GROUP --execute`). Fix: delete "
-        "its groups' offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their "
-        "metadata."
-    )
     known = sorted(
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
         for (cluster, topic_id), seen in sources.facts.topics.items()
@@ -155,7 +156,7 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
             rule="topic_recreated", severity="warning", subject=name,
             state=sources.state(cluster, first_us, first_us, 1), cluster=cluster, topic=name, partition=None,
             group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary,
-            advice=advice.replace("TOPIC --group", f"{quote(name)} --group"),
+            advice=_RECREATED.format(topic=quote(name)),
             evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
             details={
                 "old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us,

@@ -39,6 +39,7 @@ RULE = Rule(
     "A client uses protocol versions that Kafka 4 has removed.",
     (),
     ("exchanges", "states"),
+    advice=(_ADVICE, _ADVICE_ONE_RELEASE),
 )
 
 

@@ -108,6 +108,7 @@ RULE = Rule(
     "Several committers commit offsets of one partition for one group by turns.",
     ("competing_returns", "patience_periods"),
     reads=("events",),
+    advice=(ADVICE,),
 )
 
 

@@ -26,29 +26,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "join_refused",
-    "kafka",
-    ("critical", "warning"),
-    "A coordinator refuses again and again to let a client into its group.",
-    ("join_refused_times", "join_refused_seconds"),
-    ("states", "exchanges"),
-)
-WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
-"""A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
-REFUSALS = (
-    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
-    KafkaError.INVALID_GROUP_ID,
-    KafkaError.INVALID_SESSION_TIMEOUT,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_ID_NOT_FOUND,
-    KafkaError.UNSUPPORTED_ASSIGNOR,
-    KafkaError.INVALID_REGULAR_EXPRESSION,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.STREAMS_INVALID_TOPOLOGY,
-    KafkaError.STREAMS_TOPOLOGY_FENCED,
-    *WAITS,
-)
 _ADVICE = {
     KafkaError.INCONSISTENT_GROUP_PROTOCOL: "Now: start this client with an assignor that all members of the group "
     "offer, or give it a group.id of its own. Fix: partition.assignment.strategy alike in all members; to change it, "
@@ -84,6 +61,30 @@ _OTHERWISE = (
     "Now: look at this client's log and at `kafka-groups.sh --bootstrap-server BROKER --list`: its group is not one "
     "that it may join. Fix: a group.id that no group of another type uses, and one group.protocol for all of its "
     "members."
+)
+RULE = Rule(
+    "join_refused",
+    "kafka",
+    ("critical", "warning"),
+    "A coordinator refuses again and again to let a client into its group.",
+    ("join_refused_times", "join_refused_seconds"),
+    ("states", "exchanges"),
+    advice=(*_ADVICE.values(), _OTHERWISE),
+)
+WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
+"""A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
+REFUSALS = (
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+    KafkaError.INVALID_GROUP_ID,
+    KafkaError.INVALID_SESSION_TIMEOUT,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.UNSUPPORTED_ASSIGNOR,
+    KafkaError.INVALID_REGULAR_EXPRESSION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.STREAMS_INVALID_TOPOLOGY,
+    KafkaError.STREAMS_TOPOLOGY_FENCED,
+    *WAITS,
 )
 
 

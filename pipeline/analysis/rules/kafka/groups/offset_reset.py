@@ -20,6 +20,22 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
+_FROM_SOURCE = "what retention deleted comes from its source only"
+_SET_BACK = "Now: if the skipped records are needed, stop the group and set it back ({command})"
+_SKIPPED, _SKIPPED_AND_LOST = f"{_SET_BACK}.", f"{_SET_BACK}; {_FROM_SOURCE}."
+_LOST = f"Now: {_FROM_SOURCE}; all that is left the group reads by itself."
+_AGAIN = (
+    "Now: nothing is lost, and the group comes by all of it again by itself; if it does harm to process it twice, stop "
+    "the group and set it to where it should go on (`{command}`)."
+)
+_FIX = {
+    OUT_OF_RANGE: "Fix: retention.ms and retention.bytes of the topic longer than the longest halt of the group, an "
+    "alarm on lag in seconds, and auto.offset.reset=none where neither skipping nor reading again is right.",
+    COMMIT_GONE: "Fix: offsets.retention.minutes of the brokers longer than the longest halt of the group, and "
+    "auto.offset.reset=none where neither skipping nor reading again is right.",
+    NO_COMMIT: "Fix: auto.offset.reset=earliest; and see that group.id is not a new one with each start.",
+}
 RULE = Rule(
     "offset_reset",
     "kafka",
@@ -27,16 +43,9 @@ RULE = Rule(
     "A group goes on elsewhere than where it stood, because its position is gone.",
     ("reset_records",),
     ("timeline",),
+    advice=(_SKIPPED, _SKIPPED_AND_LOST, _LOST, _AGAIN, *_FIX.values()),
 )
-OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
 _SHOWN = 3
-_FIX = {
-    OUT_OF_RANGE: "retention.ms and retention.bytes of the topic longer than the longest halt of the group, an alarm "
-    "on lag in seconds, and auto.offset.reset=none where neither skipping nor reading again is right.",
-    COMMIT_GONE: "offsets.retention.minutes of the brokers longer than the longest halt of the group, and "
-    "auto.offset.reset=none where neither skipping nor reading again is right.",
-    NO_COMMIT: "auto.offset.reset=earliest; and see that group.id is not a new one with each start.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +233,7 @@ def _finding(
         state=_state(alike, sources, cluster, last_us), cluster=cluster, topic=topic,
         partition=alike[0].partition if len(alike) == 1 else None, group_id=group or None, first_us=first_us,
         last_us=last_us, summary=f"{reader} {_how(worst, places)}, at {clock(last_us)} UTC: {_records(alike)}.",
-        advice=f"Now: {_now(alike, group, topic)} Fix: {_FIX[worst.cause]}",
+        advice=f"{_now(alike, group, topic)} {_FIX[worst.cause]}",
         evidence=[exchange_id for one in alike for exchange_id in one.evidence][: settings.max_evidence],
         details={
             "cause": worst.cause, "clients": clients, "lost": sum(one.lost for one in alike),
@@ -263,14 +272,9 @@ def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
     """What can be had back, and how."""
     back = [one for one in alike if one.skipped]
     where = f"{topic}:{alike[0].partition}" if len(alike) == 1 else topic
-    from_source = "what retention deleted comes from its source only"
-    if not back and any(one.lost for one in alike):
-        return f"{from_source}; all that is left the group reads by itself."
+    is_lost = any(one.lost for one in alike)
     if not back:
-        return (
-            "nothing is lost, and the group comes by all of it again by itself; if it does harm to process it twice, "
-            f"stop the group and set it to where it should go on (`{_tool(group, where)} --to-offset N --execute`)."
-        )
+        return _LOST if is_lost else _AGAIN.format(command=f"{_tool(group, where)} --to-offset N --execute")
     offsets = {one.partition: max(one.before or 0, one.log_start or 0) for one in back}
     if all(one.before is None or one.before <= (one.log_start or 0) for one in back):
         command = f"`{_tool(group, where)} --to-earliest --execute`"
@@ -280,8 +284,7 @@ def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
         shown = ", ".join(f"{partition}: {offset}" for partition, offset in list(offsets.items())[:_SHOWN])
         more = ", … (details)" if len(offsets) > _SHOWN else ""
         command = f"`{_tool(group, f'{topic}:P')} --to-offset N --execute` for each partition P at N: {shown}{more}"
-    lost = f"; {from_source}" if any(one.lost for one in alike) else ""
-    return f"if the skipped records are needed, stop the group and set it back ({command}){lost}."
+    return (_SKIPPED_AND_LOST if is_lost else _SKIPPED).format(command=command)
 
 
 def _tool(group: str, topic: str) -> str:

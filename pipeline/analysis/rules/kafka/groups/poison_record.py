@@ -27,14 +27,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "poison_record",
-    "kafka",
-    ("critical", "warning"),
-    "Whoever of a group reads one record of a partition ends there.",
-    ("poison_lives", "poison_seconds", "share_deliveries"),
-    ("exchanges", "events", "batches"),
-)
 ADVICE = (
     "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
     "{partition} --offset {offset} --max-messages 1 --property print.headers=true --property print.key=true`), and "
@@ -43,6 +35,26 @@ ADVICE = (
     "processing one record throws and write that record to a dead letter topic (Spring: DefaultErrorHandler with "
     "DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
     "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
+)
+SHARE_ADVICE = (
+    "Now: read the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
+    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to go on at once, let the "
+    "consumer reject it (AcknowledgeType.REJECT). Fix: reject what can never be processed and write it to a topic of "
+    "its own; release only what may succeed later. group.share.delivery.count.limit says after how many deliveries the "
+    "broker gives a record up: it is then skipped by this group without a trace. In explicit mode "
+    "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
+    "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
+    "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
+    "groups --entity-name {group} --add-config …`)."
+)
+RULE = Rule(
+    "poison_record",
+    "kafka",
+    ("critical", "warning"),
+    "Whoever of a group reads one record of a partition ends there.",
+    ("poison_lives", "poison_seconds", "share_deliveries"),
+    ("exchanges", "events", "batches"),
+    advice=(ADVICE, SHARE_ADVICE),
 )
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""

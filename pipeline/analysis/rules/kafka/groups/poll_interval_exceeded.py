@@ -24,6 +24,13 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+ADVICE = (
+    "Now: look what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; what it "
+    "works on is processed a second time by whoever has its partitions. Fix: fewer records between two polls "
+    "(max.poll.records, librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
+    "hand long work to a thread and pause() the partitions while polling on; commit in onPartitionsRevoked / the "
+    "rebalance callback, not after it."
+)
 RULE = Rule(
     "poll_interval_exceeded",
     "kafka",
@@ -31,13 +38,7 @@ RULE = Rule(
     "A client takes longer between two polls than it may, and falls out of its group.",
     ("poll_exceeded_times",),
     ("exchanges", "events", "batches"),
-)
-ADVICE = (
-    "Now: look what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; what it "
-    "works on is processed a second time by whoever has its partitions. Fix: fewer records between two polls "
-    "(max.poll.records, librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
-    "hand long work to a thread and pause() the partitions while polling on; commit in onPartitionsRevoked / the "
-    "rebalance callback, not after it."
+    advice=(ADVICE,),
 )
 _POLL = "poll"
 """What the stated reason has in it: `consumer poll timeout has expired.`"""

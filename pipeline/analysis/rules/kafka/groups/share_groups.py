@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
+from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE
 from pipeline.analysis.rules.kafka.groups.share_states import (
     ACCEPT,
     REJECT,
@@ -29,40 +30,13 @@ from pipeline.analysis.rules.kafka.groups.share_states import (
     start_offsets,
 )
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
+from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
 STOPPED = "stopped"
-_POISON_ADVICE = (
-    "Now: read the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
-    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to go on at once, let the "
-    "consumer reject it (AcknowledgeType.REJECT). Fix: reject what can never be processed and write it to a topic of "
-    "its own; release only what may succeed later. group.share.delivery.count.limit says after how many deliveries the "
-    "broker gives a record up: it is then skipped by this group without a trace. In explicit mode "
-    "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
-    "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
-    "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
-    "groups --entity-name {group} --add-config …`)."
-)
-_HANGING_ADVICE = (
-    "Now: look at the members named here (a thread dump shows where they hang) and restart them; what they hold is "
-    "delivered again when its lock ends. Fix: bound the work on one poll (max.poll.records, a timeout of the database "
-    "or service that it waits for), renew locks of long work (AcknowledgeType.RENEW; "
-    "group.share.record.lock.duration.ms), and start more members: in a share group several may read one partition."
-)
-_LEFT_ADVICE = (
-    "Now: start the application again if it was not ended on purpose: nobody is in the group "
-    "(`kafka-share-groups.sh --bootstrap-server BROKER --describe --group {group} --members`). Fix: restart the "
-    "process when its consumer ends, and alarm on records that wait. If the group was ended for good, delete it "
-    "(`kafka-share-groups.sh --bootstrap-server BROKER --delete --group {group}`)."
-)
-_SILENT_ADVICE = (
-    "Now: look whether its processes run and reach the brokers (`kafka-share-groups.sh --bootstrap-server BROKER "
-    "--describe --group {group} --members` names who is still there), and restart them. Fix: end the process when its "
-    "consumer fails, so that it is restarted, and alarm on records that wait."
-)
 _FOLLOWED = 1_000
 """Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record."""
 _REMEMBERED = 200
@@ -175,7 +149,7 @@ def _poisoned_by(
         rule=POISON_RECORD.name, severity="warning" if is_over else "critical", subject=str(place),
         state="closed" if is_over else "open", cluster=place.cluster, topic=place.topic, partition=place.partition,
         group_id=place.group, first_us=first_us, last_us=last_us, summary=summary,
-        advice=_POISON_ADVICE.format(
+        advice=SHARE_ADVICE.format(
             topic=quote(place.topic), partition=place.partition, first=bad[0].offset, group=quote(place.group)
         ),
         evidence=[exchange_id for _, exchange_id in shown][: settings.max_evidence],
@@ -307,12 +281,12 @@ def _halt(
     if going_on:
         why, advice = (
             f"{_some(going_on)} still sent heartbeats: alive, but hanging in what they got last",
-            _HANGING_ADVICE,
+            SHARE_HANGING,
         )
     elif left:
-        why, advice = "its members had left the group", _LEFT_ADVICE
+        why, advice = "its members had left the group", SHARE_LEFT
     else:
-        why, advice = "nothing was heard of its members any more", _SILENT_ADVICE
+        why, advice = "nothing was heard of its members any more", SHARE_SILENT
     starts = start_offsets(sources)
     last = max((one for one in some if one.what is not None and one.us <= from_us), key=lambda d: (d.us, d.exchange_id))
     return Finding(

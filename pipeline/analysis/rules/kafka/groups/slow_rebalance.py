@@ -25,14 +25,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "slow_rebalance",
-    "kafka",
-    ("warning",),
-    "A group waits for one member before it has an assignment again.",
-    ("slow_rebalance_seconds", "slow_rebalance_ratio"),
-    ("states", "exchanges", "waiting"),
-)
 _BUSY = (
     "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls "
     "(max.poll.records; librdkafka: smaller batches of consume()) and a max.poll.interval.ms not longer than the group "
@@ -43,6 +35,15 @@ _SILENT = (
     "Now: nothing brings it back sooner; see why {who} ended without LeaveGroup (killed, out of memory, host or "
     "network gone). Fix: close the consumer when the process is told to end (SIGTERM), a session.timeout.ms of a few "
     "heartbeats (heartbeat.interval.ms), or group.instance.id with a restart that is quicker than the session timeout."
+)
+RULE = Rule(
+    "slow_rebalance",
+    "kafka",
+    ("warning",),
+    "A group waits for one member before it has an assignment again.",
+    ("slow_rebalance_seconds", "slow_rebalance_ratio"),
+    ("states", "exchanges", "waiting"),
+    advice=(_BUSY, _SILENT),
 )
 _KNOWN_PAST = 3
 """Rebalances that it takes to know how long they take."""

@@ -36,6 +36,11 @@ _ADVICE_DEPLOY = (
     "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
     "than a restart, a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848) make it cheaper."
 )
+LOOP_ADVICE = (
+    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
+    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
+    "longer than a restart, or group.protocol=consumer (KIP-848), spare the others its coming and going."
+)
 
 RULE = Rule(
     "rebalance_storm",
@@ -44,6 +49,7 @@ RULE = Rule(
     "A group rebalances again and again.",
     ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
     ("exchanges", "states"),
+    advice=(_ADVICE, _ADVICE_DEPLOY, LOOP_ADVICE),
 )
 
 

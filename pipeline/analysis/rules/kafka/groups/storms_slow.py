@@ -15,17 +15,20 @@ from statistics import median
 
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
-from pipeline.analysis.rules.kafka.groups.storms import BIRTHS, RULE, Life, at_once, by_host, lives_of, runs_of
+from pipeline.analysis.rules.kafka.groups.storms import (
+    BIRTHS,
+    LOOP_ADVICE,
+    RULE,
+    Life,
+    at_once,
+    by_host,
+    lives_of,
+    runs_of,
+)
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
 from pipeline.finding_settings import FindingSettings
-
-_ADVICE = (
-    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
-    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
-    "longer than a restart, or group.protocol=consumer (KIP-848), spare the others its coming and going."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def _finding(
         cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"{name} comes to group {group} and ends again and again, {number} times from {clock(first_us)} to "
         f"{clock(last_us)} UTC, usually {seconds(last.interval_us)} apart: the group rebalances each time.{again}",
-        advice=_ADVICE.format(who=name), evidence=evidence[-settings.max_evidence :],
+        advice=LOOP_ADVICE.format(who=name), evidence=evidence[-settings.max_evidence :],
         details={
             "times": number, "clients": [name], "comers": {name: number}, "unexplained": last.unexplained,
             "is_deploy": False, "interval_us": last.interval_us, **earlier(loop.span for loop in found),

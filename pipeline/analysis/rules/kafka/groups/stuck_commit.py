@@ -122,6 +122,7 @@ RULE = Rule(
     "Somebody keeps committing an old offset of a partition that others have long left behind.",
     ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "patience_periods", "poll_seconds"),
     reads=("events", "timeline"),
+    advice=(ADVICE, _SLOW, _PASSED),
 )
 
 

@@ -21,6 +21,13 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+ADVICE = (
+    "Now: let the readers of this topic drop what they have seen (by key or an id in the record); the offsets of both "
+    "copies are in `details`. Fix: enable.idempotence=true with acks=all (Java: the default since 3.0 unless acks, "
+    "retries or max.in.flight.requests.per.connection > 5 speak against it; librdkafka: the default is false). Then a "
+    "batch that is sent again is written once. A longer request.timeout.ms (Java), socket.timeout.ms (librdkafka) "
+    "makes it rarer only: find out why the broker did not answer in time."
+)
 RULE = Rule(
     "duplicate_write",
     "kafka",
@@ -28,13 +35,7 @@ RULE = Rule(
     "A producer without idempotence sent a batch again, and both copies are in the log.",
     ("duplicate_write_seconds",),
     ("batches", "exchanges"),
-)
-ADVICE = (
-    "Now: let the readers of this topic drop what they have seen (by key or an id in the record); the offsets of both "
-    "copies are in `details`. Fix: enable.idempotence=true with acks=all (Java: the default since 3.0 unless acks, "
-    "retries or max.in.flight.requests.per.connection > 5 speak against it; librdkafka: the default is false). Then a "
-    "batch that is sent again is written once. A longer request.timeout.ms (Java), socket.timeout.ms (librdkafka) "
-    "makes it rarer only: find out why the broker did not answer in time."
+    advice=(ADVICE,),
 )
 _IN_DOUBT = (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 """The leader has appended what it refuses."""

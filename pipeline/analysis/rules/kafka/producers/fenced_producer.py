@@ -21,21 +21,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "fenced_producer",
-    "kafka",
-    ("critical", "warning", "info"),
-    "A producer was fenced off its transactional id.",
-    ("still_open_seconds",),
-)
-BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
-"""How it went, as ``details`` say it: the first four of an id that two share, the last where nobody took it."""
-_AT_ONCE_US = 5_000_000
-"""What was under way to several brokers is refused at once."""
-_RECOVERS_US = 60_000_000
-"""Within so long a client that was refused takes its id anew."""
-_RETURNS = 2
-"""So often may no one come back to an id after another; once is a deploy that is taken back."""
 _SHARED = (
     "Now: stop one of the two processes, and close the fenced producer; its open transaction was aborted. Fix: two "
     "producers share one transactional.id: give each its own (in Kafka Streams and Connect that follows from "
@@ -52,6 +37,22 @@ _ABORTED = (
     "transaction.timeout.ms: commit more often, or raise it (up to the brokers' transaction.max.timeout.ms). If "
     "another process uses the id unseen, give each its own."
 )
+RULE = Rule(
+    "fenced_producer",
+    "kafka",
+    ("critical", "warning", "info"),
+    "A producer was fenced off its transactional id.",
+    ("still_open_seconds",),
+    advice=(_SHARED, _TAKEN_OVER, _ABORTED),
+)
+BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
+"""How it went, as ``details`` say it: the first four of an id that two share, the last where nobody took it."""
+_AT_ONCE_US = 5_000_000
+"""What was under way to several brokers is refused at once."""
+_RECOVERS_US = 60_000_000
+"""Within so long a client that was refused takes its id anew."""
+_RETURNS = 2
+"""So often may no one come back to an id after another; once is a deploy that is taken back."""
 
 Name = tuple[str | None, str]
 """Client id and host."""

@@ -23,14 +23,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "hanging_transaction",
-    "kafka",
-    ("critical", "warning"),
-    "A transaction stays open: its producer is gone, or does not end it.",
-    ("hanging_seconds", "hanging_ratio"),
-    ("transactions", "exchanges"),
-)
 ADVICE = (
     "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, "
     "start it with the same transactional.id (initTransactions aborts what was left open), or end it with "
@@ -38,6 +30,15 @@ ADVICE = (
     "--start-offset O`. Fix: keep transactional.id the same over restarts (one for each instance or task, no random "
     "part); end each transaction in every path (abortTransaction in the handler of errors); transaction.timeout.ms "
     "(Java and librdkafka: 60 s by default) no longer than readers may wait."
+)
+RULE = Rule(
+    "hanging_transaction",
+    "kafka",
+    ("critical", "warning"),
+    "A transaction stays open: its producer is gone, or does not end it.",
+    ("hanging_seconds", "hanging_ratio"),
+    ("transactions", "exchanges"),
+    advice=(ADVICE,),
 )
 _END_TXN, _COORDINATOR_CHECKS_US = 26, 20_000_000
 """A coordinator looks for timed out transactions each ten seconds

@@ -59,6 +59,7 @@ RULES = (
         "A transaction stays open and holds the last stable offset, so that read_committed consumers get nothing.",
         ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio", "transaction_seconds"),
         reads=("events", "batches", "states", "transactions"),
+        advice=(ADVICE,),
     ),
     Rule(
         "read_committed_starved",
@@ -67,6 +68,7 @@ RULES = (
         "A read_committed consumer stands at the last stable offset while records are written.",
         ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches"),
         reads=("events", "timeline", "states", "transactions"),
+        advice=(STARVED_ADVICE,),
     ),
 )
 

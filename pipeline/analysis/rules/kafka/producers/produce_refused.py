@@ -22,6 +22,44 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
+_TOO_LARGE = (
+    "Now: raise the topic's limit with `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics "
+    "--entity-name {topic} --add-config max.message.bytes=N`, or stop the producer. Fix: keep max.request.size and "
+    "batch.size (librdkafka: message.max.bytes, batch.size) below max.message.bytes of the topic, and send large "
+    "payloads by reference."
+)
+_REPLICAS = (
+    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --bootstrap-server BROKER "
+    "--describe --under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
+    "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
+)
+_ADVICE = {
+    KafkaError.MESSAGE_TOO_LARGE: _TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
+    KafkaError.NOT_ENOUGH_REPLICAS: _REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
+    KafkaError.INVALID_TIMESTAMP: "Now: stop the producer or let it write the present time. Fix: milliseconds, not "
+    "seconds or microseconds, as the record's timestamp; or widen message.timestamp.before.max.ms and "
+    "message.timestamp.after.max.ms of the topic, or set message.timestamp.type=LogAppendTime.",
+    KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
+    "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
+    "cleanup.policy=delete.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --producer --topic "
+    "{topic} --allow-principal User:NAME`, if this client may write there. Fix: keep the ACLs with the service's "
+    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
+    KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
+    "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
+    "message.timeout.ms) long enough for leadership to move.",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Now: set compression.type of the producer to one that the brokers know, "
+    "such as lz4. Fix: update the brokers, or keep zstd (Kafka 2.1) out of clients that speak to older ones.",
+    KafkaError.INVALID_REQUIRED_ACKS: "Now: restart the producer with acks=all. Fix: acks (librdkafka: "
+    "request.required.acks) is 0, 1 or all (-1).",
+}
+_OTHERWISE = (
+    "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
+    "(`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type topics --entity-name {topic}`) and the "
+    "brokers' policies, which refuse it."
+)
 RULE = Rule(
     "produce_refused",
     "kafka",
@@ -29,6 +67,7 @@ RULE = Rule(
     "Brokers refuse records that a producer writes.",
     ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds"),
     ("events", "batches"),
+    advice=tuple(dict.fromkeys((*_ADVICE.values(), _OTHERWISE))),
 )
 REPEATED = (
     KafkaError.NOT_ENOUGH_REPLICAS,
@@ -46,45 +85,6 @@ FINAL = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
     KafkaError.INVALID_RECORD,
-)
-_TOO_LARGE = (
-    "Now: raise the topic's limit with `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics "
-    "--entity-name TOPIC --add-config max.message.bytes=N`, or stop the producer. Fix: keep max.request.size and "
-    "batch.size (librdkafka: message.max.bytes, batch.size) below max.message.bytes of the topic, and send large "
-    "payloads by reference."
-)
-_REPLICAS = (
-    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --bootstrap-server BROKER "
-    "--describe --under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
-    "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
-)
-_TOPIC = "TOPIC"
-_ADVICE = {
-    KafkaError.MESSAGE_TOO_LARGE: _TOO_LARGE,
-    KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
-    KafkaError.NOT_ENOUGH_REPLICAS: _REPLICAS,
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
-    KafkaError.INVALID_TIMESTAMP: "Now: stop the producer or let it write the present time. Fix: milliseconds, not "
-    "seconds or microseconds, as the record's timestamp; or widen message.timestamp.before.max.ms and "
-    "message.timestamp.after.max.ms of the topic, or set message.timestamp.type=LogAppendTime.",
-    KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
-    "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
-    "cleanup.policy=delete.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --producer --topic "
-    "TOPIC --allow-principal User:NAME`, if this client may write there. Fix: keep the ACLs with the service's "
-    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
-    KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
-    "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
-    "message.timeout.ms) long enough for leadership to move.",
-    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Now: set compression.type of the producer to one that the brokers know, "
-    "such as lz4. Fix: update the brokers, or keep zstd (Kafka 2.1) out of clients that speak to older ones.",
-    KafkaError.INVALID_REQUIRED_ACKS: "Now: restart the producer with acks=all. Fix: acks (librdkafka: "
-    "request.required.acks) is 0, 1 or all (-1).",
-}
-_OTHERWISE = (
-    "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
-    "(`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type topics --entity-name TOPIC`) and the "
-    "brokers' policies, which refuse it."
 )
 _REFUSED = f"""
     SELECT DISTINCT cluster, topic, client_id FROM events
@@ -234,7 +234,7 @@ def _finding(
         state=state, cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
         summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
         f"{_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",
-        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE).replace(_TOPIC, quote(topic)),
+        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE).format(topic=quote(topic)),
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),

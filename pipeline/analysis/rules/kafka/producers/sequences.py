@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES
+from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, SPLIT, TOO_LARGE
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
@@ -17,6 +17,16 @@ _RESENT_US = 2_000_000
 Episodes = Mapping[str, Sequence[Episode]]
 
 
+_MISSING = (
+    "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
+    "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
+    "message.timeout.ms) longer than the brokers are away."
+)
+_FORGOTTEN = (
+    "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
+    "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
+    "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
+)
 RULES = (
     Rule(
         "sequence_gap",
@@ -25,6 +35,7 @@ RULES = (
         "An idempotent producer's batch does not follow the last one that the broker has.",
         ("sequence_gap_times",),
         reads=("exchanges", "batches"),
+        advice=(_MISSING, _FORGOTTEN),
     ),
 )
 
@@ -44,16 +55,6 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
     With several requests under way, one that fails makes those behind it come out of sequence: the producer sends them
     all again, in order, and nothing is lost (KIP-98, max.in.flight.requests.per.connection).
     """
-    missing = (
-        "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
-        "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
-        "message.timeout.ms) longer than the brokers are away."
-    )
-    forgotten = (
-        "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
-        "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
-        "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
-    )
     enough = [
         e
         for e in episodes.get("sequence_gap", [])
@@ -63,7 +64,7 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
     healed = taken_later(sources.tables, enough)
     for episode in last_of_each(e for e in enough if e not in healed):
         only_forgotten = episode.names == ("UNKNOWN_PRODUCER_ID",)
-        severity, advice = ("warning", forgotten) if only_forgotten else ("critical", missing)
+        severity, advice = ("warning", _FORGOTTEN) if only_forgotten else ("critical", _MISSING)
         summary = (
             f"{clients(episode)} wrote to {place(episode)} out of sequence {when(episode)}: {names(episode)}; the "
             "broker refused it."
@@ -111,15 +112,6 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
 
     Of a batch of several records a Java producer makes smaller ones and sends these (KIP-126): nothing is lost.
     """
-    lost = (
-        "Now: stop writing such records, or raise max.message.bytes of the topic together with "
-        "max.partition.fetch.bytes of its readers: they were not written. Fix: make them smaller (compression.type, "
-        "or put large values elsewhere and send a reference)."
-    )
-    split = (
-        "Now: nothing: the producer made smaller batches of them, and these were written. Fix: a batch.size "
-        "(librdkafka: message.max.bytes) that is not larger than max.message.bytes of the topic."
-    )
     many = episodes.get("oversized_or_tiny_batches", [])
     taken = split_later(sources.tables, many)
     for episode in last_of_each(many):
@@ -129,7 +121,7 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
             f"up to {episode.peak:.0f} bytes. The broker refused them"
             f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
         )
-        yield finding(episode, "info" if is_split else "warning", summary, split if is_split else lost, sources)
+        yield finding(episode, "info" if is_split else "warning", summary, SPLIT if is_split else TOO_LARGE, sources)
 
 
 def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CRC_MISMATCH
+from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CORRUPT, CRC_MISMATCH, TINY
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -14,8 +14,10 @@ from pipeline.finding_settings import FindingSettings
 
 _WINDOW_US = 10_000_000
 _V2 = 2
-
-
+_OLD_ADVICE = (
+    "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
+    "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
+)
 OLD_FORMAT = Rule(
     "old_message_format",
     "kafka",
@@ -23,6 +25,7 @@ OLD_FORMAT = Rule(
     "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
     (),
     reads=("batches", "exchanges"),
+    advice=(_OLD_ADVICE,),
 )
 
 
@@ -90,14 +93,9 @@ def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettin
             f"The checksum of {times} batches that {row.client_id or '?'} {verb} {place} does not match their content, "
             f"{_when(group)}."
         )
-        advice = (
-            "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
-            "read (`kafka-dump-log.sh --deep-iteration` tells). Fix: something on the way changes bytes: memory, "
-            "library, disk or network; check.crcs of consumers stays true."
-        )
         subject = f"{place}/{row.client_id or '?'}"
         figures = {"batches": times, "source": row.source}
-        yield _finding("crc_mismatch", "critical", subject, summary, advice, group, times, figures, sources, settings)
+        yield _finding("crc_mismatch", "critical", subject, summary, CORRUPT, group, times, figures, sources, settings)
 
 
 def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -114,13 +112,11 @@ def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings
             f"batches, {_when(group)}. They have no idempotence, no transactions and no headers, and the broker "
             "converts between formats at the cost of its memory."
         )
-        advice = (
-            "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
-            "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
-        )
         figures = {"batches": times, "magics": magics, "writers": by["written by"], "readers": by["read by"]}
         subject = group[0].topic
-        yield _finding("old_message_format", "info", subject, summary, advice, group, times, figures, sources, settings)
+        yield _finding(
+            "old_message_format", "info", subject, summary, _OLD_ADVICE, group, times, figures, sources, settings
+        )
 
 
 def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -132,14 +128,10 @@ def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> I
             f"{client} writes {records / batches:.1f} records a batch to {group[0].topic}, {batches / span:.0f} "
             f"batches a second, {_when(group)}: most of the brokers' work goes into headers and requests."
         )
-        advice = (
-            "Now: nothing, unless the brokers are short of CPU: it may be meant so (linger.ms=0). Fix: raise "
-            "linger.ms (5 to 100 ms) and batch.size, and compress (compression.type); do not flush after each record."
-        )
         subject = f"{group[0].topic}/{client}"
         figures = {"batches": batches, "records": records}
         name = "oversized_or_tiny_batches"
-        yield _finding(name, "info", subject, summary, advice, group, batches, figures, sources, settings)
+        yield _finding(name, "info", subject, summary, TINY, group, batches, figures, sources, settings)
 
 
 def _when(group: Sequence[Row]) -> str:

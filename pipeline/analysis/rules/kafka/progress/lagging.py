@@ -47,6 +47,7 @@ RULES = (
         "A group works and commits, but more is written than it takes.",
         ("lag_growing_records", "lag_growing_work_seconds", "lag_growing_seconds"),
         reads=("timeline", "exchanges"),
+        advice=words.ADVICE[track.LAG_GROWING],
     ),
     Rule(
         "stopped",
@@ -55,6 +56,7 @@ RULES = (
         "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
         ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds"),
         reads=_READS,
+        advice=words.ADVICE[track.STOPPED],
     ),
     Rule(
         "stalled",
@@ -63,6 +65,7 @@ RULES = (
         "A group commits one and the same offset of a partition, while records wait behind it.",
         ("behind_records", "stalled_commits", "stalled_seconds", "patience_periods", "poll_seconds"),
         reads=_READS,
+        advice=words.ADVICE[track.STALLED],
     ),
     Rule(
         "rewound",
@@ -71,6 +74,7 @@ RULES = (
         "A group went back to an earlier offset and reads again from there.",
         ("behind_records",),
         reads=("timeline", "exchanges"),
+        advice=words.ADVICE[track.REWOUND],
     ),
     Rule(
         "commit_regressed",
@@ -79,6 +83,7 @@ RULES = (
         "The broker accepted a commit that is older than the one before it.",
         (),
         reads=("timeline", "exchanges"),
+        advice=words.ADVICE[track.COMMIT_REGRESSED],
     ),
     Rule(
         "partition_dropped_from_commits",
@@ -87,6 +92,7 @@ RULES = (
         "A group goes on committing a topic, but not one of its partitions, which has records to read.",
         ("behind_records", "dropped_commits", "dropped_seconds", "patience_periods"),
         reads=_READS,
+        advice=words.ADVICE[track.DROPPED],
     ),
 )
 

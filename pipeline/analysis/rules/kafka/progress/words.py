@@ -21,10 +21,10 @@ def summary(group_id: str, topic: str, trouble: Trouble) -> str:
 def advice(trouble: Trouble) -> str:
     """What to do about it."""
     if "members" in trouble.figures:
-        return _ADVICE_HUNG.format(who=_holders(trouble.figures))
+        return _HUNG.format(who=_holders(trouble.figures))
     if "anew_us" in trouble.figures:
-        return _ADVICE_ANEW
-    return ADVICE[trouble.rule]
+        return _ANEW
+    return ADVICE[trouble.rule][0]
 
 
 def _lost(figures: Mapping[str, Any]) -> str:
@@ -133,51 +133,71 @@ _SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] 
     track.DROPPED: _dropped,
 }
 
-_ADVICE_HUNG = (
+_STOPPED = (
+    "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group G --members` tells who is still "
+    "there; take a stack dump of a member that is, and restart it; start the application if nobody is. Fix: bound "
+    "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
+    "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group G`."
+)
+_HUNG = (
     "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
     "commit. Fix: bound what one record may take (timeouts of remote calls), end the process when a worker of it dies, "
     "and keep max.poll.interval.ms no longer than a partition may stand still."
 )
-_ADVICE_ANEW = (
+_ANEW = (
     "Now: restart the members of the group: what they know of the topic (its id, leader epochs, whether it is there) "
     "is of the one that is gone; then see where they begin: offsets that they committed late are of that one, too. "
     "Fix: make a topic anew while its groups are stopped, or delete its records instead "
     "(`kafka-delete-records.sh --bootstrap-server BROKER --offset-json-file FILE`); metadata.max.age.ms (librdkafka: "
     "topic.metadata.refresh.interval.ms) bounds how long a topic is missed."
 )
-ADVICE: Mapping[str, str] = {
+SHARE_HANGING = (
+    "Now: look at the members named here (a thread dump shows where they hang) and restart them; what they hold is "
+    "delivered again when its lock ends. Fix: bound the work on one poll (max.poll.records, a timeout of the database "
+    "or service that it waits for), renew locks of long work (AcknowledgeType.RENEW; "
+    "group.share.record.lock.duration.ms), and start more members: in a share group several may read one partition."
+)
+SHARE_LEFT = (
+    "Now: start the application again if it was not ended on purpose: nobody is in the group "
+    "(`kafka-share-groups.sh --bootstrap-server BROKER --describe --group {group} --members`). Fix: restart the "
+    "process when its consumer ends, and alarm on records that wait. If the group was ended for good, delete it "
+    "(`kafka-share-groups.sh --bootstrap-server BROKER --delete --group {group}`)."
+)
+SHARE_SILENT = (
+    "Now: look whether its processes run and reach the brokers (`kafka-share-groups.sh --bootstrap-server BROKER "
+    "--describe --group {group} --members` names who is still there), and restart them. Fix: end the process when its "
+    "consumer fails, so that it is restarted, and alarm on records that wait."
+)
+ADVICE: Mapping[str, tuple[str, ...]] = {
     track.LAG_GROWING: (
         "Now: start more members of the group, up to the number of partitions. Fix: make the work per record cheaper; "
         "look at what members wait for (database, remote calls), let them take more at once (Java: max.poll.records, "
-        "fetch.min.bytes; librdkafka: consume in batches), and look at skewed keys if only some partitions lag."
+        "fetch.min.bytes; librdkafka: consume in batches), and look at skewed keys if only some partitions lag.",
     ),
-    track.STOPPED: (
-        "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group G --members` tells who is still "
-        "there; take a stack dump of a member that is, and restart it; start the application if nobody is. Fix: bound "
-        "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
-        "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group G`."
-    ),
+    track.STOPPED: (_STOPPED, _HUNG, _ANEW, SHARE_HANGING, SHARE_LEFT, SHARE_SILENT),
     track.STALLED: (
         "Now: look at the record at this offset (`kafka-console-consumer.sh --bootstrap-server BROKER --topic T "
         "--partition P --offset N --max-messages 1`); restart the member if it has paused the partition and never "
         "resumes, or set the group past the record while it is stopped (`kafka-consumer-groups.sh --bootstrap-server "
         "BROKER --group G --topic T:P --reset-offsets --to-offset N+1 --execute`). Fix: send a record that cannot be "
-        "processed to a dead letter topic instead of retrying for ever, and resume() in every path that ends a pause()."
+        "processed to a dead letter topic instead of retrying for ever, and resume() in every path that ends a "
+        "pause().",
     ),
     track.REWOUND: (
         "Now: if nobody set the offsets back on purpose (kafka-consumer-groups.sh, seek), stop the "
         "client named here before it commits again. Fix: let whatever these records cause downstream bear a second "
-        "time; commit in order, from one place, and only what is assigned."
+        "time; commit in order, from one place, and only what is assigned.",
     ),
     track.COMMIT_REGRESSED: (
         "Now: restart the client named here if it goes on; until a newer commit comes, a restart of the group reads "
         "again from the older offset. Fix: commit offsets of a partition in order, from one place. Usual causes: a "
         "retried commitAsync that overtakes a newer one, worker threads that commit what each of them has finished, "
-        "two owners of a partition."
+        "two owners of a partition.",
     ),
     track.DROPPED: (
         "Now: restart the member named here; it holds the partition, and its worker for it died or no longer stores "
         "its offsets. Fix: end the process when a worker dies; where the application stores offsets itself (librdkafka "
-        "enable.auto.offset.store=false, Java commitSync with a map), store them for every partition that is assigned."
+        "enable.auto.offset.store=false, Java commitSync with a map), store them for every partition that is assigned.",
     ),
 }
+"""By rule all that may be done; what else is not known of a trouble, the first."""

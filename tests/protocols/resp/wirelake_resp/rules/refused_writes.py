@@ -7,17 +7,18 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "resp_refused_writes",
-    "resp",
-    ("critical",),
-    "A Redis server refuses commands because it is full, read-only or cannot save.",
-)
 _ADVICE = {
     "OOM": "The server holds as much as `maxmemory` allows and evicts nothing: give it more, or an eviction policy.",
     "READONLY": "The clients talk to a replica: they follow no failover, or have its address configured.",
     "MISCONF": "The server cannot save to its disk: look at its log and free space.",
 }
+RULE = Rule(
+    "resp_refused_writes",
+    "resp",
+    ("critical",),
+    "A Redis server refuses commands because it is full, read-only or cannot save.",
+    advice=tuple(_ADVICE.values()),
+)
 
 
 @finds(RULE)

@@ -1,0 +1,120 @@
+"""Is a rule's object all of it? What it goes by, what it advises; and what is not in order is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from pydantic import create_model
+
+from pipeline.analysis.rules import rule as registry
+from pipeline.analysis.rules.rule import Rule, all_rules, finds
+from pipeline.finding_settings import FindingSettings
+from tests.paths import ROOT
+from tests.pipeline.analysis.rules.advice import comes_from, is_part, names_in, whole
+from tests.pipeline.analysis.sources import sources
+from tests.pipeline.rows import T0
+
+RULES = {rule.name: rule for rule in all_rules()}
+_IN_PARTS = {"offset_reset"}
+"""What to do now follows from what became of the records, the fix from why the position was gone."""
+_NOTHING_TO_MEND = {"capture_loss"}
+"""What was lost stays so: its advice is what not to trust, and how the next capture loses less."""
+_SAMPLE = Rule(
+    "sample", "kafka", ("info",), "A sample.", ("reset_records", "slow_seconds"),
+    advice=("Now: look at {what}. Fix: mend it.", "Now: wait for {what}.", "Now: run.", "Fix: do.", "Fix: do not."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_each_rule_advises_what_to_do_now_and_what_mends_it(rule: Rule) -> None:
+    assert rule.advice
+    assert len(set(rule.advice)) == len(rule.advice)
+    for text in rule.advice:
+        assert text == " ".join(text.split())
+        assert text.endswith("."), text
+        assert all(name.isidentifier() for name in names_in(text)), text
+    if rule.name in _NOTHING_TO_MEND:
+        return
+    assert {is_part(text) for text in rule.advice} == {rule.name in _IN_PARTS}
+    for text in whole(rule):
+        assert text.startswith("Now: "), text
+        assert text.count(" Fix: ") == text.count("Now: ") == 1, text
+
+
+def test_no_two_rules_share_a_text() -> None:
+    texts = [text for rule in RULES.values() for text in rule.advice]
+    assert sorted(set(texts)) == sorted(texts)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: Rule) -> None:
+    assert tuple(rule.settings) == rule.thresholds
+    for name, field in rule.settings.items():
+        assert field is FindingSettings.model_fields[name]
+        assert field.annotation in (int, float), name
+        assert field.metadata, f"{name} is not bounded"
+        assert isinstance(field.default, int | float), name
+        assert field.description, name
+
+
+def test_a_rule_that_goes_by_what_is_no_setting_is_not_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    with pytest.raises(ValueError, match="rule sample goes by typo: no such setting"):
+        finds(_SAMPLE, replace(_SAMPLE, thresholds=("slow_seconds", "typo")))
+    finds(_SAMPLE)(lambda _sources, _settings: [])
+    assert [family.rules for family in registry._REGISTERED.values()] == [(_SAMPLE,)]
+
+
+def test_a_rule_without_advice_is_none() -> None:
+    with pytest.raises(TypeError, match="advice"):
+        Rule("sample", "kafka", ("info",), "A sample.")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("advice", "expected"),
+    [
+        ("Now: look at it. Fix: mend it.", True),
+        ("Now: look at a\nb. Fix: mend it.", True),
+        ("Now: wait for it. Fix: do not.", True),
+        ("Now: run. Fix: do.", True),
+        ("Now: look at . Fix: mend it.", False),
+        ("Now: look at {what}. Fix: mend it.", False),
+        ("Now: look at it. Fix: mend it. And more.", False),
+        ("Now: look at it. Fix: mendXit.", False),
+        ("Now: run.", False),
+        ("Fix: do.", False),
+        ("Now: run. Fix: mend it.", False),
+        ("", False),
+    ],
+)
+def test_an_advice_comes_from_a_text_or_from_two_parts(advice: str, expected: bool) -> None:
+    assert comes_from(_SAMPLE, advice) is expected
+
+
+def test_the_example_of_the_docs_finds_and_advises_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-rule.md").read_text(), re.DOTALL)
+    settings = create_model("WithTheNewOne", __base__=FindingSettings, crowded_clients=(int, 3))
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    monkeypatch.setattr(registry, "FindingSettings", settings)
+    names: dict[str, object] = {"__name__": "example"}
+    exec(compile(example, "docs/adding-a-rule.md", "exec"), names)  # noqa: S102 - our own document
+    (family,) = registry._REGISTERED.values()
+    assert (family.rules, family.find) == ((names["RULE"],), names["find"])
+    events = [
+        {
+            "kind": "committed",
+            "cluster": "C",
+            "group_id": group,
+            "client": f"10.0.0.{n}:5",
+            "exchange_id": f"{n}",
+            "ts": T0,
+        }
+        for group, clients in (("crowd", 3), ("pair", 2))
+        for n in range(clients)
+    ]
+    (finding,) = family.find(sources(events=events), settings())
+    assert (finding.subject, finding.details["clients"], finding.evidence) == ("crowd", 3, ["0"])
+    assert comes_from(family.rules[0], finding.advice)
+    assert "crowd" in finding.advice
