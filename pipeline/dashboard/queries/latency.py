@@ -30,7 +30,7 @@ Row = Literal["api", "broker", "client"]
 _COUNTED = f"""
   SELECT x.* REPLACE (coalesce(nullif(x.client_id, ''), h.application) AS client_id)
   FROM silver.exchanges AS x
-  LEFT JOIN {APPLICATIONS} AS h ON x.protocol = 'mongodb' AND h.connection_id = x.connection_id
+  LEFT JOIN {APPLICATIONS} AS h ON h.connection_id = x.connection_id
   WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
     AND ($protocol IS NULL OR x.protocol = $protocol)
     AND {SEEN_ONCE}

@@ -136,7 +136,7 @@ class Search:
         """MongoDB names a client by its application, once a connection."""
         of = "{} GLOB $client_id" if _WILD & set(self.client_id or "") else "contains(lower({}), lower($client_id))"
         connections = f"SELECT connection_id FROM {APPLICATIONS} WHERE {of.format('application')}"  # noqa: S608 - our own text
-        return f"({of.format('client_id')} OR (protocol = 'mongodb' AND connection_id IN ({connections})))"
+        return f"({of.format('client_id')} OR connection_id IN ({connections}))"
 
     def _error(self) -> str:
         return "len(error_codes) > 0" if self.error == ANY_ERROR else "list_contains(error_names, $error)"

@@ -116,7 +116,7 @@ def _ms(band: int) -> float:
 
 
 def latency(scope: Scope, over_time: pa.Table, before: pa.Table | None = None, *, dark: bool = False) -> alt.LayerChart:
-    """Percentiles over time, in milliseconds on a logarithmic scale.
+    """Percentiles over time, in milliseconds on a logarithmic scale; no line leads over a time without answers.
 
     Args:
         scope: the span.
@@ -125,7 +125,8 @@ def latency(scope: Scope, over_time: pa.Table, before: pa.Table | None = None, *
         dark: whether it stands on a dark page.
     """
     colours = palette(dark=dark)
-    rows, old = _percentiles(over_time), _percentiles(before) if before is not None else []
+    width = timedelta(seconds=step(scope)[0])
+    rows, old = _percentiles(over_time, width), _percentiles(before, width) if before is not None else []
     scale = alt.Scale(domain=list(_PERCENTILES), range=[colours.members[0], colours.members[2], colours.members[1]])
     dashes = alt.Scale(domain=list(_PERCENTILES), range=list(_DASHES.values()))
     marks = _marks([row["ms"] for row in (*rows, *old)])
@@ -135,26 +136,40 @@ def latency(scope: Scope, over_time: pa.Table, before: pa.Table | None = None, *
     )  # fmt: skip
     dash = alt.StrokeDash("percentile:N", scale=dashes, title=None)
     base = alt.Chart(data(rows)).encode(color=alt.Color("percentile:N", scale=scale, title=None))
-    lines = base.mark_line(strokeWidth=2, clip=True).encode(x=time_axis(scope), y=y, strokeDash=dash)
+    lines = base.mark_line(strokeWidth=2, clip=True).encode(x=time_axis(scope), y=y, strokeDash=dash, detail="run:N")
     dots = base.mark_circle(size=36, opacity=1).encode(x="ts:T", y="ms:Q", tooltip=_percentile_words(zoned("from")))
     yesterday = (
         alt.Chart(data(old))
         .mark_line(strokeWidth=5, opacity=0.35, color=colours.faint, clip=True, point={"size": 30, "opacity": 0.35})
         .encode(
-            x="ts:T", y="ms:Q", detail="percentile:N", tooltip=_percentile_words(zoned("a day after it"), "yesterday, ")
+            x="ts:T", y="ms:Q", detail=["percentile:N", "run:N"],
+            tooltip=_percentile_words(zoned("a day after it"), "yesterday, "),
         )
     )  # fmt: skip
     layers = [*([yesterday] if old else []), lines, dots]
     return alt.layer(*layers).properties(height=280).configure_legend(orient="top")
 
 
-def _percentiles(over_time: pa.Table) -> list[dict[str, Any]]:
-    return [
-        {"ts": row["ts"], "percentile": name, "ms": max(row[name], 1) / 1000, "exchanges": row["exchanges"]}
-        for row in over_time.to_pylist()
-        for name in _PERCENTILES
-        if row[name] is not None
-    ]
+def _percentiles(over_time: pa.Table, width: timedelta) -> list[dict[str, Any]]:
+    """A row for each percentile; ``run`` numbers the spans in which each point follows the one before."""
+    found: list[dict[str, Any]] = []
+    run, last = 0, None
+    for row in over_time.to_pylist():
+        if last is not None and row["ts"] - last > width:
+            run += 1
+        last = row["ts"]
+        found += [
+            {
+                "ts": row["ts"],
+                "percentile": name,
+                "ms": max(row[name], 1) / 1000,
+                "exchanges": row["exchanges"],
+                "run": run,
+            }
+            for name in _PERCENTILES
+            if row[name] is not None
+        ]
+    return found
 
 
 def _percentile_words(when: str, whose: str = "") -> list[alt.Tooltip]:

@@ -137,6 +137,13 @@ def test_a_chart_of_latency_has_yesterday_behind_today(lake: Path) -> None:
     heat, lines = latency_chart(lake, "Fetch", start=at(0), end=at(3600)).to_dict()["vconcat"]
     assert heat["mark"]["type"] == "rect"
     assert [layer["mark"]["type"] for layer in lines["layer"]] == ["line", "line", "circle"]
+    assert lines["layer"][1]["encoding"]["detail"]["field"] == "run"
+    rows = [
+        one
+        for some in latency_chart(lake, "Fetch", start=at(0), end=at(3600)).to_dict()["datasets"].values()
+        for one in some
+    ]
+    assert {(one["ms"], one["run"]) for one in rows if one.get("percentile") == "p99"} >= {(50.0, 0), (1.0, 1)}
     alone = latency_chart(lake, "Fetch", client=HOSTILE, start=at(0)).to_dict()["vconcat"][1]
     assert [layer["mark"]["type"] for layer in alone["layer"]] == ["line", "circle"]
     with pytest.raises(UserError, match="nothing of Nothing was answered"):
