@@ -89,8 +89,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"{spent:8.1f} s {tests[folder]:6d} tests  {folder}")
 
 
-_LONGEST = {"lake": 0, "commands": 1, "browser": 2}
-"""Groups to begin with: tests of the session above, whose JVM is warm; of commands that start Spark on their own."""
+_LONGEST = {
+    name: place
+    for place, name in enumerate((
+        "lake", "commands", "browser", "tests/pipeline/embedded/test_following.py",
+        "tests/pipeline/embedded/test_diagnose.py", "tests/protocols/test_resp_installed.py",
+        "tests/pipeline/commands/test_diagnose_follow.py", "tests/test_benchmarks.py",
+        "tests/pipeline/commands/watching/test_top.py", "tests/hostile/test_page_browser.py",
+        "tests/pipeline/capture/runs/test_live.py", "tests/pipeline/analysis/incidents/test_golden.py",
+    ))
+}  # fmt: skip
+"""Groups to begin with, so that no worker is left alone with one: tests of the session above, whose JVM is warm; of
+commands that start Spark on their own; then modules that take longest."""
 
 
 def _group(item: pytest.Item) -> str:

@@ -48,7 +48,8 @@ def stream(
     zone, place = required(settings, "landing"), required(settings, "lake")
     with needs_spark():
         from pipeline.streaming.places import check_places  # noqa: PLC0415 - loads a part of Spark
-    check_places(zone, place)  # a typo is reported before a JVM starts, which takes ten seconds
+
+        check_places(zone, place)  # a typo is reported before a JVM starts, which takes ten seconds
     with spark_session("wirelake stream", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 

@@ -10,9 +10,8 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.analysis.tables import ADDRESS
-from pipeline.dashboard.queries.mongodb import APPLICATIONS
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
-from pipeline.dashboard.queries.scope import BUCKETS, SEEN_ONCE, Scope, ask, ask_rows
+from pipeline.dashboard.queries.scope import APPLICATIONS, BUCKETS, SEEN_ONCE, Scope, ask, ask_rows
 from pipeline.errors import UserError
 
 MOST_EXCHANGES = 30_000_000

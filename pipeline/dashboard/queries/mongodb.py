@@ -6,19 +6,11 @@ from typing import Any
 
 import duckdb
 
-from pipeline.analysis.statements.mongodb import REMEMBERED_DAYS
 from pipeline.dashboard.queries.scope import SEEN_ONCE, Scope, ask_rows
 
 MOST = 500
 UNKNOWN = "not known"
 """Application of a connection whose handshake was not seen, or that gave none."""
-
-APPLICATIONS = f"""
-(SELECT connection_id, max(application) AS application FROM silver.mongo_handshakes
- WHERE date BETWEEN $first_day - INTERVAL {REMEMBERED_DAYS} DAY AND $last_day AND application <> ''
- GROUP BY connection_id)
-"""  # noqa: S608 - our own text
-"""As SQL: the name that an application stated of itself, by connection."""
 
 # Each command once: of a connection that two agents saw, one copy.
 _COUNTED = f"""

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from pipeline.analysis.statements.mongodb import REMEMBERED_DAYS
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
 from pipeline.tables import TABLES
@@ -30,6 +31,13 @@ SEEN_ONCE = """NOT EXISTS (
 
 :func:`ask` leaves it out where the lake has no copies: to look for them takes most of the time of a query.
 """
+APPLICATIONS = f"""
+(SELECT connection_id, max(application) AS application FROM silver.mongo_handshakes
+ WHERE date BETWEEN $first_day - INTERVAL {REMEMBERED_DAYS} DAY AND $last_day AND application <> ''
+ GROUP BY connection_id)
+"""  # noqa: S608 - our own text
+"""As SQL: the name that an application stated of itself, by connection; none where the lake lacks the table."""
+_NO_APPLICATIONS = "(SELECT NULL::VARCHAR AS connection_id, NULL::VARCHAR AS application WHERE false)"
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _NAMED = re.compile(r"\$(\w+)")
@@ -127,6 +135,8 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
     try:
         if SEEN_ONCE in sql and not connection.sql("SELECT 1 FROM silver.copies LIMIT 1").fetchall():
             sql = sql.replace(SEEN_ONCE, "true")
+        if APPLICATIONS in sql and not _has(connection, "silver.mongo_handshakes"):
+            sql = sql.replace(APPLICATIONS, _NO_APPLICATIONS)
         return connection.sql(sql, params=used).to_arrow_table()
     except duckdb.CatalogException as error:
         raise NotThereYetError(
@@ -139,6 +149,14 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
             "A table that is read here is damaged, of another layout, or was written anew meanwhile: Refresh now looks "
             f"at it again. ({_line(error)})"
         ) from error
+
+
+def _has(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+    try:
+        connection.sql(f"SELECT 1 FROM {table} LIMIT 0")  # noqa: S608 - a name of ours
+    except duckdb.Error:
+        return False
+    return True
 
 
 def _line(error: Exception) -> str:

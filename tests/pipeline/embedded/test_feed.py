@@ -78,8 +78,9 @@ def test_an_agent_that_waits_ends_when_it_is_asked_to_with_all_that_it_has_read(
         (ring / f"{number}.pcap").write_bytes(capture.read_bytes())
     with open_feed(str(ring), []) as feed:
         deadline = time.monotonic() + PATIENCE_S
-        while not feed.notes() and time.monotonic() < deadline:
+        while not (notes := feed.notes()) and time.monotonic() < deadline:
             time.sleep(0.05)
+        assert notes, "it waits"
         feed.stop()
         assert frames_until_the_end(feed)
         assert feed.outcome() == (True, "")

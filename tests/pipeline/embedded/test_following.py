@@ -79,9 +79,11 @@ def all_changes(following: Following, some: list[tuple[pa.Table, pa.Table]], jud
     return found
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "healthy" else pytest.param(name, marks=pytest.mark.slow) for name in PCAPS]
-)
+_COST = {"healthy": (), **dict.fromkeys(("stuck_commit", "stalled_lso", "lossy", "troubled_mongodb"), pytest.mark.slow)}
+"""Recordings that are cut here at each change; the others are a proof."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_COST.get(name, pytest.mark.proof)) for name in PCAPS])
 def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> None:
     chance = random.Random(name)
     some = pieces(PCAPS[name], [chance.random() for _ in range(7)])

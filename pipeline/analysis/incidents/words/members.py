@@ -16,7 +16,6 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
     topics,
 )
-from pipeline.analysis.rules.kafka.symptoms import NO_SESSION
 from pipeline.analysis.rules.model import seconds
 
 
@@ -231,9 +230,9 @@ MEMBERS: dict[str, Words] = {
     ),
     "fetch_session_churn": Words(
         lambda case: (
-            f"{case.who} gets no fetch session, for the broker's cache of them is full: all partitions are sent in "
-            "full each time"
-            if NO_SESSION in case.details.get("kinds", ())
+            f"{case.who} asks for a fetch session in vain: the broker's cache of them is full, or it keeps none, and "
+            "all partitions are sent in full each time"
+            if case.details.get("in_vain")
             else f"{case.who} begins a new fetch session with each fetch: all partitions are sent in full each time"
         ),
         lambda _case: "Nothing has to be stopped.",

@@ -42,8 +42,8 @@ TOPIC_CHANGED = "topic_changed"
 """Not a rule: who created or deleted a topic."""
 CLOSED = "closed"
 """Marks a request in an odd version that got no answer."""
-NO_SESSION = "none given"
-"""Marks a fetch that asked for a session and got none: the broker's cache is full (KIP-227)."""
+OPENED, NO_SESSION = "opened", "none given"
+"""Mark fetches that asked for a session: it was opened, or the broker gave none, for its cache is full or it has none."""
 JOINED_AT = "epoch "
 """Begins what is reported of a member that joined a KIP-848 group."""
 
@@ -236,7 +236,7 @@ def _fetch(x: Exchange) -> Iterator[Symptom]:
     client = x.client_id or "?"
     session, is_whole = x.response.get("sessionId"), x.request.get("sessionEpoch") == 0
     if is_whole and session:
-        yield Symptom("fetch_session_churn", client, "opened")
+        yield Symptom("fetch_session_churn", client, OPENED)
     if is_whole and session == 0 and answers and not x.response.get("errorCode"):
         yield Symptom("fetch_session_churn", client, NO_SESSION)
     if x.response.get("errorCode") in _SESSION_ERRORS:

@@ -247,7 +247,8 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     retried = _many(sources, RETRIES, settings.mongo_retries)
     dense = {e for e in retried if e.span_us <= e.times * settings.mongo_retry_interval_seconds * 1_000_000}
     # Who writes seldom repeats seldom: of what drivers send again, the share counts. Conflicts are ordinary there.
-    retried = [e for e in retried if e in dense or REPEATED in e.names]
+    sent_again = [_sent_again(e) for e in retried if e not in dense and REPEATED in e.names]
+    retried = [*(e for e in retried if e in dense), *(e for e in sent_again if e.times >= settings.mongo_retries)]
     shares = _shares(sources.tables, [*failed, *retried], int(settings.episode_pause_seconds * 1_000_000))
     repeated = [e for e in retried if e in dense or (e in shares and shares[e].is_much(settings))]
     for many, words, advice, least in (
@@ -255,6 +256,16 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         (repeated, _repeated_words, _RETRIES_ADVICE, settings.mongo_retries),
     ):
         yield from _of_share(many, shares, words, advice, least, sources, settings)
+
+
+def _sent_again(episode: Episode) -> Episode:
+    """What drivers sent again, alone."""
+    each = tuple(one for one in episode.each if one.what == REPEATED)
+    few = each[: len(episode.evidence)]
+    return replace(
+        episode, each=each, times=len(each), first_us=each[0].us, last_us=each[-1].us, kinds=1, names=(REPEATED,),
+        evidence=tuple(one.exchange_id for one in few), times_us=tuple(one.us for one in few),
+    )  # fmt: skip
 
 
 def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict[Episode, _Share]:

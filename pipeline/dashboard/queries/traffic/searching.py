@@ -18,8 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.mongodb import APPLICATIONS
-from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask
+from pipeline.dashboard.queries.scope import APPLICATIONS, IN_SPAN, Scope, ask
 from pipeline.dashboard.queries.traffic.exchanges import spoken
 
 PAGE = 100

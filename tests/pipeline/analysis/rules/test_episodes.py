@@ -217,7 +217,25 @@ def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
     (found,) = requests.find(made, SETTINGS)
     assert "asked for a fetch session in vain" in found.summary
-    assert "the broker's cache of sessions is full" in found.summary
+    assert "the broker's cache of sessions is full, or it keeps none" in found.summary
+
+
+@pytest.mark.parametrize(("others", "severity"), [(0, "info"), (1, "warning")])
+def test_a_broker_that_gives_nobody_a_session_may_keep_none(others: int, severity: str) -> None:
+    shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION) for n in range(310)]
+    shown += [symptom(n, "fetch_session_churn", "other", "opened") for n in range(others)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    made = replace(sources(exchanges=[fetch(n, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
+    (found,) = requests.find(made, SETTINGS)
+    assert (found.severity, found.details["in_vain"]) == (severity, True)
+
+
+def test_a_session_that_was_refused_once_is_not_why_others_are_opened() -> None:
+    shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION if n == 5 else "opened") for n in range(12)]
+    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
+    (found,) = requests.find(made, SETTINGS)
+    assert "began a new fetch session" in found.summary
 
 
 def test_a_client_that_churns_again_after_a_pause_is_told_by_its_last_time() -> None:

@@ -105,6 +105,15 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
         [*(write(n, n) for n in range(400)), *(write(60 * n + 0.5, 60 * n) for n in range(6))],
         set(),
     ),
+    "one repeat among conflicts": (
+        [
+            *(update(15 * n) for n in range(35)),
+            *(error(100 * n, 112, command="update") for n in range(5)),
+            write(300, 7),
+            write(301, 7),
+        ],
+        set(),
+    ),
     "one transaction": ([write(n, 1, is_transaction=True) for n in range(9)], set()),
     "many sessions": ([write(n, 1) | {"session_id": f"s{n}"} for n in range(9)], set()),
     "leaks": ([*OPENED, LATER], {LEAK}),

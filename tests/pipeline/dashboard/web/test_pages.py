@@ -176,7 +176,9 @@ def test_latencies_are_in_milliseconds(use: Any, hand_made_lake: Path) -> None:
     apis, errors = frames(app)
     assert (apis[0]["api or command"], apis[0]["p99, ms"]) == ("Fetch", 0.099)
     assert [row["error"] for row in errors] == ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"]
-    assert len(app.get("vega_lite_chart")) == 4  # how many took how long, percentiles, answers, and by api
+    assert (
+        len(app.get("vega_lite_chart")) == 5
+    )  # how many took how long, percentiles, answers, and by api: percentiles and traffic
 
 
 def test_exchanges_are_searched_and_one_is_shown(use: Any, hand_made_lake: Path) -> None:

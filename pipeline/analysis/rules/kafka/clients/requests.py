@@ -16,6 +16,7 @@ from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_durin
 from pipeline.analysis.rules.kafka.symptoms import (
     CLOSED,
     NO_SESSION,
+    OPENED,
     TOPIC_CHANGED,
 )
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
@@ -84,22 +85,25 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
-    many = [e for e in episodes.get("fetch_session_churn", []) if e.times >= settings.churn_sessions]
+    seen = episodes.get("fetch_session_churn", [])
+    givers = {one.server for e in seen for one in e.each if one.what == OPENED}
+    many = [e for e in seen if e.times >= settings.churn_sessions]
     fetches = fetches_during(sources.tables, many)
     for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
         times = fetches[episode]
         span_us = int(settings.costly_sessions_seconds * 1_000_000)
         busiest = _busiest([one.us for one in episode.each], span_us)
-        is_full = NO_SESSION in episode.names
-        did = "asked for a fetch session in vain" if is_full else "began a new fetch session"
-        why = ", for the broker's cache of sessions is full" if is_full else ""
+        in_vain = 2 * sum(one.what == NO_SESSION for one in episode.each) > len(episode.each)
+        did = "asked for a fetch session in vain" if in_vain else "began a new fetch session"
+        why = ", for the broker's cache of sessions is full, or it keeps none" if in_vain else ""
         summary = (
             f"{clients(episode)} {did} {when(episode)}, in {times} fetches, up to {busiest} within "
             f"{seconds(span_us)}{why}: each time all partitions are sent in full ({names(episode)})."
         )
-        severity = "warning" if busiest >= settings.costly_sessions else "info"
+        keeps_none = in_vain and givers.isdisjoint(episode.servers)  # as far as it was seen
+        severity = "warning" if busiest >= settings.costly_sessions and not keeps_none else "info"
         made = finding(episode, severity, summary, _SESSIONS, sources, settings.churn_sessions)
-        yield replace(made, details={**made.details, "busiest": busiest})
+        yield replace(made, details={**made.details, "busiest": busiest, "in_vain": in_vain})
 
 
 def _busiest(times_us: Sequence[int], span_us: int) -> int:

@@ -73,6 +73,8 @@ RULE = Rule(
 )
 WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 """A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
+_SESSION_US = 45_000_000
+"""The brokers' default where members join by heartbeats, which state no session timeout, µs."""
 REFUSALS = (
     KafkaError.INCONSISTENT_GROUP_PROTOCOL,
     KafkaError.INVALID_GROUP_ID,
@@ -171,12 +173,12 @@ def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool
 
     Args:
         run: refusals.
-        session_us: the session timeout that it asks for, µs; 0 if that is not known.
+        session_us: the session timeout that it asks for, µs; 0: it states none.
         settings: thresholds.
     """
     patience_us = settings.join_refused_seconds * 1_000_000
     if run.code in WAITS:
-        patience_us = max(patience_us, session_us)
+        patience_us = max(patience_us, session_us or _SESSION_US)
     return len(run.tries) >= settings.join_refused_times and run.span_us >= patience_us
 
 

@@ -43,14 +43,15 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
     """Ten seconds of one client's batches in one partition each, where there is anything to report.
 
-    What a broker left without an answer it may not have taken: Kafka 4 closes the connection on requests as old as v0
-    and v1 are.
+    What a broker left without an answer, while it answered others, it may not have taken: Kafka 4 closes the connection
+    on requests as old as v0 and v1 are.
     """
     return tables.rows(
         f"""
         WITH unanswered AS (
             SELECT exchange_id FROM exchanges
             WHERE protocol = 'kafka' AND api_key = {ApiKey.PRODUCE} AND status = 'unanswered'
+                AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM exchanges WHERE status = 'paired')
         ), marked AS (
             SELECT cluster, topic, partition, client_id, source, epoch_us(ts) AS us, exchange_id, records, magic,
                 coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false)

@@ -13,16 +13,20 @@ from typing import Any
 
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
-from pipeline.analysis.rules.kafka.progress.silence import severity_of_silence
+from pipeline.analysis.rules.kafka.progress.silence import micros, severity_of_silence
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, STOPPED, Point, Track, Trouble
 from pipeline.finding_settings import FindingSettings
 
 
-def of_its_log(points: Sequence[Point]) -> list[Point]:
-    """Points of a later life of a topic without commits beyond the end of its log: these are of the one before.
+def of_its_log(points: Sequence[Point], committed_before: int | None) -> list[Point]:
+    """Points of a partition in a later life of its topic, without late commits of the log before.
+
+    Those lie beyond the end of this log as it was seen last, and not before what was committed last in the other one:
+    an end may have been seen long ago.
 
     Args:
         points: in order of time. The end that one states was seen in a span of time before it.
+        committed_before: the last offset committed in the life before; None: none was.
     """
     ends = [p for p in points if p.end is not None]
     times = [p.ts_us for p in ends]
@@ -30,7 +34,9 @@ def of_its_log(points: Sequence[Point]) -> list[Point]:
     def is_of_it(point: Point) -> bool:
         seen = bisect_right(times, point.ts_us + SPAN_US)
         end = (ends[seen - 1].end or 0) if seen else 0
-        return point.committed is None or not ends or point.committed <= end
+        if point.committed is None or committed_before is None or not ends:
+            return True
+        return point.committed <= end or point.committed < committed_before
 
     late: dict[str, Any] = {"commits": 0, "committed": None, "lag": None, "exchange_id": None, "fall": None}
     kept = [point if is_of_it(point) else replace(point, **late) for point in points]
@@ -56,8 +62,10 @@ def not_back(
     times = sorted({us for track in usual.values() for us in track.commit_times})
     if len(times) <= KNOWN_RHYTHM:
         return
-    waits = [wait for track in usual.values() for wait in track.waits(times[-1], life.ended)]
-    patience = patience_of(waits, len(times) - 1, settings.stopped_seconds, settings.patience_periods)
+    known = [track.waits(times[-1], life.ended) for track in usual.values()]
+    times_known = min(len(times) - 1, max(map(len, known)))
+    waits = [wait for some in known for wait in some]
+    patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
     back_us = min((track.commit_times[0] for track in after if track.commit_times), default=None)
     until_us = end_us if back_us is None else back_us
     worth = settings.behind_records
@@ -68,17 +76,23 @@ def not_back(
         and not track.waits_in_vain(0, begin_us, until_us, worth)
         and (since_us := track.waiting_since(0, begin_us, until_us, worth)) is not None
     ]
-    if patience is None or not waiting:
+    is_known = times_known >= KNOWN_RHYTHM
+    if patience is None or not waiting or not (is_known or back_us is None):
         return
+    if max(track.times[-1] for track in before) - times[-1] > patience:
+        return  # it had gone before the topic went
     calm = life.calm(min(since_us for _, since_us in waiting), until_us)
     enough_us = next((first + patience for first, last in calm if last - first >= patience), None)
     if enough_us is None:
         return
     records = sum(track.lag_at(until_us, 0) for track, _ in waiting)
     commits = sorted((usual[track.partition].commits[-1] for track, _ in waiting), key=lambda point: point.ts_us)
+    severity = severity_of_silence([usual[track.partition] for track, _ in waiting], times[-1], records)
+    if not is_known and until_us - min(since_us for _, since_us in waiting) < micros(settings.poll_seconds):
+        severity = "info"
     yield Trouble(
         STOPPED, None, begin_us, until_us, enough_us, back_us is None,
         tuple(dict.fromkeys(point.exchange_id for point in commits if point.exchange_id)),
         {"partitions": len(waiting), "records_behind": records, "anew_us": begin_us},
-        severity_of_silence([usual[track.partition] for track, _ in waiting], times[-1], records),
+        severity,
     )  # fmt: skip

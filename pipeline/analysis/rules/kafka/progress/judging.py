@@ -91,7 +91,9 @@ def judge_lives(
     away: list[Trouble] = []
     before: Sequence[Track] = ()
     for begin, end in pairwise((0, *anew, None)):
-        lived = _between(partitions, begin or 0, end)
+        lived = _between(
+            partitions, begin or 0, end, {track.partition: track.commits[-1] for track in before if track.commits}
+        )
         found = judge(lived, settings, end_us if end is None else 0, life, None, topic)
         last |= {(one.rule, one.partition): one if end is None else replace(one, is_open=False) for one in found}
         tracks = [Track.of(partition, points) for partition, points in lived.items()]
@@ -106,14 +108,24 @@ def judge_lives(
 
 
 def _between(
-    partitions: Mapping[int, Sequence[Point]], begin_us: int, end_us: int | None
+    partitions: Mapping[int, Sequence[Point]], begin_us: int, end_us: int | None, before: Mapping[int, Point]
 ) -> dict[int, Sequence[Point]]:
-    """The points of one life of a topic, of partitions that have any."""
+    """The points of one life of a topic, of partitions that have any.
+
+    Args:
+        partitions: all points.
+        begin_us, end_us: of this life, µs since the epoch; None: it lasts.
+        before: by partition the last commit in the life before.
+    """
     lived = {
         number: [p for p in points if begin_us <= p.ts_us and (end_us is None or p.ts_us < end_us)]
         for number, points in partitions.items()
     }
-    return {number: of_its_log(points) if begin_us else points for number, points in lived.items() if points}
+    return {
+        number: of_its_log(points, before[number].committed) if number in before else points
+        for number, points in lived.items()
+        if points
+    }
 
 
 def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:

@@ -50,8 +50,8 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     waits = f"{figures['records_behind']} records came to wait in {figures['partitions']} of its partitions"
     if figures.get("anew_us") is not None:
         return (
-            f"Group {group} {since} on {place} since it was deleted and made anew, {_span(trouble)} "
-            f"({_duration(trouble)}), while {waits}."
+            f"Group {group} {'has committed' if trouble.is_open else 'committed'} no offset of the new log of {place} "
+            f"since it was deleted and made anew, {_span(trouble)} ({_duration(trouble)}), while {waits}."
         )
     if figures.get("left_us") is not None:
         return (

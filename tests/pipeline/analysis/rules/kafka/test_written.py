@@ -24,7 +24,7 @@ def batch(n: float, **more: Any) -> dict[str, Any]:
 
 def produce(n: float, status: str) -> dict[str, Any]:
     at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}"}
-    return row(EXCHANGES, protocol="kafka", api_key=0, status=status, **at)
+    return row(EXCHANGES, protocol="kafka", api_key=0, status=status, server_ip="b", server_port=9092, **at)
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,15 @@ def test_a_topic_does_not_carry_what_its_broker_left_unanswered(status: str, sou
     offset = 7 if status == "paired" else None
     made = sources(
         batches=[batch(30 * n, source=source, base_offset=offset) for n in range(3)],
-        exchanges=[produce(30 * n, status) for n in range(3)],
+        exchanges=[*(produce(30 * n, status) for n in range(3)), produce(99, "paired")],
     )
     assert [one.details["batches"] for one in written.find(made, SETTINGS)] == [found] * bool(found)
+
+
+def test_of_a_capture_of_requests_alone_nothing_follows_from_what_is_unanswered() -> None:
+    exchanges = [produce(30 * n, "unanswered") for n in range(3)]
+    made = sources(batches=[batch(30 * n, base_offset=None) for n in range(3)], exchanges=exchanges)
+    assert [one.details["batches"] for one in written.find(made, SETTINGS)] == [3]
 
 
 def test_batches_that_were_taken_are_counted_beside_those_that_were_not() -> None:

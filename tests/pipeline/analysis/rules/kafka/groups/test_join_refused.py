@@ -60,6 +60,12 @@ def test_where_there_is_no_join_it_is_a_heartbeat(protocol: str, code: KafkaErro
     assert "its group is not one" not in finding.advice
 
 
+@pytest.mark.parametrize(("every", "expected"), [(10, []), (20, ["g/new"])])
+def test_a_heartbeat_that_states_no_session_timeout_gets_the_brokers(every: int, expected: list[str]) -> None:
+    beats = [knock(n * every, FULL) | {"kind": "heartbeat", "group_protocol": "share"} for n in range(4)]
+    assert [finding.subject for finding in found(beats)] == expected
+
+
 def test_who_got_in_at_last_is_told_as_over() -> None:
     (finding,) = found([*(knock(n * 10, FULL) for n in range(4)), knock(40, 0)], [asks("new", FULL, session_s=10)])
     assert (finding.severity, finding.state) == ("warning", "closed")

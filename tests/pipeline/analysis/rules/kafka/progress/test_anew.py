@@ -32,8 +32,8 @@ def test_who_does_not_come_back_has_stopped() -> None:
     assert (stopped.first_us // SEC, stopped.last_us // SEC, stopped.enough_us // SEC) == (60, 130, 72)
     assert stopped.evidence == ("c59",)
     assert words.summary("g", "t", stopped).startswith(
-        "Group g has committed nothing on t since it was deleted and made anew, from 00:01:00 to 00:02:10 UTC (70 s), "
-        "while 590 records came to wait in 1 of its partitions."
+        "Group g has committed no offset of the new log of t since it was deleted and made anew, from 00:01:00 to "
+        "00:02:10 UTC (70 s), while 590 records came to wait in 1 of its partitions."
     )
     assert words.advice(stopped).startswith("Now: restart the members of the group")
 
@@ -65,6 +65,21 @@ def test_nothing_follows_from(points: list[Point]) -> None:
 
 def test_a_group_that_had_left_is_not_missed() -> None:
     assert lives([*BEFORE, *anew(60)], life=Life(ended=[(59 * SEC, None)])) == []
+
+
+def test_commits_beyond_an_end_that_was_seen_long_ago_are_of_this_log() -> None:
+    seldom = [end(61, 0), *(commit(n, 5 * (n - 61)) for n in range(62, 180)), end(121, 600), end(181, 1200)]
+    assert lives([*BEFORE, *seldom]) == []
+
+
+def test_a_group_that_was_silent_before_the_topic_went_is_not_missed_again() -> None:
+    (stopped,) = lives([*log(59), *(commit(n, 10 * n) for n in range(20)), *anew(60)], end_us=130 * SEC)
+    assert (stopped.first_us // SEC, stopped.is_open) == (19, False)
+
+
+def test_of_who_hardly_had_any_work_little_is_known() -> None:
+    idle = [end(0, 0), *(commit(5 * n, 0) for n in range(8)), end(40, 5), commit(44, 5), commit(49, 5)]
+    assert lives([*idle, end(59, 5), end(61, 0), end(62, 10), commit(92, 10)]) == []
 
 
 def test_a_commit_of_what_is_gone_counts_for_nothing() -> None:
