@@ -43,7 +43,7 @@ TOPIC_CHANGED = "topic_changed"
 CLOSED = "closed"
 """Marks a request in an odd version that got no answer."""
 OPENED, NO_SESSION = "opened", "none given"
-"""Mark fetches that asked for a session: it was opened, or the broker gave none, for its cache is full or it has none."""
+"""Mark fetches that asked for a session: it was opened, or the broker gave none: its cache is full, or it has none."""
 JOINED_AT = "epoch "
 """Begins what is reported of a member that joined a KIP-848 group."""
 
