@@ -56,7 +56,7 @@ check: style ## In three minutes: lint, types, and tests without Spark, broker o
 	@$(PYTHON_IN) -m pytest -m "$(QUICK)" --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 test: lint ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
-	@$(PYTHON_IN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
+	@$(PYTHON_IN) -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
 proofs: setup airflow ## What takes minutes: a Spark cluster, Airflow, kills, lakes built in pieces, every secret, the benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import APPLICATIONS, IN_SPAN, Scope, ask
+from pipeline.dashboard.queries.scope import APPLICATIONS, IN_SPAN, Scope, ask, ask_rows
 from pipeline.dashboard.queries.traffic.exchanges import spoken
 
 PAGE = 100
@@ -114,13 +114,17 @@ class Search:
         by = window.end + min(_STATED_LATER, _LATEST - window.end)
         return {**self.parameters(), "stated_by": by, "stated_day": by.date()}
 
-    def conditions(self) -> list[str]:
-        """What ``silver.exchanges`` is asked for."""
+    def conditions(self, *, of_applications: bool = True) -> list[str]:
+        """What ``silver.exchanges`` is asked for.
+
+        Args:
+            of_applications: whether the client may be an application of MongoDB, which is looked for by connection.
+        """
         found = [
             condition
             for condition, is_asked in (
                 (_named("api_name", "api_name", self.api_name), self.api_name),
-                (self._client(), self.client_id),
+                (self._client(of_applications=of_applications), self.client_id),
                 ("starts_with(connection_id, $connection_id)", self.connection_id),
                 ("status = $status", self.status),
                 ("latency_us > $slower_than_us", self.slower_than_us is not None),
@@ -131,11 +135,18 @@ class Search:
         ]
         return [*found, *self._stated()]
 
-    def _client(self) -> str:
-        """MongoDB names a client by its application, once a connection."""
-        of = "{} GLOB $client_id" if _WILD & set(self.client_id or "") else "contains(lower({}), lower($client_id))"
-        connections = f"SELECT connection_id FROM {APPLICATIONS} WHERE {of.format('application')}"  # noqa: S608 - our own text
-        return f"({of.format('client_id')} OR connection_id IN ({connections}))"
+    def _client(self, *, of_applications: bool) -> str:
+        found = self._is_client("client_id")
+        return f"({found} OR connection_id IN ({self.connections()}))" if of_applications else found
+
+    def connections(self) -> str:
+        """As SQL, those of applications of MongoDB of this name, which each states once a connection."""
+        return f"SELECT connection_id FROM {APPLICATIONS} WHERE {self._is_client('application')}"  # noqa: S608 - our own text
+
+    def _is_client(self, column: str) -> str:
+        if _WILD & set(self.client_id or ""):
+            return f"{column} GLOB $client_id"
+        return f"contains(lower({column}), lower($client_id))"
 
     def _error(self) -> str:
         return "len(error_codes) > 0" if self.error == ANY_ERROR else "list_contains(error_names, $error)"
@@ -211,7 +222,9 @@ def search(
     """
     if before is not None and before <= scope.end:
         scope = replace(scope, end=before - timedelta(microseconds=1))
-    conditions = wanted.conditions() if scope.protocol is None else ["protocol = $protocol", *wanted.conditions()]
+    conditions = wanted.conditions(of_applications=_has_application(connection, scope, wanted))
+    if scope.protocol is not None:
+        conditions.insert(0, "protocol = $protocol")
     where = " AND ".join([IN_SPAN, *conditions])
     parts, counted_from, is_all = _walk(connection, _COUNTED.format(where), scope, wanted, seconds)
     matches = pa.concat_tables(parts) if parts else None
@@ -224,6 +237,13 @@ def search(
     facets = {name: _most_frequent(matches, column) for name, column in FACETS.items()}
     older = last if len(rows) < matches.num_rows else None if is_all else counted_from
     return Found(rows, facets, matches.num_rows, counted_from, is_all, older)
+
+
+def _has_application(connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search) -> bool:
+    """Whether any application has the name; where none has, the connections of exchanges need not be read."""
+    if wanted.client_id is None:
+        return False
+    return bool(ask_rows(connection, f"{wanted.connections()} LIMIT 1", scope, **wanted.parameters()))
 
 
 def _walk(
