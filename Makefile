@@ -55,7 +55,7 @@ demo: setup ## The whole way in one go: sample captures to tables, findings and 
 check: style ## In three minutes: lint, types, and tests without Spark, broker or browser (make check TESTS=tests/decoder)
 	@$(PYTHON_IN) -m pytest -m "$(QUICK)" --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
-test: lint ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
+test: style ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
 	@$(PYTHON_IN) -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
 proofs: setup airflow ## What takes minutes: a Spark cluster, Airflow, kills, lakes built in pieces, every secret, the benchmark
