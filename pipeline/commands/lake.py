@@ -76,11 +76,15 @@ def backfill(
     """
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
+    days = date_from.date(), date_to.date()
+    with needs_spark():
+        from pipeline.streaming.operations.requests import check_days  # noqa: PLC0415 - loads a part of Spark
+
+        check_days(*days)
     _demand_lake(place, FRAMES)
     with spark_session("wirelake backfill", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
 
-        days = date_from.date(), date_to.date()
         run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=report)
     Console().print(f"{place} is derived anew from {days[0]} to {days[1]}.", soft_wrap=True)
 
@@ -110,6 +114,10 @@ def maintain(
     settings = _settings(conf, lake=lake)
     place = required(settings, "lake")
     wanted = [_name_and_value(text) for text in erase or ()]
+    with needs_spark():
+        from pipeline.streaming.operations.requests import check_names  # noqa: PLC0415 - loads a part of Spark
+
+        check_names(wanted)
     _demand_lake(place, FRAMES)
     with spark_session("wirelake maintain", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_maintenance  # noqa: PLC0415 - loads Spark

@@ -34,12 +34,13 @@ from pipeline.streaming.bronze.intake import InHand
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.operations.backfill import backfill_days
-from pipeline.streaming.operations.erasure import check_names
 from pipeline.streaming.operations.maintenance import maintain_tables
 from pipeline.streaming.operations.requests import (
     Backfill,
     Maintenance,
     RefusedError,
+    check_days,
+    check_names,
     is_asked,
     open_for_requests,
     perform,
@@ -184,8 +185,7 @@ def run_backfill(
     Raises:
         UserError: the range or the lake cannot be used; the message explains what to do.
     """
-    if date_to < date_from:
-        raise UserError(f"the range ends ({date_to}) before it begins ({date_from})")
+    check_days(date_from, date_to)
     request = Backfill(first=date_from, last=date_to, recode=recode)
     _perform(lake, request, "wirelake backfill", settings, spark, progress)
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.news import of_all
 from pipeline.settings import StreamSettings
-from pipeline.streaming.operations.requests import RefusedError
+from pipeline.streaming.operations.requests import check_names
 from pipeline.streaming.refresh import write_gold
 from pipeline.streaming.storage.checkpoints import OF_EXCHANGES
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -46,10 +46,6 @@ from pipeline.tables import (
     Table,
 )
 
-NAMES = (
-    "client_ip", "connection_id", "client_id", "topic", "group_id", "member_id", "transactional_id", "database",
-)  # fmt: skip
-"""What can be named."""
 _ONLY_COLUMN = ("connection_id",)
 _TEXTS = {
     FRAMES.full_name: ("header", "body", "embedded"),
@@ -92,7 +88,7 @@ def erase(
     Args:
         spark: the session.
         lake: where the tables are.
-        wanted: names out of ``NAMES``, and values.
+        wanted: names out of :data:`pipeline.streaming.operations.requests.ERASED_BY`, and values.
         settings: as for the stream.
         progress: called with a line of text for each step.
         dry_run: only count.
@@ -124,17 +120,6 @@ def erase(
         "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
         "back when it lands again or the stream begins anew"
     )
-
-
-def check_names(wanted: Sequence[tuple[str, str]]) -> None:
-    """Refuse what cannot be erased.
-
-    Raises:
-        RefusedError: a name that is not known, or no value.
-    """
-    for name, value in wanted:
-        if name not in NAMES or not value:
-            raise RefusedError(f"cannot erase {name}={value}: name one of {', '.join(NAMES)}, and a value")
 
 
 def _topic_ids(spark: SparkSession, lake: Lake, topics: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -32,6 +32,10 @@ from pipeline.streaming.storage.lock import LakeBusyError, job_lock
 _POLL_S = 0.5
 _DAY_S = 86_400
 Progress = Callable[[str], None]
+ERASED_BY = (
+    "client_ip", "connection_id", "client_id", "topic", "group_id", "member_id", "transactional_id", "database",
+)  # fmt: skip
+"""Names by whose values rows can be erased."""
 
 
 class Backfill(BaseModel):
@@ -65,6 +69,30 @@ _READER: TypeAdapter[Backfill | Maintenance] = TypeAdapter(
 
 class RefusedError(UserError):
     """Raised when what was asked for cannot be done; the message gives the reason. A stream goes on all the same."""
+
+
+def check_names(wanted: Sequence[tuple[str, str]]) -> None:
+    """Refuse what cannot be erased.
+
+    Raises:
+        RefusedError: a name that is not known, or no value.
+    """
+    for name, value in wanted:
+        if name not in ERASED_BY or not value:
+            raise RefusedError(f"cannot erase {name}={value}: name one of {', '.join(ERASED_BY)}, and a value")
+
+
+def check_days(first: date, last: date) -> None:
+    """Refuse days of which there are none.
+
+    Args:
+        first, last: inclusive.
+
+    Raises:
+        RefusedError: the last is before the first.
+    """
+    if last < first:
+        raise RefusedError(f"the range ends ({last}) before it begins ({first})")
 
 
 def is_asked(lake: Lake) -> bool:

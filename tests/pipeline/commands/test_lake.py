@@ -192,3 +192,16 @@ def test_a_typo_costs_no_second_of_loading(command: tuple[str, ...], tmp_path: P
     assert (done.returncode, done.stdout) == (2, "\n")
     assert done.stderr.startswith(f"error: there is no lake at {tmp_path / 'nowhere'}: name the folder")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (("backfill", "--from", "2026-11-03", "--to", "2026-11-01"), "the range ends (2026-11-01) before it begins"),
+        (("maintain", "--erase", "colour=red"), "cannot erase colour=red: name one of client_ip, connection_id"),
+        (("maintain", "--erase", "topic="), "cannot erase topic=: name one of"),
+        (("maintain", "--erase", "topic"), "--erase topic: write NAME=VALUE"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(command: tuple[str, ...], reason: str, lake: Path) -> None:
+    assert refusal(command, lake).startswith(reason)
