@@ -139,7 +139,7 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         UserError: its log cannot be read, or see :func:`demand_types`.
     """
     try:
-        schema = pa.schema(DeltaTable(f"{lake}/{table.path}", without_files=True).schema().to_arrow())
+        schema = pa.schema(DeltaTable(f"{lake}/{table.path}").schema().to_arrow())
     except TableNotFoundError:
         return None
     except Exception as error:  # delta-rs has one error for each kind of what it does not read
