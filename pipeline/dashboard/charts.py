@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import altair as alt
 import duckdb
+import pyarrow as pa
 
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
@@ -162,10 +164,7 @@ def slowest_chart(
     Raises:
         UserError: there is no lake, or nothing was answered.
     """
-    asked = Asked(protocol)
-    with connect(lake) as connection:
-        scope = latency.span(connection, _scope(connection, start, end, None), asked)
-        cells = latency.heat_by(connection, scope, asked, by)
+    scope, cells = _cells_by(latency.heat_by, lake, by, protocol, start, end)
     if not cells.num_rows:
         raise UserError("nothing was answered in this time")
     return below_each_other([latency_picture.heat_by(scope, cells, by, dark=dark)], dark=dark, width=width)
@@ -195,13 +194,21 @@ def traffic_chart(
     Raises:
         UserError: there is no lake, or nothing was asked.
     """
-    asked = Asked(protocol)
-    with connect(lake) as connection:
-        scope = latency.span(connection, _scope(connection, start, end, None), asked)
-        cells = latency.traffic_by(connection, scope, asked, by)
+    scope, cells = _cells_by(latency.traffic_by, lake, by, protocol, start, end)
     if not cells.num_rows:
         raise UserError("nothing was asked in this time")
     return below_each_other([traffic(scope, cells, by, dark=dark)], dark=dark, width=width)
+
+
+def _cells_by(
+    query: Callable[[duckdb.DuckDBPyConnection, Scope, Asked, Row], pa.Table], lake: Path | str, by: Row,
+    protocol: str | None, start: datetime | None, end: datetime | None,
+) -> tuple[Scope, pa.Table]:  # fmt: skip
+    """The span in which this was asked, and what the query gives of it."""
+    asked = Asked(protocol)
+    with connect(lake) as connection:
+        scope = latency.span(connection, _scope(connection, start, end, None), asked)
+        return scope, query(connection, scope, asked, by)
 
 
 def finding_chart(

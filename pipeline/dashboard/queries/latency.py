@@ -175,6 +175,14 @@ def step(scope: Scope, most: int = BUCKETS) -> tuple[int, str]:
     return next(((width, text) for width, text in _STEPS.items() if seconds / width <= most), (86_400, "day"))
 
 
+def _ask_of(
+    connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope, asked: Asked, row: Row = "api", **values: Any
+) -> pa.Table:
+    """The answer about what is asked: its conditions take the place of ``{asked}``, what a row is that of ``{row}``."""
+    filled = sql.format(asked=asked.conditions(), row=_ROWS[row])
+    return ask(connection, filled, scope, **asked.parameters(), **values)
+
+
 def demand_few(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     """Refuse a span with so many exchanges that their percentiles would take minutes.
 
@@ -194,7 +202,7 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> Scope:
     """The part of the span in which this was asked, in whole points of :func:`over_time`."""
-    bounds = ask_rows(connection, _SPAN.format(asked=asked.conditions()), scope, **asked.parameters())[0]
+    bounds = _ask_of(connection, _SPAN, scope, asked).to_pylist()[0]
     if bounds["first_ts"] is None:
         return scope
     width = step(Scope(bounds["first_ts"], bounds["last_ts"]))[0]
@@ -206,17 +214,13 @@ def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> S
 
 def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
     """Answers over time: ``ts``, ``exchanges``, ``errors``, and ``p50``, ``p95``, ``p99`` in microseconds."""
-    return ask(
-        connection, _OVER_TIME.format(asked=asked.conditions()), scope, step=step(scope)[0], **asked.parameters()
-    )
+    return _ask_of(connection, _OVER_TIME, scope, asked, step=step(scope)[0])
 
 
 def day_before(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
     """The same of the same hours one day earlier, with the times of today; no rows where there was nothing."""
     before = Scope(scope.start - DAY, scope.end - DAY, scope.protocol)
-    found = ask(
-        connection, _OVER_TIME.format(asked=asked.conditions()), before, step=step(scope)[0], **asked.parameters()
-    )
+    found = _ask_of(connection, _OVER_TIME, before, asked, step=step(scope)[0])
     times = pa.array([ts + DAY for ts in found.column("ts").to_pylist()], found.schema.field("ts").type)
     return found.set_column(found.schema.get_field_index("ts"), "ts", times)
 
@@ -226,19 +230,13 @@ def heat(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> p
 
     Band ``n`` are latencies from 10^(n/BANDS) microseconds, inclusive, to those of band ``n`` + 1.
     """
-    return ask(
-        connection,
-        _HEAT.format(asked=asked.conditions()),
-        scope,
-        step=step(scope, HEAT_BUCKETS)[0],
-        **asked.parameters(),
-    )
+    return _ask_of(connection, _HEAT, scope, asked, step=step(scope, HEAT_BUCKETS)[0])
 
 
 def heat_by(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> pa.Table:
     """Latency by api, broker or client: ``name``, ``ts``, ``exchanges``, ``p50``, ``p99``, ``longest`` (µs)."""
-    sql = _HEAT_BY.format(row=_ROWS[row], asked=asked.conditions())
-    return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=MOST_NAMES, **asked.parameters())
+    width = step(scope, HEAT_BUCKETS)[0]
+    return _ask_of(connection, _HEAT_BY, scope, asked, row, step=width, most=MOST_NAMES)
 
 
 def traffic_by(
@@ -248,15 +246,13 @@ def traffic_by(
 
     The ``most`` names with most bytes have rows of their own, all others share ``OTHERS``.
     """
-    sql = _TRAFFIC_BY.format(row=_ROWS[row], asked=asked.conditions())
-    return ask(connection, sql, scope, step=step(scope, HEAT_BUCKETS)[0], most=most, **asked.parameters())
+    return _ask_of(connection, _TRAFFIC_BY, scope, asked, row, step=step(scope, HEAT_BUCKETS)[0], most=most)
 
 
 def names(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked, row: Row) -> list[str]:
     """Brokers, or clients, of these exchanges to choose from; of very many those with most."""
-    sql = _NAMES.format(row=_ROWS[row], asked=asked.conditions())
-    found = ask_rows(connection, sql, scope, most=MOST_ROWS, **asked.parameters())
-    return [one["name"] for one in found]
+    found: list[str] = _ask_of(connection, _NAMES, scope, asked, row, most=MOST_ROWS).column("name").to_pylist()
+    return found
 
 
 def errors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
