@@ -16,10 +16,10 @@ from decoder.model import Direction, Frame, Message, RawFrame
 if TYPE_CHECKING:
     from decoder.codec import Codec
     from decoder.columns import Bools, Ints, Texts
+    from decoder.describer import Describer
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
     from decoder.kafka.codec.frame_records import FrameRecords
-    from decoder.teller import Teller
 
 NONE = -1
 """Instead of an api key or version, where a number must stand: those of a response whose request was not seen."""
@@ -335,11 +335,11 @@ class WireProtocol(ABC):
         del explanation, pasted, codec
         return iter(())
 
-    def teller(self) -> Teller:
-        """A teller, which says of messages what matters in them. By default it names errors."""
-        from decoder.teller import Teller  # noqa: PLC0415 - people ask, streams do not
+    def describer(self) -> Describer:
+        """A describer, which says of messages what matters in them. By default it names errors."""
+        from decoder.describer import Describer  # noqa: PLC0415 - people ask, streams do not
 
-        return Teller(self.response_errors)
+        return Describer(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """What to call a message that has no ``api_name``."""

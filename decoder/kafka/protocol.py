@@ -23,9 +23,9 @@ from decoder.model import Direction, Frame, Message
 from decoder.protocol import Context, Errors, Framer, FramerState, ManyRead, Pairer, Pasted, WireProtocol
 
 if TYPE_CHECKING:
+    from decoder.describer import Describer
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
-    from decoder.teller import Teller
 
 
 class KafkaProtocol(WireProtocol):
@@ -117,11 +117,11 @@ class KafkaProtocol(WireProtocol):
         direction, api_key, api_version, _ = pasted.context
         yield from advise(explanation, pasted.frame, direction, api_key, api_version, declared=pasted.declared)
 
-    def teller(self) -> Teller:
-        """See decoder.protocol.WireProtocol.teller."""
-        from decoder.kafka.words.teller import KafkaTeller  # noqa: PLC0415 - as above
+    def describer(self) -> Describer:
+        """See decoder.protocol.WireProtocol.describer."""
+        from decoder.kafka.words.describer import KafkaDescriber  # noqa: PLC0415 - as above
 
-        return KafkaTeller(self.response_errors)
+        return KafkaDescriber(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """A Kafka message without a name is of an api that is not known."""

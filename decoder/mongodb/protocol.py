@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from decoder.codec import Codec
+    from decoder.describer import Describer
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
-    from decoder.teller import Teller
 
 SURE = 1.0
 """The server's first message answers the client's first."""
@@ -152,11 +152,11 @@ class MongoProtocol(WireProtocol):
 
         return explain_frame(frame, context, codec)
 
-    def teller(self) -> Teller:
-        """See decoder.protocol.WireProtocol.teller."""
-        from decoder.mongodb.words import MongoTeller  # noqa: PLC0415 - as above
+    def describer(self) -> Describer:
+        """See decoder.protocol.WireProtocol.describer."""
+        from decoder.mongodb.words import MongoDescriber  # noqa: PLC0415 - as above
 
-        return MongoTeller(self.response_errors)
+        return MongoDescriber(self.response_errors)
 
     def kind_of(self, message: Message) -> str:
         """The opcode's name."""

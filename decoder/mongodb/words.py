@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from decoder.describer import About, Describer
 from decoder.model import FrameFlags, Message
 from decoder.mongodb.codec.wire import is_command_collection
 from decoder.mongodb.facts import CommandFacts, Half, command_facts, handshake, request_document
-from decoder.teller import About, Teller
 
 _MOST = 5
-"""Names of fields that are told."""
+"""Names of fields that are shown."""
 _STATEMENTS = ("updates", "deletes")
 _SHOWN = ("filter", "query", "sort", "projection")
 
 
-class MongoTeller(Teller):
-    """See decoder.teller.Teller."""
+class MongoDescriber(Describer):
+    """See decoder.describer.Describer."""
 
-    def tell(self, request: Message | None, response: Message | None) -> str:
-        """See decoder.teller.Teller: ``shop.orders filter{status} → 101 docs, cursor open``."""
+    def describe(self, request: Message | None, response: Message | None) -> str:
+        """See decoder.describer.Describer: ``shop.orders filter{status} → 101 docs, cursor open``."""
         facts = _facts(request, response)
         words = _question(facts, request) if request is not None else facts.command or ""
         if response is None:
@@ -28,14 +28,14 @@ class MongoTeller(Teller):
         return f"{words} → {_answer(facts, response)}".strip()
 
     def errors(self, response: Message) -> Sequence[str]:
-        """See decoder.teller.Teller."""
+        """See decoder.describer.Describer."""
         facts = _facts(None, response)
         if facts.error_code is None and facts.ok is not False:
             return ()
         return (_error(facts),)
 
     def about(self, request: Message | None, response: Message | None) -> About:
-        """See decoder.teller.Teller: a collection's place is its namespace."""
+        """See decoder.describer.Describer: a collection's place is its namespace."""
         namespace = _namespace(_facts(request, response))
         return About(places=frozenset({(namespace, None)} if namespace else ()))
 

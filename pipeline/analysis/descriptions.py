@@ -7,29 +7,29 @@ from typing import Any, cast
 
 import orjson
 
+from decoder.describer import Describer
 from decoder.kafka.apis import ApiKey
 from decoder.model import Message, Status
 from decoder.protocols import protocol_of, protocols
-from decoder.teller import Teller
 
 
 class ProtocolDescribers:
-    """What describes the messages of each protocol (``decoder.teller.Teller``), made when it is first asked for."""
+    """The ``decoder.describer.Describer`` of each protocol, made when it is first asked for."""
 
     def __init__(self) -> None:
-        self._describers: dict[str, Teller] = {}
+        self._describers: dict[str, Describer] = {}
 
-    def of(self, protocol: str) -> Teller:
+    def of(self, protocol: str) -> Describer:
         """That of a protocol, by its name."""
         found = self._describers.get(protocol)
         if found is None:
-            found = self._describers[protocol] = protocol_of(protocol).teller()
+            found = self._describers[protocol] = protocol_of(protocol).describer()
         return found
 
     def note_topics(self, topics: Iterable[Mapping[str, Any]]) -> None:
         """Take note of which topic has which id: rows of ``silver.topics``, as if a Metadata response named them."""
         named = [{"name": row["topic"], "topicId": row["topic_id"]} for row in topics]
-        self.of("kafka").hear(None, Message({}, {"topics": named}, "ok", api_key=int(ApiKey.METADATA)))
+        self.of("kafka").note(None, Message({}, {"topics": named}, "ok", api_key=int(ApiKey.METADATA)))
 
 
 def halves(row: Mapping[str, Any]) -> tuple[Message | None, Message | None]:
@@ -48,7 +48,7 @@ def described(row: Mapping[str, Any], describers: ProtocolDescribers) -> str:
     if row["protocol"] not in protocols() or (request is None and response is None):
         return ""
     try:
-        return describers.of(row["protocol"]).tell(request, response)
+        return describers.of(row["protocol"]).describe(request, response)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return ""  # a body that no decoder of ours wrote
 

@@ -138,11 +138,11 @@ def test_any_bytes_are_a_row_and_keep_no_value():
 def test_it_speaks_for_itself():
     asked = RESP.decode(None, stored(words("SET", "key", VALUE), "request", "lengths").frame, Context("request"))
     refused = RESP.decode(None, b"-OOM command not allowed\r\n", Context("response"))
-    teller = RESP.teller()
-    assert teller.tell(asked, None) == f"key, {len(VALUE)} B"
-    assert teller.tell(asked, refused) == f"key, {len(VALUE)} B → OOM"
-    assert teller.errors(refused) == ["OOM"]
-    assert teller.about(asked, None).places == {("key", None)}
+    describer = RESP.describer()
+    assert describer.describe(asked, None) == f"key, {len(VALUE)} B"
+    assert describer.describe(asked, refused) == f"key, {len(VALUE)} B → OOM"
+    assert describer.errors(refused) == ["OOM"]
+    assert describer.about(asked, None).places == {("key", None)}
 
 
 def test_a_deep_message_and_a_long_number_are_refused():

@@ -16,8 +16,7 @@ def api_versions(exchange: Exchange) -> str:
     asked, answer = exchange.asked, exchange.answer or {}
     words = joined(asked.get("clientSoftwareName") or "", asked.get("clientSoftwareVersion") or "")
     code = answer.get("errorCode")
-    told = named(code) if code else counted(len(items(answer, "apiKeys")), "api")
-    return words + answered(exchange, told)
+    return words + answered(exchange, named(code) if code else counted(len(items(answer, "apiKeys")), "api"))
 
 
 def metadata(exchange: Exchange) -> str:
@@ -32,7 +31,7 @@ def metadata(exchange: Exchange) -> str:
         words = listed(topics, lambda topic: topic_name(topic, exchange.names) or "?") or "brokers only"
     found = sorted(items(answer, "topics"), key=lambda topic: not topic.get("errorCode"))
 
-    def told(topic: Json) -> str:
+    def of_topic(topic: Json) -> str:
         name = topic_name(topic, exchange.names) or "?"
         if code := topic.get("errorCode"):
             return f"{name} {named(code)}"
@@ -45,18 +44,18 @@ def metadata(exchange: Exchange) -> str:
         return words + answered(exchange, named(code))
     brokers = counted(len(items(answer, "brokers")), "broker")
     is_wrong = bool(found) and bool(found[0].get("errorCode"))
-    said = [brokers, listed(found, told)][:: -1 if is_wrong else 1]
-    return words + answered(exchange, ", ".join(word for word in said if word))
+    parts = [brokers, listed(found, of_topic)][:: -1 if is_wrong else 1]
+    return words + answered(exchange, ", ".join(part for part in parts if part))
 
 
 def describe_cluster(exchange: Exchange) -> str:
     """``3 brokers, controller 1``."""
     answer = exchange.answer or {}
     code = answer.get("errorCode")
-    told = named(code) if code else counted(len(items(answer, "brokers")), "broker")
+    result = named(code) if code else counted(len(items(answer, "brokers")), "broker")
     if not code and "controllerId" in answer:
-        told += f", controller {answer['controllerId']}"
-    return answered(exchange, told).strip()
+        result += f", controller {answer['controllerId']}"
+    return answered(exchange, result).strip()
 
 
 def find_coordinator(exchange: Exchange) -> str:
@@ -66,25 +65,25 @@ def find_coordinator(exchange: Exchange) -> str:
     words = joined(_KEYS.get(asked.get("keyType", 0), "") if keys else "", listed([str(key) for key in keys]))
     found = items(answer, "coordinators") or ([answer] if answer else [])
 
-    def told(one: Json) -> str:
+    def coordinator(one: Json) -> str:
         where = f"{one.get('key')} " if len(found) > 1 else ""
         if code := one.get("errorCode"):
             return where + named(code)
         return f"{where}broker {one.get('nodeId', '?')} at {one.get('host', '?')}:{one.get('port', '?')}"
 
-    return words + answered(exchange, listed(found, told))
+    return words + answered(exchange, listed(found, coordinator))
 
 
 def create_topics(exchange: Exchange) -> str:
     """``entries 2 partitions x1 → ok``."""
 
-    def told(topic: Json) -> str:
+    def wanted(topic: Json) -> str:
         count, copies = topic.get("numPartitions", -1), topic.get("replicationFactor", -1)
-        told = [topic.get("name") or "?", counted(count, "partition") if count >= 0 else ""]
-        return joined(*told, f"x{copies}" if copies > 0 else "")
+        size = counted(count, "partition") if count >= 0 else ""
+        return joined(topic.get("name") or "?", size, f"x{copies}" if copies > 0 else "")
 
     tries = " (validate only)" if exchange.asked.get("validateOnly") else ""
-    return listed(items(exchange.asked, "topics"), told) + tries + answered(exchange, _each(exchange, "topics"))
+    return listed(items(exchange.asked, "topics"), wanted) + tries + answered(exchange, _each(exchange, "topics"))
 
 
 def delete_topics(exchange: Exchange) -> str:
@@ -113,25 +112,25 @@ def configs(exchange: Exchange) -> str:
     """``topic payments: retention.ms → ok``. Names of settings, not their values."""
     asked, answer = exchange.asked, exchange.answer or {}
 
-    def told(one: Json) -> str:
+    def resource(one: Json) -> str:
         kind = _RESOURCES.get(one.get("resourceType", -1), "resource")
         keys: Sequence[str] = one.get("configurationKeys") or [str(c.get("name")) for c in items(one, "configs")]
         return f"{kind} {one.get('resourceName')}" + (f": {listed(keys)}" if keys else "")
 
     results = items(answer, "results") or items(answer, "responses")
     codes = [(str(one.get("resourceName")), one.get("errorCode", 0)) for one in results]
-    return listed(items(asked, "resources"), told, "; ") + answered(exchange, verdict(codes))
+    return listed(items(asked, "resources"), resource, "; ") + answered(exchange, verdict(codes))
 
 
 def sasl_handshake(exchange: Exchange) -> str:
     """``PLAIN → ok``."""
     answer = exchange.answer or {}
     offers = answer.get("mechanisms") or []
-    told = named(answer.get("errorCode")) + (f", offers {listed(offers)}" if answer.get("errorCode") else "")
-    return (exchange.asked.get("mechanism") or "") + answered(exchange, told)
+    result = named(answer.get("errorCode")) + (f", offers {listed(offers)}" if answer.get("errorCode") else "")
+    return (exchange.asked.get("mechanism") or "") + answered(exchange, result)
 
 
-SAYINGS = {
+DESCRIPTIONS = {
     ApiKey.API_VERSIONS: api_versions,
     ApiKey.METADATA: metadata,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,

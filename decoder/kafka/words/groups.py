@@ -40,8 +40,8 @@ def join_group(exchange: Exchange) -> str:
     own, leader = answer.get("memberId"), answer.get("leader")
     role = f"leads {counted(len(items(answer, 'members')), 'member')}" if own == leader else f"led by {leader}"
     new = member(own) if own != asked.get("memberId") else ""
-    told = f"gen {answer.get('generationId', '?')}{new}, {role}, {answer.get('protocolName') or 'no protocol'}"
-    return words + answered(exchange, told)
+    result = f"gen {answer.get('generationId', '?')}{new}, {role}, {answer.get('protocolName') or 'no protocol'}"
+    return words + answered(exchange, result)
 
 
 def _embedded(message: Message | None, name: str) -> Iterator[Json]:
@@ -62,10 +62,10 @@ def sync_group(exchange: Exchange) -> str:
     if code := answer.get("errorCode"):
         return words + answered(exchange, named(code))
     owned = [_owned(body) for body in _embedded(exchange.response, ASSIGNMENT)]
-    told = (
+    result = (
         f"owns {owned[0]}" if owned and owned[0] else "owns nothing" if owned or not answer.get("assignment") else "ok"
     )
-    return words + answered(exchange, told)
+    return words + answered(exchange, result)
 
 
 def _owned(body: Json) -> str:
@@ -114,10 +114,10 @@ def member_heartbeat(exchange: Exchange) -> str:
     if code := answer.get("errorCode"):
         return words + answered(exchange, named(code))
     assignment = answer.get("assignment")
-    told = f"epoch {answer.get('memberEpoch', '?')}"
+    result = f"epoch {answer.get('memberEpoch', '?')}"
     if assignment is not None:
-        told += f", owns {_partitions(exchange, assignment) or 'nothing'}"
-    return words + answered(exchange, told)
+        result += f", owns {_partitions(exchange, assignment) or 'nothing'}"
+    return words + answered(exchange, result)
 
 
 def _partitions(exchange: Exchange, holder: Json) -> str:
@@ -145,7 +145,7 @@ def add_partitions(exchange: Exchange) -> str:
     }
     several = items(asked, "transactions") or ([old] if old["transactionalId"] is not None else [])
 
-    def told(one: Json) -> str:
+    def transaction(one: Json) -> str:
         topics = items(one, "topics")
         places = listed(topics, lambda topic: of_topic(exchange.topic(topic), topic.get("partitions") or []))
         verify = " verifies" if one.get("verifyOnly") else ""
@@ -160,7 +160,7 @@ def add_partitions(exchange: Exchange) -> str:
         for part in items(topic, "resultsByPartition")
     ]
     whole = answer.get("errorCode")
-    return listed(several, told, "; ") + answered(exchange, named(whole) if whole else verdict(codes))
+    return listed(several, transaction, "; ") + answered(exchange, named(whole) if whole else verdict(codes))
 
 
 def _transaction(exchange: Exchange, what: str) -> str:
@@ -185,7 +185,7 @@ def end_transaction(exchange: Exchange) -> str:
 def write_markers(exchange: Exchange) -> str:
     """``pid 0 epoch 0 commit payouts-0 → ok``."""
 
-    def told(one: Json) -> str:
+    def marker(one: Json) -> str:
         places = listed(
             items(one, "topics"), lambda topic: of_topic(exchange.topic(topic), topic.get("partitionIndexes") or [])
         )
@@ -197,7 +197,7 @@ def write_markers(exchange: Exchange) -> str:
         for topic in items(one, "topics")
         for part in items(topic, "partitions")
     ]
-    return listed(items(exchange.asked, "markers"), told, "; ") + answered(exchange, verdict(codes))
+    return listed(items(exchange.asked, "markers"), marker, "; ") + answered(exchange, verdict(codes))
 
 
 def describe_groups(exchange: Exchange) -> str:
@@ -206,14 +206,14 @@ def describe_groups(exchange: Exchange) -> str:
     names = asked.get("groups") or asked.get("groupIds") or asked.get("groupsNames") or []
     found = items(exchange.answer, "groups") or items(exchange.answer, "results")
 
-    def told(group: Json) -> str:
+    def state_of(group: Json) -> str:
         where = f"{group.get('groupId')} " if len(found) > 1 else ""
         if group.get("errorCode"):
             return where + named(group["errorCode"])
         state = group.get("groupState")
         return where + (f"{state}, {counted(len(items(group, 'members')), 'member')}" if state else "ok")
 
-    return listed([str(name) for name in names]) + answered(exchange, listed(found, told, "; "))
+    return listed([str(name) for name in names]) + answered(exchange, listed(found, state_of, "; "))
 
 
 def list_groups(exchange: Exchange) -> str:
@@ -226,7 +226,7 @@ def list_groups(exchange: Exchange) -> str:
     return answered(exchange, f"{found}: {listed(names)}" if names else found).strip()
 
 
-SAYINGS = {
+DESCRIPTIONS = {
     ApiKey.JOIN_GROUP: join_group,
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.HEARTBEAT: heartbeat,

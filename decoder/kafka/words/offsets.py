@@ -35,11 +35,11 @@ def produce(exchange: Exchange) -> str:
         words.append(f"txn {transaction}")
     if acks is not None:
         words.append(_ACKS.get(acks, f"acks {acks}"))
-    sizes = {part.place: _offsets_of(items(part.said, "recordBatches")) for part in sent}
+    sizes = {part.place: _offsets_of(items(part.fields, "recordBatches")) for part in sent}
     found = list(parts(exchange, exchange.answer, "responses", "partitionResponses", "index"))
 
     def given(part: Part) -> str:
-        code, base, size = part.said.get("errorCode", 0), known(part.said.get("baseOffset")), sizes.get(part.place)
+        code, base, size = part.fields.get("errorCode", 0), known(part.fields.get("baseOffset")), sizes.get(part.place)
         where = f"{part.place} " if len(found) > 1 else ""
         if code or base is None:
             return f"{where}{named(code)}"
@@ -49,10 +49,10 @@ def produce(exchange: Exchange) -> str:
 
 
 def _sent(part: Part) -> str:
-    batches = items(part.said, "recordBatches")
+    batches = items(part.fields, "recordBatches")
     first = batches[0] if batches else {}
     count = [batch.get("recordsCount") for batch in batches]
-    size = part.said.get("recordsSizeInBytes")
+    size = part.fields.get("recordsSizeInBytes")
     amount = f"{size} B" if None in count or (not batches and size) else counted(sum(n or 0 for n in count), "record")
     sequence = known(first.get("baseSequence"))
     origin = joined(producer(first), "" if sequence is None else f"seq {sequence}")
@@ -68,7 +68,8 @@ def fetch(exchange: Exchange) -> str:
     """``payments-2 from 124, 0 records, HW 132 LSO 124``."""
     asked, answer = exchange.asked, exchange.answer or {}
     wanted = {
-        part.place: part.said.get("fetchOffset") for part in parts(exchange, asked, "topics", "partitions", "partition")
+        part.place: part.fields.get("fetchOffset")
+        for part in parts(exchange, asked, "topics", "partitions", "partition")
     }
     replica = known(asked.get("replicaId", (asked.get("replicaState") or {}).get("replicaId", -1)))
     forgotten = [
@@ -84,13 +85,13 @@ def fetch(exchange: Exchange) -> str:
         words = "; ".join(word for word in (question, *rest) if word)
         return words + (answered(exchange, named(failed)) if failed else "")
     found = list(parts(exchange, answer, "responses", "partitions", "partitionIndex"))
-    found.sort(key=lambda part: not (part.said.get("recordsSizeInBytes") or part.said.get("errorCode")))
-    news = {part.place for part in found}
-    silent = [(place, offset) for place, offset in wanted.items() if place not in news]
-    told = [listed(found, lambda part: _fetched(part, wanted.get(part.place)), "; ")] if found else []
+    found.sort(key=lambda part: not (part.fields.get("recordsSizeInBytes") or part.fields.get("errorCode")))
+    places = {part.place for part in found}
+    silent = [(place, offset) for place, offset in wanted.items() if place not in places]
+    news = [listed(found, lambda part: _fetched(part, wanted.get(part.place)), "; ")] if found else []
     if silent:
-        told.append(f"nothing new of {listed(silent, lambda one: f'{one[0]} from {one[1]}')}")
-    return "; ".join(word for word in (*(told or ["nothing new"]), *rest) if word) + throttled(exchange.answer)
+        news.append(f"nothing new of {listed(silent, lambda one: f'{one[0]} from {one[1]}')}")
+    return "; ".join(word for word in (*(news or ["nothing new"]), *rest) if word) + throttled(exchange.answer)
 
 
 def _session(asked: Json) -> str:
@@ -101,14 +102,14 @@ def _session(asked: Json) -> str:
 
 
 def _fetched(part: Part, asked: int | None) -> str:
-    said = part.said
+    fields = part.fields
     begin = part.place if asked is None else f"{part.place} from {asked}"
-    if code := said.get("errorCode"):
+    if code := fields.get("errorCode"):
         return f"{begin}, {named(code)}"
-    batches = items(said, "recordBatches")
+    batches = items(fields, "recordBatches")
     data = [batch for batch in batches if not batch.get("isControlBatch")]
     counts = [batch.get("recordsCount") for batch in data]
-    size = said.get("recordsSizeInBytes") or 0
+    size = fields.get("recordsSizeInBytes") or 0
     amount = f"{size} B" if None in counts else counted(sum(n or 0 for n in counts), "record")
     markers = [batch.get("controlType") or "control" for batch in batches if batch.get("isControlBatch")]
     if markers:
@@ -117,7 +118,7 @@ def _fetched(part: Part, asked: int | None) -> str:
     if ends:
         first = batches[0].get("baseOffset")
         amount += f" to @{ends[-1]}" if asked is not None or first is None else f" {span(first, ends[-1])}"
-    high, stable = known(said.get("highWatermark")), known(said.get("lastStableOffset"))
+    high, stable = known(fields.get("highWatermark")), known(fields.get("lastStableOffset"))
     marks = joined("" if high is None else f"HW {high}", "" if stable is None or stable == high else f"LSO {stable}")
     return f"{begin}, {amount}" + (f", {marks}" if marks else "")
 
@@ -130,7 +131,7 @@ def offset_commit(exchange: Exchange) -> str:
     transaction = asked.get("transactionalId")
     words = joined(
         asked.get("groupId") or "",
-        listed(sent, lambda part: f"{part.place} @{part.said.get('committedOffset', '?')}"),
+        listed(sent, lambda part: f"{part.place} @{part.fields.get('committedOffset', '?')}"),
         "" if generation is None else f"gen {generation}",
         f"txn {transaction}" if transaction else "",
     )
@@ -139,7 +140,7 @@ def offset_commit(exchange: Exchange) -> str:
 
 def _codes(exchange: Exchange, topics: str, partitions: str, index: str) -> list[tuple[str, int]]:
     found = parts(exchange, exchange.answer, topics, partitions, index)
-    return [(part.place, part.said.get("errorCode", 0)) for part in found]
+    return [(part.place, part.fields.get("errorCode", 0)) for part in found]
 
 
 def offset_fetch(exchange: Exchange) -> str:
@@ -170,9 +171,9 @@ def _asked_topics(exchange: Exchange, group: Json) -> str:
 
 
 def _committed(part: Part) -> str:
-    if code := part.said.get("errorCode"):
+    if code := part.fields.get("errorCode"):
         return f"{part.place} {named(code)}"
-    offset = known(part.said.get("committedOffset"))
+    offset = known(part.fields.get("committedOffset"))
     return f"{part.place} none" if offset is None else f"{part.place} @{offset}"
 
 
@@ -182,15 +183,15 @@ def list_offsets(exchange: Exchange) -> str:
     found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
 
     def wanted(part: Part) -> str:
-        time = part.said.get("timestamp", -1)
+        time = part.fields.get("timestamp", -1)
         return f"{part.place} {_TIMES.get(time) or f'at {time} ms'}"
 
     def given(part: Part) -> str:
         where = f"{part.place} " if len(found) > 1 else ""
-        old = part.said.get("oldStyleOffsets") or [None]
-        offset = known(part.said.get("offset", old[0]))
-        if part.said.get("errorCode"):
-            return where + named(part.said["errorCode"])
+        old = part.fields.get("oldStyleOffsets") or [None]
+        offset = known(part.fields.get("offset", old[0]))
+        if part.fields.get("errorCode"):
+            return where + named(part.fields["errorCode"])
         return where + ("none" if offset is None else f"@{offset}")
 
     return listed(asked, wanted) + answered(exchange, listed(found, given))
@@ -203,11 +204,11 @@ def offset_for_leader_epoch(exchange: Exchange) -> str:
 
     def given(part: Part) -> str:
         where = f"{part.place} " if len(found) > 1 else ""
-        if part.said.get("errorCode"):
-            return where + named(part.said["errorCode"])
-        return f"{where}epoch {part.said.get('leaderEpoch', '?')} ends @{part.said.get('endOffset', '?')}"
+        if part.fields.get("errorCode"):
+            return where + named(part.fields["errorCode"])
+        return f"{where}epoch {part.fields.get('leaderEpoch', '?')} ends @{part.fields.get('endOffset', '?')}"
 
-    question = listed(asked, lambda part: f"{part.place} epoch {part.said.get('leaderEpoch', '?')}")
+    question = listed(asked, lambda part: f"{part.place} epoch {part.fields.get('leaderEpoch', '?')}")
     return question + answered(exchange, listed(found, given))
 
 
@@ -217,10 +218,10 @@ def delete_records(exchange: Exchange) -> str:
     found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
 
     def given(part: Part) -> str:
-        code = part.said.get("errorCode")
-        return f"{part.place} {named(code) if code else 'begins @' + str(part.said.get('lowWatermark', '?'))}"
+        code = part.fields.get("errorCode")
+        return f"{part.place} {named(code) if code else 'begins @' + str(part.fields.get('lowWatermark', '?'))}"
 
-    question = listed(asked, lambda part: f"{part.place} below @{part.said.get('offset', '?')}")
+    question = listed(asked, lambda part: f"{part.place} below @{part.fields.get('offset', '?')}")
     return question + answered(exchange, listed(found, given))
 
 
@@ -242,8 +243,8 @@ _TYPES = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}
 
 
 def _acknowledged(part: Part) -> str:
-    batches = items(part.said, "acknowledgementBatches")
-    told = listed(
+    batches = items(part.fields, "acknowledgementBatches")
+    ranges = listed(
         batches,
         lambda batch: (
             span(batch.get("firstOffset", 0), batch.get("lastOffset"))
@@ -251,19 +252,19 @@ def _acknowledged(part: Part) -> str:
             + "/".join(_TYPES.get(kind, str(kind)) for kind in dict.fromkeys(batch.get("acknowledgeTypes") or ()))
         ),
     )
-    return f"{part.place} acknowledges {told}" if told else part.place
+    return f"{part.place} acknowledges {ranges}" if ranges else part.place
 
 
 def _acquired(part: Part) -> str:
-    said = part.said
+    fields = part.fields
     for name in ("errorCode", "acknowledgeErrorCode"):
-        if said.get(name):
-            return f"{part.place} {named(said[name])}"
-    ranges = items(said, "acquiredRecords")
+        if fields.get(name):
+            return f"{part.place} {named(fields[name])}"
+    ranges = items(fields, "acquiredRecords")
     if not ranges:
         return f"{part.place} ok"
-    told = listed(ranges, lambda one: span(one.get("firstOffset", 0), one.get("lastOffset")) + _delivery(one))
-    return f"{part.place} acquired {told}"
+    words = listed(ranges, lambda one: span(one.get("firstOffset", 0), one.get("lastOffset")) + _delivery(one))
+    return f"{part.place} acquired {words}"
 
 
 def _delivery(acquired: Json) -> str:
@@ -271,7 +272,7 @@ def _delivery(acquired: Json) -> str:
     return f" (delivery {count})" if count > 1 else ""
 
 
-SAYINGS = {
+DESCRIPTIONS = {
     ApiKey.PRODUCE: produce,
     ApiKey.FETCH: fetch,
     ApiKey.LIST_OFFSETS: list_offsets,

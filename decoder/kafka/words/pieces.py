@@ -11,7 +11,7 @@ from decoder.kafka.facts.offsets import Json, items
 from decoder.model import Message
 
 MOST = 6
-"""So many of a list are told; the rest is counted."""
+"""So many of a list are described; the rest is counted."""
 _MOST_PARTITIONS = 12
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 class Exchange(NamedTuple):
-    """An exchange that is told.
+    """An exchange that is described.
 
     Attributes:
         asked: the request's body; empty if it was not seen.
@@ -59,11 +59,11 @@ class Part(NamedTuple):
 
     Attributes:
         place: ``topic-partition``.
-        said: its struct.
+        fields: its struct.
     """
 
     place: str
-    said: Json
+    fields: Json
 
 
 def parts(exchange: Exchange, body: Json | None, topics: str, partitions: str, index: str) -> Iterator[Part]:
@@ -75,7 +75,7 @@ def parts(exchange: Exchange, body: Json | None, topics: str, partitions: str, i
 
 
 def listed(found: Sequence[Item], say: Callable[[Item], str] = str, separator: str = ", ") -> str:
-    """A list in words, of which only the first MOST are told."""
+    """A list in words, of which only the first MOST stand."""
     text = separator.join(map(say, islice(found, MOST)))
     return text if len(found) <= MOST else f"{text}{separator}{len(found) - MOST} more"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from decoder import Message
-from decoder.teller import About, Teller
+from decoder.describer import About, Describer
 from pipeline.analysis.descriptions import ProtocolDescribers
 from pipeline.commands.messages.messages import Decoded
 
@@ -13,7 +13,7 @@ _WELL = ("ok", "redacted")
 
 
 class Describers:
-    """See decoder.teller.Teller, of whatever protocol a message is."""
+    """See decoder.describer.Describer, of whatever protocol a message is."""
 
     def __init__(self) -> None:
         self._describers = ProtocolDescribers()
@@ -21,11 +21,11 @@ class Describers:
     def note(self, item: Decoded) -> None:
         """Take note of a message, in the order of time."""
         if item.frame.direction == "response":
-            self._of(item).hear(item.request, item.message)
+            self._of(item).note(item.request, item.message)
 
     def describe(self, item: Decoded) -> str:
         """A message in words, a response together with its request."""
-        return self._of(item).tell(*_halves(item))
+        return self._of(item).describe(*_halves(item))
 
     def errors(self, item: Decoded) -> Sequence[str]:
         """Names of the errors that a response holds."""
@@ -43,7 +43,7 @@ class Describers:
         """What it says of one offset, in words; empty: nothing."""
         return self._of(item).of_offset(*_halves(item), topic, partition, at)
 
-    def _of(self, item: Decoded) -> Teller:
+    def _of(self, item: Decoded) -> Describer:
         return self._describers.of(item.frame.protocol)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from decoder import Codec, Message
+from decoder.describer import About
 from decoder.mongodb.protocol import MongoProtocol
-from decoder.teller import About
 from pipeline.commands.messages.messages import MessageReader, ordered_frames
 from tests.decoder.mongodb.build import command, legacy, reply, sequence
 from tests.paths import CAPTURES
 
 CODEC = Codec()
-TELLER = MongoProtocol().teller()
+DESCRIBER = MongoProtocol().describer()
 
 
 def read(data: bytes, direction: Any) -> Message:
@@ -25,7 +25,7 @@ def read(data: bytes, direction: Any) -> Message:
 
 
 def told(asked: bytes | None, answer: bytes | None = None) -> str:
-    return TELLER.tell(
+    return DESCRIBER.describe(
         None if asked is None else read(asked, "request"), None if answer is None else read(answer, "response")
     )
 
@@ -89,10 +89,10 @@ def test_many_names_are_cut_and_no_value_is_told() -> None:
 
 
 def test_what_it_is_about_and_its_errors() -> None:
-    assert TELLER.about(read(command(FIND), "request"), None) == About(places=frozenset({("shop.orders", None)}))
-    assert TELLER.errors(read(reply({"ok": 0.0, "code": 11000}), "response")) == ("DuplicateKey",)
-    assert TELLER.errors(read(reply({"ok": 0.0}), "response")) == ("failed",)
-    assert TELLER.errors(read(reply(CURSOR), "response")) == ()
+    assert DESCRIBER.about(read(command(FIND), "request"), None) == About(places=frozenset({("shop.orders", None)}))
+    assert DESCRIBER.errors(read(reply({"ok": 0.0, "code": 11000}), "response")) == ("DuplicateKey",)
+    assert DESCRIBER.errors(read(reply({"ok": 0.0}), "response")) == ("failed",)
+    assert DESCRIBER.errors(read(reply(CURSOR), "response")) == ()
 
 
 def test_documents_of_any_shape_are_told() -> None:
@@ -107,9 +107,9 @@ def test_documents_of_any_shape_are_told() -> None:
         document |= {name: choose.choice(values) for name in choose.sample(names, 8)}
         answer = {name: choose.choice(values) for name in choose.sample(names, 8)}
         halves = read(command(document), "request"), read(reply(answer), "response")
-        assert isinstance(TELLER.tell(*halves), str)
-        TELLER.about(*halves)
-        TELLER.errors(halves[1])
+        assert isinstance(DESCRIBER.describe(*halves), str)
+        DESCRIBER.about(*halves)
+        DESCRIBER.errors(halves[1])
 
 
 @pytest.mark.parametrize("name", ["plain", "old_opcodes", "snappy", "troubled_mongodb"])
@@ -118,7 +118,7 @@ def test_every_recorded_message_says_something(name: str) -> None:
     for frame in ordered_frames([str(CAPTURES / "mongodb" / f"{name}.pcap")]):
         item = reader.read(frame)
         halves = (item.message, None) if frame.direction == "request" else (item.request, item.message)
-        assert TELLER.tell(*halves), item
-        assert "***" not in TELLER.tell(*halves)
+        assert DESCRIBER.describe(*halves), item
+        assert "***" not in DESCRIBER.describe(*halves)
         count += 1
     assert count > 30

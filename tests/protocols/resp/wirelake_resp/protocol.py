@@ -16,9 +16,9 @@ from wirelake_resp.values import Extent, MalformedError, command_of, values
 
 if TYPE_CHECKING:
     from decoder.codec import Codec
+    from decoder.describer import Describer
     from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
-    from decoder.teller import Teller
 
 ANSWERED, WHOLE, MIDWAY = 1.0, 0.9, 0.6
 """Confidence: both sides begin with a whole message; the client's does; a segment further on does."""
@@ -99,11 +99,11 @@ class RespProtocol(WireProtocol):
         remarks = (f"{rest} bytes follow this message: the next one begins there",) if rest else ()
         return Pasted(data[:end], Context(direction), remarks=remarks)
 
-    def teller(self) -> Teller:
-        """See decoder.protocol.WireProtocol.teller."""
-        from wirelake_resp.words import RespTeller  # noqa: PLC0415 - people ask
+    def describer(self) -> Describer:
+        """See decoder.protocol.WireProtocol.describer."""
+        from wirelake_resp.words import RespDescriber  # noqa: PLC0415 - people ask
 
-        return RespTeller(self.response_errors)
+        return RespDescriber(self.response_errors)
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
         """See decoder.protocol.WireProtocol.explain."""

@@ -34,10 +34,10 @@ def read(key: int, version: int, asked: dict[str, Any] | None, answer: dict[str,
 
 
 def told(key: int, version: int, asked: dict[str, Any] | None, answer: dict[str, Any] | None = None) -> str:
-    teller = KafkaProtocol().teller()
+    describer = KafkaProtocol().describer()
     naming = {"topics": [{"name": "orders", "topicId": ORDERS}]}
-    teller.hear(*read(ApiKey.METADATA, 12, {}, naming))
-    return teller.tell(*read(key, version, asked, answer))
+    describer.note(*read(ApiKey.METADATA, 12, {}, naming))
+    return describer.describe(*read(key, version, asked, answer))
 
 
 def of(topic: str, *partitions: dict[str, Any], name: str = "name", inner: str = "partitions") -> list[dict[str, Any]]:
@@ -197,31 +197,31 @@ def test_long_lists_are_counted() -> None:
 
 
 def test_a_topic_is_told_by_name_once_a_response_named_it() -> None:
-    teller = KafkaProtocol().teller()
+    describer = KafkaProtocol().describer()
     asked = read(1, 13, {"topics": of(ORDERS, {"partition": 0, "fetchOffset": 5}, name="topicId")}, None)
-    assert teller.tell(*asked) == f"{ORDERS}-0 from 5"
-    teller.hear(*read(3, 12, {}, {"topics": [{"name": "orders", "topicId": ORDERS}]}))
-    assert teller.tell(*asked) == "orders-0 from 5"
-    assert teller.about(*asked).places == {("orders", None), ("orders", 0)}
+    assert describer.describe(*asked) == f"{ORDERS}-0 from 5"
+    describer.note(*read(3, 12, {}, {"topics": [{"name": "orders", "topicId": ORDERS}]}))
+    assert describer.describe(*asked) == "orders-0 from 5"
+    assert describer.about(*asked).places == {("orders", None), ("orders", 0)}
 
 
 def test_what_an_exchange_is_about() -> None:
-    teller = KafkaProtocol().teller()
-    about = teller.about(*read(8, 8, COMMIT, {"topics": codes(27)}))
+    describer = KafkaProtocol().describer()
+    about = describer.about(*read(8, 8, COMMIT, {"topics": codes(27)}))
     assert about.groups == {"billing"}
     assert about.places >= {("payments", 2), ("p", 0)}
-    assert teller.about(*read(10, 2, {"key": "tx", "keyType": 1}, None)).groups == frozenset()
-    assert teller.about(*read(15, 5, {"groups": ["a", "b"]}, None)).groups == {"a", "b"}
-    found = teller.about(*read(0, 9, {"topicData": of("orders", {"index": 2}, inner="partitionData")}, None))
+    assert describer.about(*read(10, 2, {"key": "tx", "keyType": 1}, None)).groups == frozenset()
+    assert describer.about(*read(15, 5, {"groups": ["a", "b"]}, None)).groups == {"a", "b"}
+    found = describer.about(*read(0, 9, {"topicData": of("orders", {"index": 2}, inner="partitionData")}, None))
     assert found.places == {("orders", None), ("orders", 2)}
 
 
 def test_errors_are_those_of_all_fields_once() -> None:
-    teller = KafkaProtocol().teller()
+    describer = KafkaProtocol().describer()
     _, answer = read(8, 8, None, {"topics": codes(0, 27, 27, 22)})
-    assert teller.errors(answer) == ["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"]
+    assert describer.errors(answer) == ["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"]
     _, answer = read(3, 12, None, {"topics": [{"name": "p", "partitions": [{}]}]})
-    assert teller.errors(answer) == []
+    assert describer.errors(answer) == []
 
 
 OFFSETS: list[tuple[int, int, dict[str, Any], dict[str, Any] | None, int, str]] = [
@@ -248,13 +248,13 @@ OFFSETS: list[tuple[int, int, dict[str, Any], dict[str, Any] | None, int, str]] 
 def test_what_is_said_of_an_offset(
     key: int, version: int, asked: dict[str, Any], answer: dict[str, Any] | None, at: int, words: str
 ) -> None:
-    teller = KafkaProtocol().teller()
+    describer = KafkaProtocol().describer()
     halves = read(key, version, asked, answer)
     topic = ORDERS if key == 78 else "p"
-    assert teller.of_offset(*halves, topic, 0, at) == words
-    assert teller.of_offset(*halves, topic, 0, 1000) == ""
-    assert teller.of_offset(*halves, topic, 1, at) == ""
-    assert teller.of_offset(*halves, "other", 0, at) == ""
+    assert describer.of_offset(*halves, topic, 0, at) == words
+    assert describer.of_offset(*halves, topic, 0, 1000) == ""
+    assert describer.of_offset(*halves, topic, 1, at) == ""
+    assert describer.of_offset(*halves, "other", 0, at) == ""
 
 
 def _one_of_each(layout: StructLayout) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _value(field: FieldLayout) -> Any:
 
 
 def test_every_api_in_every_version_is_told_however_it_ends() -> None:
-    teller, choose, count = KafkaProtocol().teller(), random.Random(5), 0
+    describer, choose, count = KafkaProtocol().describer(), random.Random(5), 0
     for key, (first, last) in api_versions().items():
         for version in range(first, last + 1):
             bodies = [_one_of_each(find_layout(kind, key, version)[0]) for kind in ("request", "response")]
@@ -280,11 +280,11 @@ def test_every_api_in_every_version_is_told_however_it_ends() -> None:
                     _forget(body, choose)
                 asked, answer = (Message({}, body, "ok", api_key=key, api_version=version) for body in some)
                 for halves in ((asked, None), (asked, answer), (None, answer)):
-                    count += bool(teller.tell(*halves))
-                    teller.about(*halves)
-                    teller.hear(*halves)
-                    teller.of_offset(*halves, "x", 1, 1)
-                teller.errors(answer)
+                    count += bool(describer.describe(*halves))
+                    describer.about(*halves)
+                    describer.note(*halves)
+                    describer.of_offset(*halves, "x", 1, 1)
+                describer.errors(answer)
     assert count > 3000
 
 
@@ -305,18 +305,18 @@ def _forget(body: Any, choose: random.Random) -> None:
 
 @pytest.mark.parametrize("name", ["stuck_commit", "healthy", "changing_hands", "old_format"])
 def test_every_recorded_message_says_something(name: str) -> None:
-    teller, reader, errors = KafkaProtocol().teller(), MessageReader(keeps_requests=True), set()
+    describer, reader, errors = KafkaProtocol().describer(), MessageReader(keeps_requests=True), set()
     for frame in ordered_frames([str(CAPTURES / f"{name}.pcap")], allow_truncated=True):
         item = reader.read(frame)
         halves = (item.message, None) if frame.direction == "request" else (item.request, item.message)
-        teller.hear(*halves)
-        words = teller.tell(*halves)
+        describer.note(*halves)
+        words = describer.describe(*halves)
         is_whole = item.message.status == "ok" and (halves[1] is None or halves[0] is not None)
         is_silent = frame.direction == "request" and item.message.api_name in {"ApiVersions", "SaslAuthenticate"}
         assert not is_whole or is_silent or words, (item.number, item.message)
         if halves[1] is not None:
-            errors.update(teller.errors(halves[1]))
-            assert not (set(teller.errors(halves[1])) - {"NONE"}) or any(
-                one in words for one in teller.errors(halves[1])
+            errors.update(describer.errors(halves[1]))
+            assert not (set(describer.errors(halves[1])) - {"NONE"}) or any(
+                one in words for one in describer.errors(halves[1])
             ), words
     assert errors <= {error.name for error in KafkaError}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from decoder.describer import About, Describer
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.facts.exchanges import topic_ids
 from decoder.kafka.facts.offsets import offset_events
 from decoder.kafka.words import cluster, groups, offsets, subjects
 from decoder.kafka.words.pieces import Exchange, answered, joined, listed, parts, span
 from decoder.model import Message, OffsetEvent
-from decoder.teller import About, Teller
 
-_SAYINGS: dict[int, Callable[[Exchange], str]] = {
-    int(key): saying for module in (offsets, groups, cluster) for key, saying in module.SAYINGS.items()
+_DESCRIPTIONS: dict[int, Callable[[Exchange], str]] = {
+    int(key): in_words for module in (offsets, groups, cluster) for key, in_words in module.DESCRIPTIONS.items()
 }
 _MOST_NAMES = 100_000
 """Topic ids that are remembered."""
@@ -22,15 +22,15 @@ _NAMING = frozenset(map(int, (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESC
 _SHARING = frozenset(map(int, (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)))
 
 
-class KafkaTeller(Teller):
-    """See decoder.teller.Teller. Topics that stand by their id (KIP-516) are told by name once a response named it."""
+class KafkaDescriber(Describer):
+    """See decoder.describer.Describer. Topics that stand by their id (KIP-516) are named once a response named it."""
 
     def __init__(self, response_errors: Callable[[str], Sequence[tuple[int, str]]]) -> None:
         super().__init__(response_errors)
         self._names: dict[str, str] = {}
 
-    def hear(self, request: Message | None, response: Message | None) -> None:
-        """See decoder.teller.Teller."""
+    def note(self, request: Message | None, response: Message | None) -> None:
+        """See decoder.describer.Describer."""
         del request
         if response is None or response.api_key not in _NAMING:
             return
@@ -38,20 +38,20 @@ class KafkaTeller(Teller):
             if len(self._names) < _MOST_NAMES:
                 self._names[fact.topic_id] = fact.topic
 
-    def tell(self, request: Message | None, response: Message | None) -> str:
-        """See decoder.teller.Teller."""
+    def describe(self, request: Message | None, response: Message | None) -> str:
+        """See decoder.describer.Describer."""
         exchange = self._exchange(request, response)
         message = request or response
-        saying = None if message is None or message.api_key is None else _SAYINGS.get(message.api_key)
-        if saying is not None and (exchange.asked or exchange.answer):
-            return saying(exchange).lstrip()
-        return self._told(exchange)
+        in_words = None if message is None or message.api_key is None else _DESCRIPTIONS.get(message.api_key)
+        if in_words is not None and (exchange.asked or exchange.answer):
+            return in_words(exchange).lstrip()
+        return self._of_other(exchange)
 
     def _exchange(self, request: Message | None, response: Message | None) -> Exchange:
         asked, answer = request.body if request else {}, response.body if response else None
         return Exchange(asked, answer, self._names, request, response)
 
-    def _told(self, exchange: Exchange) -> str:
+    def _of_other(self, exchange: Exchange) -> str:
         """Of an api without words of its own: what it is about, and its errors."""
         asked = exchange.asked
         some = dict.fromkeys(name for name, _ in islice(subjects.places_of(asked, self._names), 1000))
@@ -60,11 +60,11 @@ class KafkaTeller(Teller):
         return (words + answered(exchange, listed(found) or "ok")).strip() if exchange.answer != {} else words
 
     def errors(self, response: Message) -> Sequence[str]:
-        """See decoder.teller.Teller."""
+        """See decoder.describer.Describer."""
         return list(dict.fromkeys(subjects.errors_of(response.body)))
 
     def about(self, request: Message | None, response: Message | None) -> About:
-        """See decoder.teller.Teller."""
+        """See decoder.describer.Describer."""
         found: set[tuple[str, int | None]] = set()
         named: set[str] = set()
         for message in (request, response):
@@ -76,7 +76,7 @@ class KafkaTeller(Teller):
         return About(frozenset(named), frozenset(found))
 
     def of_offset(self, request: Message | None, response: Message | None, topic: str, partition: int, at: int) -> str:
-        """See decoder.teller.Teller. A commit speaks of the offset it names, and of the one before: that was read."""
+        """See decoder.describer.Describer. A commit is about the offset it names, and the one before: that was read."""
         message = request or response
         if message is None or message.api_key is None:
             return ""
@@ -88,7 +88,7 @@ class KafkaTeller(Teller):
             return ""  # without a verdict a commit shows nothing
         events = offset_events(message.api_key, exchange.version, exchange.asked, answer)
         words = (
-            _said(event, at)
+            _of_event(event, at)
             for event in events
             if event.partition == partition
             and topic in (event.topic, event.topic_id, self._names.get(event.topic_id or ""))
@@ -99,14 +99,14 @@ class KafkaTeller(Teller):
 
 def _handed_out(exchange: Exchange, place: str, at: int) -> str:
     for part in parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"):
-        for batch in part.said.get("recordBatches") or () if part.place == place else ():
+        for batch in part.fields.get("recordBatches") or () if part.place == place else ():
             first, last = batch.get("baseOffset"), batch.get("lastOffset")
             if first is not None and last is not None and first <= at <= last:
                 return "handed out" if first == last else f"handed out in batch {span(first, last)}"
     return ""
 
 
-def _said(event: OffsetEvent, at: int) -> str:
+def _of_event(event: OffsetEvent, at: int) -> str:
     offset, end = event.offset, event.next_offset
     match event.kind:
         case "produced" if offset is not None and offset <= at < (end if end is not None else offset + 1):
@@ -116,14 +116,14 @@ def _said(event: OffsetEvent, at: int) -> str:
         case "listed" if offset == at:
             return "listed"
         case "fetched_commit" if offset in (at, at + 1):
-            return f"told as committed @{offset}: " + ("the next to read" if offset == at else "read")
+            return f"reported as committed @{offset}: " + ("the next to read" if offset == at else "read")
         case "committed" | "txn_committed" | "commit_rejected" | "txn_commit_rejected" if offset in (at, at + 1):
-            told = (
+            commit = (
                 f"committed @{offset} by {event.group_id}"
                 if not event.error_code
                 else (f"commit @{offset} by {event.group_id} refused: {event.error_name}")
             )
-            return f"{told}: " + ("the next to read" if offset == at else "read")
+            return f"{commit}: " + ("the next to read" if offset == at else "read")
         case _:
             return ""
 
@@ -131,11 +131,11 @@ def _said(event: OffsetEvent, at: int) -> str:
 def _of_share(exchange: Exchange, place: str, at: int) -> str:
     words = []
     for part in parts(exchange, exchange.asked, "topics", "partitions", "partitionIndex"):
-        batches = part.said.get("acknowledgementBatches") or ()
+        batches = part.fields.get("acknowledgementBatches") or ()
         if part.place == place and any(one.get("firstOffset", 0) <= at <= one.get("lastOffset", -1) for one in batches):
             words.append("acknowledged")
     for part in parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"):
-        ranges = part.said.get("acquiredRecords") or ()
+        ranges = part.fields.get("acquiredRecords") or ()
         found = [one for one in ranges if one.get("firstOffset", 0) <= at <= one.get("lastOffset", -1)]
         if part.place == place and found:
             words.append(f"acquired, delivery {found[0].get('deliveryCount', '?')}")

@@ -1,4 +1,4 @@
-"""What does a message say, in a line for people? Each protocol brings a :class:`Teller` of its own, or has this one."""
+"""What does a message state, in a line for people? Each protocol has this :class:`Describer`, or one of its own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class About:
     places: frozenset[tuple[str, int | None]] = frozenset()
 
 
-class Teller:
-    """Tells the messages of some connections in words; remembers what they say of names.
+class Describer:
+    """Describes the messages of some connections in words; remembers the names that they state.
 
-    A request is told by itself, its response together with it: so that each line can be understood alone. Either may
-    be None (not seen); bodies may end early. No value of a record or document is told, only what the payload policy
-    leaves of the message. Texts are as on the wire: whoever prints them escapes what steers a terminal.
+    A request is described by itself, its response together with it: so that each line can be understood alone. Either
+    may be None (not seen); bodies may end early. No value of a record or document is shown, only what the payload
+    policy leaves of the message. Texts are as on the wire: whoever prints them escapes what steers a terminal.
 
     Args:
         response_errors: WireProtocol.response_errors.
@@ -37,10 +37,10 @@ class Teller:
     def __init__(self, response_errors: Callable[[str], Sequence[tuple[int, str]]]) -> None:
         self._response_errors = response_errors
 
-    def hear(self, request: Message | None, response: Message | None) -> None:
-        """Take note of an exchange that may be told or not. To be called in the order of time."""
+    def note(self, request: Message | None, response: Message | None) -> None:
+        """Take note of an exchange that may be described or not. To be called in the order of time."""
 
-    def tell(self, request: Message | None, response: Message | None) -> str:
+    def describe(self, request: Message | None, response: Message | None) -> str:
         """The exchange in words; by default the names of its errors. Without the api's name, which stands before."""
         return "" if response is None else ", ".join(self.errors(response))
 
