@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import bson
@@ -42,7 +42,8 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
 _RELAXED = json_util.RELAXED_JSON_OPTIONS.with_options(
     tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
-_TOO_MANY = -1
+TOO_MANY = -1
+"""What :func:`common_values` counts where there are more values than there may be."""
 _PLAIN = frozenset({str, bool, int, type(None)})
 """Exactly these: bson's Code is a str, too."""
 
@@ -244,20 +245,34 @@ def check(data: bytes, start: int, end: int, budget: Budget) -> None:
     Raises:
         DecodeError: as :func:`walk`.
     """
-    count = _common_values(data, start, end, budget.left)
-    if count == _TOO_MANY and budget.code is ErrorCode.TOO_MUCH_WORK:
+    count = common_values(data, start, end, budget.left)
+    if count == TOO_MANY and budget.code is ErrorCode.TOO_MUCH_WORK:
         budget.take(start, budget.left + 1)
-    if count is not None and count != _TOO_MANY:
+    if count is not None and count != TOO_MANY:
         budget.spent += count
         return
     for _ in walk(data, start, end, budget):
         pass
 
 
-def _common_values(data: bytes, start: int, end: int, most: int) -> int | None:  # noqa: C901, PLR0911, PLR0912  one loop: calls cost more
-    """How many values, ``most`` at most, a document has in which nothing is wrong or rare; None: look closer.
+def common_values(  # noqa: C901, PLR0911, PLR0912  one loop: calls cost more
+    data: bytes,
+    start: int,
+    end: int,
+    most: int,
+    names: Mapping[bytes, object] | None = None,
+    beginnings: Container[bytes] = (),
+    is_doubtful: Callable[[bytes], bool] | None = None,
+) -> int | None:
+    """How many values a document has in which nothing is wrong, rare or doubtful; None: look closer.
 
-    _TOO_MANY if there are more.
+    Args:
+        data: the message.
+        start, end: the document.
+        most: values that it may have; TOO_MANY is given for one with more.
+        names: true of each name of a value that is doubtful.
+        beginnings: the first two bytes of texts and binaries that are doubtful.
+        is_doubtful: asked of each text and binary.
     """
     if end - start < MIN_DOCUMENT_BYTES or _INT32.unpack_from(data, start)[0] != end - start or data[end - 1]:
         return None
@@ -273,11 +288,12 @@ def _common_values(data: bytes, start: int, end: int, most: int) -> int | None: 
             at += 1
             last = outer.pop()
             continue
-        value = find(0, at + 1, last) + 1
+        key = at + 1
+        value = find(0, key, last) + 1
         count += 1
         if count > most:
-            return _TOO_MANY
-        if not value:
+            return TOO_MANY
+        if not value or (names is not None and names[data[key : value - 1]]):
             return None
         if kind in fixed:
             at = value + fixed[kind]
@@ -287,21 +303,26 @@ def _common_values(data: bytes, start: int, end: int, most: int) -> int | None: 
         if last - value < MIN_DOCUMENT_BYTES:
             return None
         size = read(data, value)[0]
-        if kind == STRING:
-            at = value + 4 + size
-            if size < 1 or at > last or data[at - 1]:
-                return None
-        elif kind in (DOCUMENT, ARRAY):
+        if kind in (DOCUMENT, ARRAY):
             inner = value + size - 1
             if size < MIN_DOCUMENT_BYTES or inner >= last or data[inner] or len(outer) + 2 > limits.MAX_BSON_DEPTH:
                 return None
             outer.append(last)
             at, last = value + 4, inner
+            continue
+        if kind == STRING:
+            begin, at = value + 4, value + 4 + size
+            if size < 1 or at > last or data[at - 1]:
+                return None
         elif kind == BINARY and data[value + 4] != OLD_BINARY:
-            at = value + 5 + size
+            begin, at = value + 5, value + 5 + size
             if size < 0 or at > last:
                 return None
         else:
+            return None
+        if beginnings and data[begin : begin + 2] in beginnings:
+            return None
+        if is_doubtful is not None and is_doubtful(data[begin:at]):
             return None
 
 
