@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from decoder.explain.describer import Describer
+from decoder.explain.explanation import Explanation, error_line
 from decoder.model import Direction, Frame, Message, RawFrame
 
 if TYPE_CHECKING:
     from decoder.codec import Codec
     from decoder.columns import Bools, Ints, Texts
-    from decoder.describer import Describer
-    from decoder.explain import Explanation
     from decoder.field_hash import FieldHash
     from decoder.kafka.codec.frame_records import FrameRecords
 
@@ -324,9 +324,7 @@ class WireProtocol(ABC):
         return Pasted(data, context)
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
-        """What each byte of one frame is; see decoder.explain.explain. By default the message, and where it ends."""
-        from decoder.explain import Explanation, error_line  # noqa: PLC0415 - people ask, streams do not
-
+        """What each byte of one frame is; see decoder.explain.frame. By default the message, and where it ends."""
         message = codec.decode(frame, protocol=self.name, **context._asdict())
         return Explanation(message, tuple(error_line(frame, message)), len(frame))
 
@@ -337,8 +335,6 @@ class WireProtocol(ABC):
 
     def describer(self) -> Describer:
         """A describer, which says of messages what matters in them. By default it names errors."""
-        from decoder.describer import Describer  # noqa: PLC0415 - people ask, streams do not
-
         return Describer(self.response_errors)
 
     def kind_of(self, message: Message) -> str:

@@ -23,8 +23,8 @@ from decoder.model import Direction, Frame, Message
 from decoder.protocol import Context, Errors, Framer, FramerState, ManyRead, Pairer, Pasted, WireProtocol
 
 if TYPE_CHECKING:
-    from decoder.describer import Describer
-    from decoder.explain import Explanation
+    from decoder.explain.describer import Describer
+    from decoder.explain.explanation import Explanation
     from decoder.field_hash import FieldHash
 
 

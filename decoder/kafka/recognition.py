@@ -17,7 +17,7 @@ from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.kafka.stream.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPeek, peek_prefixed, peek_request
 from decoder.kafka.stream.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
 from decoder.model import Direction
-from decoder.resync import Found, Glance, behind_short_segments, lined_up
+from decoder.stream.resync import Found, Glance, behind_short_segments, lined_up
 
 if TYPE_CHECKING:
     pass

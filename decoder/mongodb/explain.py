@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from decoder.codec import Codec
 from decoder.errors import DecodeError
-from decoder.explain import Explanation, Line, error_line, hex_text, short
+from decoder.explain.explanation import Explanation, Line, error_line, hex_text, short
 from decoder.mongodb.codec.compression import COMPRESSED_AT, NOOP
 from decoder.mongodb.codec.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
 from decoder.mongodb.codec.messages import Opened, open_message
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
-    """See decoder.explain.explain."""
+    """See decoder.explain.frame.explain."""
     direction, _, _, flags = context
     message = codec.decode(frame, protocol="mongodb", direction=direction, flags=flags)
     lines = [

@@ -28,14 +28,14 @@ from decoder.protocol import (
     Pasted,
     WireProtocol,
 )
-from decoder.resync import Glance, behind_short_segments, lined_up
+from decoder.stream.resync import Glance, behind_short_segments, lined_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from decoder.codec import Codec
-    from decoder.describer import Describer
-    from decoder.explain import Explanation
+    from decoder.explain.describer import Describer
+    from decoder.explain.explanation import Explanation
     from decoder.field_hash import FieldHash
 
 SURE = 1.0

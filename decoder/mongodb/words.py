@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from decoder.describer import About, Describer
+from decoder.explain.describer import About, Describer
 from decoder.model import FrameFlags, Message
 from decoder.mongodb.codec.wire import is_command_collection
 from decoder.mongodb.facts import CommandFacts, Half, command_facts, handshake, request_document
@@ -17,10 +17,10 @@ _SHOWN = ("filter", "query", "sort", "projection")
 
 
 class MongoDescriber(Describer):
-    """See decoder.describer.Describer."""
+    """See decoder.explain.describer.Describer."""
 
     def describe(self, request: Message | None, response: Message | None) -> str:
-        """See decoder.describer.Describer: ``shop.orders filter{status} → 101 docs, cursor open``."""
+        """See decoder.explain.describer.Describer: ``shop.orders filter{status} → 101 docs, cursor open``."""
         facts = _facts(request, response)
         words = _question(facts, request) if request is not None else facts.command or ""
         if response is None:
@@ -28,14 +28,14 @@ class MongoDescriber(Describer):
         return f"{words} → {_answer(facts, response)}".strip()
 
     def errors(self, response: Message) -> Sequence[str]:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         facts = _facts(None, response)
         if facts.error_code is None and facts.ok is not False:
             return ()
         return (_error(facts),)
 
     def about(self, request: Message | None, response: Message | None) -> About:
-        """See decoder.describer.Describer: a collection's place is its namespace."""
+        """See decoder.explain.describer.Describer: a collection's place is its namespace."""
         namespace = _namespace(_facts(request, response))
         return About(places=frozenset({(namespace, None)} if namespace else ()))
 

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import orjson
 
-from decoder.describer import Describer
+from decoder.explain.describer import Describer
 from decoder.kafka.apis import ApiKey
 from decoder.model import Message, Status
 from decoder.protocols import protocol_of, protocols
 
 
 class ProtocolDescribers:
-    """The ``decoder.describer.Describer`` of each protocol, made when it is first asked for."""
+    """The ``decoder.explain.describer.Describer`` of each protocol, made when it is first asked for."""
 
     def __init__(self) -> None:
         self._describers: dict[str, Describer] = {}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoder.explain import explain
+from decoder.explain.frame import explain
 from decoder.kafka.explain.prefix import split_length_prefix
 from decoder.kafka.records.batches import batch_spans, summarise
 from decoder.kafka.schema.table import api_versions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from decoder import Codec
-from decoder.explain import explain
+from decoder.explain.frame import explain
 from decoder.kafka.protocol import KafkaProtocol
 from decoder.kafka.recognition import BEGUN
 from decoder.model import Frame

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from decoder.explain import explain
+from decoder.explain.frame import explain
+from decoder.explain.paste import packet_headers, read_paste
 from decoder.kafka.explain.advice import advise
-from decoder.paste import packet_headers, read_paste
 from decoder.redact import redact
+from tests.decoder.explain.test_paste import DUMPS
 from tests.decoder.kafka.landed import landed
-from tests.decoder.test_paste import DUMPS
 from tests.hostile.invariants import CODEC, decode
 from tests.hostile.samples import Sample, made, recorded
 

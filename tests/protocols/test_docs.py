@@ -16,7 +16,7 @@ _WAS_THE_ONLY_ONE = "what no protocol is given for is Kafka: from when there was
 _OF_KAFKA = "what only Kafka has: groups, partitions, offsets, transactions"
 _ALLOWED = {
     "decoder/codec.py": _WAS_THE_ONLY_ONE,
-    "decoder/explain.py": _WAS_THE_ONLY_ONE,
+    "decoder/explain/frame.py": _WAS_THE_ONLY_ONE,
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
     "pipeline/analysis/descriptions.py": "topics and their ids, which a table knows, are Kafka's",
     "pipeline/analysis/rules/connection_churn.py": "what a short connection was for: apis of Kafka say",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decoder.errors import ErrorCode
-from decoder.explain import Explanation
+from decoder.explain.explanation import Explanation
 from decoder.kafka.codec.bodies import LENGTH
 from decoder.kafka.explain.guess import guess_response
 from decoder.kafka.explain.repair import Repair, find_repair, path_text

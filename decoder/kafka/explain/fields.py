@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from decoder.codec import Codec
 from decoder.errors import ErrorCode
-from decoder.explain import BATCH, MESSAGE, TRAILING, Explanation, Line, error_line, hex_text, short
+from decoder.explain.explanation import BATCH, MESSAGE, TRAILING, Explanation, Line, error_line, hex_text, short
 from decoder.kafka.codec.bodies import LENGTH, TAGGED_SECTION, FieldSpan
 from decoder.kafka.codec.embedded import Place, places, read_embedded
 from decoder.kafka.codec.messages import RECORDS_REMOVED
@@ -19,7 +19,7 @@ from decoder.protocol import Context
 
 
 def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
-    """See decoder.explain.explain."""
+    """See decoder.explain.frame.explain."""
     spans: list[FieldSpan] = []
     direction, api_key, api_version, flags = context
     message = codec.decode(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 
 from decoder import limits
-from decoder.framing import LengthFramer
 from decoder.kafka.stream.evidence import Evidence, NoEvidence
 from decoder.kafka.stream.resync import KafkaSearch
 from decoder.model import Direction
 from decoder.protocol import FramerState
+from decoder.stream.framing import LengthFramer
 
 _PREFIX = struct.Struct(">i")
 

@@ -15,7 +15,7 @@ from decoder import limits
 from decoder.kafka.stream.evidence import DISTINCTIVE_BYTES, Evidence
 from decoder.kafka.stream.peek import HEADER_BYTES, REQUEST_CANDIDATES, RequestPeek, peek_prefixed
 from decoder.model import Direction
-from decoder.resync import NOT_HERE, Glance, Search, Verdict, surer
+from decoder.stream.resync import NOT_HERE, Glance, Search, Verdict, surer
 
 MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
@@ -36,7 +36,7 @@ MAX_ASKED = 16
 """Responses of one search that are tried as every api that a response may be known by."""
 
 GLANCE_ASKED = 6
-"""Those of one glance: see decoder.resync.Glance."""
+"""Those of one glance: see decoder.stream.resync.Glance."""
 
 ONE_SIDED_CONFIDENCE = 0.6
 """Of responses none of whose requests was captured."""
@@ -51,7 +51,7 @@ def may_follow(previous: int | None, correlation_id: int) -> bool:
 
 
 class KafkaSearch(Search):
-    """See decoder.resync.Search."""
+    """See decoder.stream.resync.Search."""
 
     def __init__(self, direction: Direction, evidence: Evidence, glance: Glance | None = None) -> None:
         self._is_request = direction == "request"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from decoder.describer import About, Describer
+from decoder.explain.describer import About, Describer
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.facts.exchanges import topic_ids
 from decoder.kafka.facts.offsets import offset_events
@@ -23,14 +23,14 @@ _SHARING = frozenset(map(int, (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)))
 
 
 class KafkaDescriber(Describer):
-    """See decoder.describer.Describer. Topics that stand by their id (KIP-516) are named once a response named it."""
+    """See Describer. Topics that stand by their id (KIP-516) are named once a response named it."""
 
     def __init__(self, response_errors: Callable[[str], Sequence[tuple[int, str]]]) -> None:
         super().__init__(response_errors)
         self._names: dict[str, str] = {}
 
     def note(self, request: Message | None, response: Message | None) -> None:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         del request
         if response is None or response.api_key not in _NAMING:
             return
@@ -39,7 +39,7 @@ class KafkaDescriber(Describer):
                 self._names[fact.topic_id] = fact.topic
 
     def describe(self, request: Message | None, response: Message | None) -> str:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         exchange = self._exchange(request, response)
         message = request or response
         in_words = None if message is None or message.api_key is None else _DESCRIPTIONS.get(message.api_key)
@@ -60,11 +60,11 @@ class KafkaDescriber(Describer):
         return (words + answered(exchange, listed(found) or "ok")).strip() if exchange.answer != {} else words
 
     def errors(self, response: Message) -> Sequence[str]:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         return list(dict.fromkeys(subjects.errors_of(response.body)))
 
     def about(self, request: Message | None, response: Message | None) -> About:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         found: set[tuple[str, int | None]] = set()
         named: set[str] = set()
         for message in (request, response):
@@ -76,7 +76,7 @@ class KafkaDescriber(Describer):
         return About(frozenset(named), frozenset(found))
 
     def of_offset(self, request: Message | None, response: Message | None, topic: str, partition: int, at: int) -> str:
-        """See decoder.describer.Describer. A commit is about the offset it names, and the one before: that was read."""
+        """See Describer. A commit is about the offset it names, and the one before: that was read."""
         message = request or response
         if message is None or message.api_key is None:
             return ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 
 from decoder import limits
-from decoder.framing import LengthFramer
 from decoder.model import Direction
 from decoder.mongodb.stream.pairing import MongoPairer
 from decoder.mongodb.stream.resync import MongoSearch
 from decoder.protocol import FramerState
+from decoder.stream.framing import LengthFramer
 
 _LENGTH = struct.Struct("<i")
 

@@ -12,7 +12,7 @@ from decoder.mongodb.codec.messages import decode_message, reads_well
 from decoder.mongodb.codec.wire import HEADER_BYTES, Header
 from decoder.mongodb.stream.pairing import MongoPairer
 from decoder.mongodb.stream.peek import REQUEST_PATTERN, RESPONSE_PATTERN, possible_header
-from decoder.resync import LENGTH_BYTES, NOT_HERE, Glance, Search, Verdict, surer
+from decoder.stream.resync import LENGTH_BYTES, NOT_HERE, Glance, Search, Verdict, surer
 
 MISSED_CONFIDENCE = 0.6
 """Of a response that decodes, and whose request may have been sent where the capture lost bytes."""
@@ -22,7 +22,7 @@ ONE_SIDED_CONFIDENCE = 0.6
 
 
 class MongoSearch(Search):
-    """See decoder.resync.Search."""
+    """See decoder.stream.resync.Search."""
 
     def __init__(self, direction: Direction, evidence: MongoPairer, glance: Glance | None = None) -> None:
         self._direction: Direction = direction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from decoder import Message
-from decoder.describer import About, Describer
+from decoder.explain.describer import About, Describer
 from pipeline.analysis.descriptions import ProtocolDescribers
 from pipeline.commands.messages.messages import Decoded
 
@@ -13,7 +13,7 @@ _WELL = ("ok", "redacted")
 
 
 class Describers:
-    """See decoder.describer.Describer, of whatever protocol a message is."""
+    """See decoder.explain.describer.Describer, of whatever protocol a message is."""
 
     def __init__(self) -> None:
         self._describers = ProtocolDescribers()

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from decoder import Codec, Frame
-from decoder.explain import Explanation, as_objects
+from decoder.explain.explanation import Explanation, as_objects
+from decoder.explain.paste import PasteError, read_paste
 from decoder.model import Direction
-from decoder.paste import PasteError, read_paste
 from decoder.protocol import Context, MissingContextError, Pasted, WireProtocol
 from decoder.protocols import protocol_of, protocols
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from rich.text import Text
 
 from decoder import Codec, Frame
-from decoder.explain import Explanation, as_objects
+from decoder.explain.explanation import Explanation, as_objects
 from decoder.protocol import Context, Pasted
 from decoder.protocols import protocol_of
 from pipeline.capture.sessions.held import HOLD_FRAMES

@@ -7,7 +7,7 @@ import textwrap
 
 from rich.text import Text
 
-from decoder.explain import BATCH, MESSAGE, Explanation, Line
+from decoder.explain.explanation import BATCH, MESSAGE, Explanation, Line
 from decoder.kafka.explain.repair import path_text
 from decoder.protocol import Pasted, WireProtocol
 from pipeline.terminal import Console, printable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decoder import Codec, Message
-from decoder.describer import About
+from decoder.explain.describer import About
 from decoder.mongodb.protocol import MongoProtocol
 from pipeline.commands.messages.messages import MessageReader, ordered_frames
 from tests.decoder.mongodb.build import command, legacy, reply, sequence

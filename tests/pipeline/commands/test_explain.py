@@ -9,10 +9,10 @@ from contextlib import suppress
 import pytest
 
 from pipeline.cli import main
+from tests.decoder.explain.test_paste import DUMPS
 from tests.decoder.kafka.encode import request, response
 from tests.decoder.kafka.explain.test_advice import metadata
 from tests.decoder.mongodb.build import command, compressed, sequence
-from tests.decoder.test_paste import DUMPS
 from tests.paths import CAPTURES
 
 

@@ -10,7 +10,7 @@ import orjson
 import streamlit as st
 
 from decoder import Codec
-from decoder.explain import explain
+from decoder.explain.frame import explain
 from decoder.protocols import protocol_of
 from pipeline.commands.messages.tree import show_message
 from pipeline.dashboard.queries.traffic.exchanges import frames

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from decoder import Codec
-from decoder.explain import explain
+from decoder.explain.frame import explain
 from decoder.kafka.explain.advice import advise
 from decoder.kafka.explain.guess import guess_response
 from decoder.kafka.explain.prefix import split_length_prefix

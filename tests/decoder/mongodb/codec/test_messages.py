@@ -6,7 +6,7 @@ import bson
 import pytest
 
 from decoder import Codec, limits
-from decoder.explain import explain
+from decoder.explain.frame import explain
 from decoder.model import FrameFlags
 from tests.decoder.mongodb.build import (
     COMPRESSORS,

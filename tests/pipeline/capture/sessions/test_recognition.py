@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from decoder.model import FrameFlags
-from decoder.resync import Search
+from decoder.stream.resync import Search
 from pipeline.capture.sessions.recognition import RECOGNISE_BYTES, Recognition
 from tests.decoder.kafka.test_recognition import OTHERS
 from tests.pipeline.capture.reading import (

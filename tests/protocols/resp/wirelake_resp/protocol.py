@@ -16,8 +16,8 @@ from wirelake_resp.values import Extent, MalformedError, command_of, values
 
 if TYPE_CHECKING:
     from decoder.codec import Codec
-    from decoder.describer import Describer
-    from decoder.explain import Explanation
+    from decoder.explain.describer import Describer
+    from decoder.explain.explanation import Explanation
     from decoder.field_hash import FieldHash
 
 ANSWERED, WHOLE, MIDWAY = 1.0, 0.9, 0.6
@@ -107,7 +107,7 @@ class RespProtocol(WireProtocol):
 
     def explain(self, frame: bytes, context: Context, codec: Codec) -> Explanation:
         """See decoder.protocol.WireProtocol.explain."""
-        from decoder.explain import Explanation, Line, error_line, hex_text, short  # noqa: PLC0415 - people ask
+        from decoder.explain.explanation import Explanation, Line, error_line, hex_text, short  # noqa: PLC0415 - people ask
 
         message = codec.decode(frame, protocol=self.name, **context._asdict())
         lines = []

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from decoder.describer import About, Describer
+from decoder.explain.describer import About, Describer
 from decoder.model import Message
 
 _MOST = 3
 
 
 class RespDescriber(Describer):
-    """See decoder.describer.Describer: ``key, 12 B → OK``."""
+    """See decoder.explain.describer.Describer: ``key, 12 B → OK``."""
 
     def describe(self, request: Message | None, response: Message | None) -> str:
-        """See decoder.describer.Describer."""
+        """See decoder.explain.describer.Describer."""
         arguments = [] if request is None else request.body.get("arguments") or []
         more = [f"{len(arguments) - _MOST} more"] if len(arguments) > _MOST else []
         words = ", ".join([*map(_word, arguments[:_MOST]), *more])
         return words if response is None else f"{words} → {_answer(response.body)}".strip()
 
     def about(self, request: Message | None, response: Message | None) -> About:
-        """See decoder.describer.Describer: a key takes the place of a topic."""
+        """See decoder.explain.describer.Describer: a key takes the place of a topic."""
         arguments = [] if request is None else request.body.get("arguments") or []
         return About(places=frozenset((key, None) for key in arguments[:1] if isinstance(key, str)))
 

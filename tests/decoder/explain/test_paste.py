@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from decoder.paste import Paste, PasteError, packet_headers, read_paste
+from decoder.explain.paste import Paste, PasteError, packet_headers, read_paste
 
 DATA = bytes.fromhex("0003000c0000002a0003617070000200000000000000000000000000000000076f726465727300010000")
 

@@ -7,7 +7,7 @@ from collections import deque
 
 from decoder.model import RawFrame
 from decoder.protocol import Framed, FramerState
-from decoder.resync import LENGTH_BYTES, Found, Search
+from decoder.stream.resync import LENGTH_BYTES, Found, Search
 
 MAX_DISPUTES = 256
 """Places remembered of which copies differ; beyond that they become one that spans all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decoder.describer import About, Describer
+from decoder.explain.describer import About, Describer
 from decoder.model import Message
 
 

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder import Codec
-from decoder.explain import Explanation, as_objects, explain
+from decoder.explain.explanation import Explanation, as_objects
+from decoder.explain.frame import explain
 from decoder.kafka.codec.bodies import TAGGED_SECTION, FieldSpan
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
 from tests.decoder.kafka.codec.test_bodies import SORTS, values

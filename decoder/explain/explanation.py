@@ -1,4 +1,4 @@
-"""Shows one message field by field: what each byte means, and where decoding failed."""
+"""A message field by field: what each byte means, and where decoding failed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from decoder.codec import Codec
-from decoder.model import Direction, Message
-from decoder.protocol import Context
-from decoder.protocols import protocol_of
+from decoder.model import Message
 
 MESSAGE = "message"
 """``Line.type`` of the heading of a message inside a bytes field."""
@@ -57,21 +54,6 @@ class Explanation:
     size: int
     inside: Explanation | None = None
     frame: bytes = b""
-
-
-def explain(
-    frame: bytes,
-    direction: Direction = "request",
-    api_key: int | None = None,
-    api_version: int | None = None,
-    flags: int = 0,
-    codec: Codec | None = None,
-    *,
-    protocol: str = "kafka",
-) -> Explanation:
-    """Decode one frame (no length prefix) and show what each byte is. Arguments as for Codec.decode."""
-    context = Context(direction, api_key, api_version, flags)
-    return protocol_of(protocol).explain(frame, context, codec or Codec())
 
 
 def short(text: str) -> str:

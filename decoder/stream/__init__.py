@@ -1,0 +1,1 @@
+"""What streams of all protocols have in common: frames behind a length, found again after a loss, and their order."""
