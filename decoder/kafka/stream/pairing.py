@@ -24,6 +24,7 @@ from decoder.kafka.stream.waiting import (
 )
 from decoder.model import Direction, FrameFlags, RawFrame
 from decoder.protocol import FrameKey
+from decoder.stream.pairing import ConnectionPairer
 
 MAX_OUTSTANDING = 10_000
 """Requests remembered that wait for their response. Clients have a handful under way (5 by default); a capture that
@@ -46,7 +47,7 @@ _DOUBTS = (
 )
 
 
-class KafkaPairer:
+class KafkaPairer(ConnectionPairer):
     """Pairs one connection; see decoder.protocol.Pairer. What it has seen is evidence for decoder.kafka.stream.resync.
 
     Attributes:
@@ -56,21 +57,17 @@ class KafkaPairer:
 
     def __init__(self, reads: Reads | None = None, state: Mapping[str, Any] | None = None) -> None:
         """``reads``: a trial decoder; without it only their headers distinguish frames from other bytes."""
-        self.forgotten = 0
+        super().__init__()
         self._decodes = reads
-        self._exchanges = 0
         self._outstanding: deque[Request] = deque()
         self._awaited: dict[int | None, deque[Request]] = {}  # those outstanding by correlation id
         self._passed_over: OrderedDict[int, Request] = OrderedDict()  # by ordinal: a later request was answered
         self._passed_ids: Counter[int | None] = Counter()
         self._tokens_follow = False
-        self._expects_requests = False
         self._seen_header = False
         self._last_id: int | None = None
         self.last_answer: int | None = None
         self._has_lost = False
-        self._lost_requests = False
-        self._lost_responses = False
         self._is_ambiguous = False
         self._is_ordered = True
         self._missed: deque[tuple[int, int]] = deque(maxlen=MAX_MISSED)  # first id, count
@@ -132,15 +129,8 @@ class KafkaPairer:
 
     def lost(self, direction: Direction) -> None:
         """See decoder.protocol.Pairer.lost."""
+        super().lost(direction)
         self._has_lost = True
-        if direction == "request":
-            self._lost_requests = True
-        else:
-            self._lost_responses = True
-
-    def expect_requests(self) -> None:
-        """See decoder.protocol.Pairer.expect_requests."""
-        self._expects_requests = True
 
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
@@ -151,11 +141,6 @@ class KafkaPairer:
     def is_new(self) -> bool:
         """See decoder.kafka.stream.evidence.Evidence."""
         return not self._client_ids and self.last_answer is None
-
-    @property
-    def is_one_sided(self) -> bool:
-        """See decoder.kafka.stream.evidence.Evidence."""
-        return not self._expects_requests
 
     def uses_client_id(self, client_id: bytes | None) -> bool | None:
         """See decoder.kafka.stream.evidence.Evidence."""
@@ -258,10 +243,6 @@ class KafkaPairer:
         self._client_ids.update(map(str, state["client_ids"]))
         for name, value in zip(_DOUBTS, state["doubts"], strict=True):
             setattr(self, name, bool(value))
-
-    def _next_ordinal(self) -> int:
-        self._exchanges += 1
-        return self._exchanges - 1
 
     def _learn(self, peek: RequestPeek, frame: RawFrame) -> None:
         """What this request shows of the connection and of those that were lost before it."""

@@ -7,10 +7,11 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from decoder.model import Direction, FrameFlags, RawFrame
+from decoder.model import FrameFlags, RawFrame
 from decoder.mongodb.codec.wire import HEADER_BYTES, read_header
 from decoder.mongodb.stream.peek import RequestPeek, has_more_to_come, peek_request
 from decoder.protocol import FrameKey
+from decoder.stream.pairing import ConnectionPairer
 
 MAX_OUTSTANDING = 10_000
 """Requests remembered that wait for their response; the oldest are forgotten. A client has one under way on a
@@ -33,7 +34,7 @@ class _Request(NamedTuple):
     """Whether the bytes that show it were not captured."""
 
 
-class MongoPairer:
+class MongoPairer(ConnectionPairer):
     """Pairs one connection; see decoder.protocol.Pairer. What it has seen is evidence for its ``resync``.
 
     Both sides number their messages independently (OP_MSG.md), so a response is found by its responseTo among the
@@ -45,15 +46,11 @@ class MongoPairer:
     """
 
     def __init__(self, state: Mapping[str, Any] | None = None) -> None:
-        self.forgotten = 0
-        self._exchanges = 0
+        super().__init__()
         self._outstanding: OrderedDict[int, _Request] = OrderedDict()  # by ordinal
         self._awaited: dict[int, deque[int]] = {}  # ordinals by request id
         self._chains: OrderedDict[int, _Request] = OrderedDict()  # by the id of the response that is followed
-        self._expects_requests = False
         self._has_seen = False
-        self._lost_requests = False
-        self._lost_responses = False
         if state is not None:
             self._resume(state)
 
@@ -97,17 +94,6 @@ class MongoPairer:
         ordinal = request.ordinal if request is not None else self._next_ordinal()
         return FrameKey(ordinal, header.opcode, None, header.request_id, header.response_to, int(flags))
 
-    def lost(self, direction: Direction) -> None:
-        """See decoder.protocol.Pairer.lost."""
-        if direction == "request":
-            self._lost_requests = True
-        else:
-            self._lost_responses = True
-
-    def expect_requests(self) -> None:
-        """See decoder.protocol.Pairer.expect_requests."""
-        self._expects_requests = True
-
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
         return [request.ordinal for request in self._outstanding.values() if not request.may_be_silent]
@@ -116,11 +102,6 @@ class MongoPairer:
     def is_new(self) -> bool:
         """Whether no frame was seen yet."""
         return not self._has_seen
-
-    @property
-    def is_one_sided(self) -> bool:
-        """Whether the capture holds nothing of the requests (yet)."""
-        return not self._expects_requests
 
     def awaits(self, response_to: int) -> bool:
         """Whether a message with this id waits for one that answers it."""
@@ -149,10 +130,6 @@ class MongoPairer:
             self._chains[int(response_id)] = _Request(*request)
         self._expects_requests, self._has_seen = map(bool, state["seen"])
         self._lost_requests, self._lost_responses = map(bool, state["lost"])
-
-    def _next_ordinal(self) -> int:
-        self._exchanges += 1
-        return self._exchanges - 1
 
     def _wait(self, request: _Request) -> None:
         self._outstanding[request.ordinal] = request
