@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from decoder.work import METER
 
@@ -110,6 +111,18 @@ class Glance:
         return self._bytes >= 0
 
 
+class Connection(Protocol):
+    """What a search asks of the connection."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no frame was seen yet that the next could be compared with."""
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether the capture holds nothing of the requests (yet), so that responses must speak for themselves."""
+
+
 class Search(ABC):
     """Takes the bytes of one direction until a frame boundary is found. Positions count from the search's begin.
 
@@ -119,9 +132,12 @@ class Search(ABC):
         glance: what it may spend, if it is one of many searches in nearly the same bytes.
     """
 
-    def __init__(self, pattern: re.Pattern[bytes], pattern_bytes: int, glance: Glance | None = None) -> None:
+    def __init__(
+        self, pattern: re.Pattern[bytes], pattern_bytes: int, connection: Connection, glance: Glance | None = None
+    ) -> None:
         self._pattern = pattern
         self._pattern_bytes = pattern_bytes
+        self._connection = connection
         self._glance = glance
         self._data = bytearray()
         self._base = 0
@@ -140,16 +156,6 @@ class Search(ABC):
     @abstractmethod
     def _frame_end(self, position: int) -> int | None:
         """Where the frame at ``position`` ends by its length (4 bytes are there), if that can be one."""
-
-    @property
-    @abstractmethod
-    def _is_new(self) -> bool:
-        """Whether no frame of the connection was seen yet that the next could be compared with."""
-
-    @property
-    @abstractmethod
-    def _is_one_sided(self) -> bool:
-        """Whether the capture holds nothing of the requests (yet)."""
 
     @property
     def _end(self) -> int:
@@ -220,12 +226,12 @@ class Search(ABC):
         if not self._believed:
             return None
         is_scanned, position, confidence = min(self._believed)
-        is_new = self._is_new
+        is_new = self._connection.is_new
         METER.units += (len(self._believed) + len(self._candidates)) // COMPARED_IN_A_UNIT
         if (is_scanned or is_new) and any(is_strong and at < position for _, at, _, is_strong in self._candidates):
             return None
         is_young = is_new and not is_last and self._end < position + HOLD_SCANNED_BYTES
-        if is_scanned and (is_young or self._is_one_sided) and self._is_doubtful(position):
+        if is_scanned and (is_young or self._connection.is_one_sided) and self._is_doubtful(position):
             return None
         method = "scan" if is_scanned else "segment_start"
         return Found(position, method, confidence, tuple(self._from(position)))

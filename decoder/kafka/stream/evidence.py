@@ -7,6 +7,7 @@ from typing import Protocol
 
 from decoder.kafka.apis import ApiKey
 from decoder.model import Direction
+from decoder.stream.resync import Connection
 
 Reads = Callable[[bytes, Direction, int, int], bool | None]
 """A trial decoder: whether a whole frame (no length prefix) decodes as this api key and version to its last byte and no
@@ -32,16 +33,8 @@ def is_distinctive_response(reads: Reads, frame: bytes) -> bool:
     )
 
 
-class Evidence(Protocol):
+class Evidence(Connection, Protocol):
     """Asked where a frame may begin in a stream that was joined midway or has lost bytes."""
-
-    @property
-    def is_new(self) -> bool:
-        """Whether no frame was seen yet that the next could be compared with."""
-
-    @property
-    def is_one_sided(self) -> bool:
-        """Whether the capture holds nothing of the requests (yet), so that responses must speak for themselves."""
 
     @property
     def last_answer(self) -> int | None:

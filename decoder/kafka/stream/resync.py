@@ -55,17 +55,11 @@ class KafkaSearch(Search):
 
     def __init__(self, direction: Direction, evidence: Evidence, glance: Glance | None = None) -> None:
         self._is_request = direction == "request"
-        super().__init__(REQUEST_CANDIDATES if self._is_request else _RESPONSE_CANDIDATES, HEADER_BYTES, glance)
+        super().__init__(
+            REQUEST_CANDIDATES if self._is_request else _RESPONSE_CANDIDATES, HEADER_BYTES, evidence, glance
+        )
         self._evidence = evidence
         self._to_ask = MAX_ASKED if glance is None else GLANCE_ASKED
-
-    @property
-    def _is_new(self) -> bool:
-        return self._evidence.is_new
-
-    @property
-    def _is_one_sided(self) -> bool:
-        return self._evidence.is_one_sided
 
     def _judge_place(self, position: int, *, is_start: bool) -> Verdict:
         return self._judge_request(position, is_start) if self._is_request else self._judge_response(position, is_start)

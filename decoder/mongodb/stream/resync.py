@@ -27,16 +27,8 @@ class MongoSearch(Search):
     def __init__(self, direction: Direction, evidence: MongoPairer, glance: Glance | None = None) -> None:
         self._direction: Direction = direction
         pattern = REQUEST_PATTERN if direction == "request" else RESPONSE_PATTERN
-        super().__init__(pattern, HEADER_BYTES, glance)
+        super().__init__(pattern, HEADER_BYTES, evidence, glance)
         self._evidence = evidence
-
-    @property
-    def _is_new(self) -> bool:
-        return self._evidence.is_new
-
-    @property
-    def _is_one_sided(self) -> bool:
-        return self._evidence.is_one_sided
 
     def _frame_end(self, position: int) -> int | None:
         begin = position - self._base
@@ -79,6 +71,6 @@ class MongoSearch(Search):
         if frame is None or not reads_well(decode_message(frame, self._direction)):
             return NOT_HERE
         if self._direction == "response" and not is_known:
-            return Verdict(ONE_SIDED_CONFIDENCE if self._is_one_sided else MISSED_CONFIDENCE)
+            return Verdict(ONE_SIDED_CONFIDENCE if self._evidence.is_one_sided else MISSED_CONFIDENCE)
         confidence = (0.9 if ends_segment else 0.95) if is_start else (0.7 if ends_segment else 0.8)
         return Verdict(surer(confidence, reads=True, known=self._direction == "response"))
