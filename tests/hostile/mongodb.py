@@ -168,7 +168,7 @@ def _read(hostile: Hostile) -> Message:
     message = CODEC.decode(data, protocol="mongodb", direction=direction, flags=hostile.flags)
     if len(data) >= 16:
         possible_header(data, 0, direction)
-    check_summary(data, direction, message)
+    check_summary(data, direction, message, hostile.flags)
     pairer, raw = MongoPairer(), RawFrame(data, len(data), 1, 1)
     key = pairer.request(raw) if direction == "request" else pairer.response(raw)
     policy = POLICIES[crc32c.crc32c(data) % len(POLICIES)]
@@ -195,9 +195,9 @@ def compare_kernel(hostile: Sequence[Hostile], messages: Sequence[Message]) -> N
     compare_fronts(hostile)
 
 
-def check_summary(data: bytes, direction: Direction, message: Message) -> None:
-    """What is read without documents is what the whole message holds."""
-    summary = summarise(data, direction)
+def check_summary(data: bytes, direction: Direction, message: Message, flags: int = 0) -> None:
+    """What is read without documents is what the whole message holds; ``flags``: those of the frame."""
+    summary = summarise(data, direction, flags)
     if summary is None:
         assert len(data) < HEADER_BYTES
         return
@@ -207,8 +207,8 @@ def check_summary(data: bytes, direction: Direction, message: Message) -> None:
         return
     assert summary.opcode == message.header.get("originalOpcode", message.header["opCode"])
     assert summary.compressor == message.header.get("compressor")
-    flags = [message.body[name] for name in ("flagBits", "flags", "responseFlags") if name in message.body]
-    assert [summary.flags] == (flags or [None])
+    bits = [message.body[name] for name in ("flagBits", "flags", "responseFlags") if name in message.body]
+    assert [summary.flags] == (bits or [None])
     if direction == "request":
         facts = command_facts(Half(message.header, message.body), None)
         assert summary[4:] == (facts.command, facts.database, facts.collection)

@@ -139,7 +139,7 @@ class Portion:
             self._compare_each(frames, lambda some, _: mongodb_kernel.compare_fronts(some), messages)
         with self._timed("fronts"):
             for frame, message in zip(frames, messages, strict=True):
-                self._guarded(frame, check_summary, frame.data, frame.direction, message)
+                self._guarded(frame, check_summary, frame.data, frame.direction, message, frame.flags)
         with self._timed("redaction"):
             stored = [self._redacted(number, frame) for number, frame in enumerate(frames)]
         with self._timed("canaries"):
