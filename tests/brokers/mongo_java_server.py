@@ -1,4 +1,4 @@
-"""How to start a server that speaks MongoDB's protocol as of 2015: mongo-java-server 1.30.0, all legacy opcodes."""
+"""How to start mongo-java-server: a release that has all legacy opcodes, or one that has change streams."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from types import TracebackType
 from tests.brokers.maven import broker_libs
 from tests.brokers.process import Server, free_ports
 
-VERSION = "1.30.0"
-_MAIN = Path(__file__).parent / "MongoJavaServer.java"
+_HERE = Path(__file__).parent
 
 
 class MongoJavaServer:
-    """A running server: `with MongoJavaServer() as server: … server.port`. Keeps all in memory."""
+    """A running server: `with MongoJavaServer() as server: … server.port`. Keeps all in memory.
 
-    version = VERSION
+    It speaks MongoDB's protocol as of 2015, all legacy opcodes.
+    """
+
+    version = "1.30.0"
+    _pom, _main = "mongo_java_server", "MongoJavaServer.java"
 
     def __init__(self, host: str = "127.0.0.1", port: int | None = None) -> None:
         """Plan a server on `host`; `port` None takes a free one."""
@@ -31,15 +34,23 @@ class MongoJavaServer:
             BrokerError: it does not start; with the end of its log.
             MavenError: its jars cannot be had.
         """
-        libs = broker_libs("mongo_java_server")
+        libs = broker_libs(self._pom)
         with contextlib.ExitStack() as stack:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mongo-java-server-")))
-            java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*", str(_MAIN)]
-            command = [*java, self.host, str(self.port)]
-            server = stack.enter_context(Server(f"mongo-java-server {VERSION}", command, home / "log", home))
+            java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*"]
+            command = [*java, str(_HERE / self._main), self.host, str(self.port)]
+            name = f"mongo-java-server {self.version}"
+            server = stack.enter_context(Server(name, command, home / "log", home))
             server.wait_until_listening(self.host, self.port)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._stack.close()
+
+
+class MongoJavaServerWithOplog(MongoJavaServer):
+    """The same as of MongoDB 4.2, with change streams. A `getMore` on one is answered at once, also if nothing came."""
+
+    version = "1.47.0"
+    _pom, _main = "mongo_java_server_oplog", "MongoJavaServerWithOplog.java"

@@ -12,6 +12,7 @@ from tests.brokers.change_streams import ChangeStreams
 from tests.brokers.cutting_proxy import CuttingProxy
 from tests.brokers.ferretdb import FerretDB
 from tests.brokers.kafka4 import Kafka4, Kafka39
+from tests.brokers.mongo_java_server import MongoJavaServerWithOplog
 
 KAFKA, PORT, MONGODB_PORT = "Apache Kafka", 9092, 27017
 
@@ -64,6 +65,13 @@ def change_streams(host: str, _: str, scenario: Any) -> Iterator[Place]:
 
 
 @contextmanager
+def oplog(host: str, *_: Any) -> Iterator[Place]:
+    """A server of MongoDB's protocol that has change streams itself."""
+    with MongoJavaServerWithOplog(host, MONGODB_PORT) as server:
+        yield Place((host,), MONGODB_PORT, f"{host}:{MONGODB_PORT}", "mongo-java-server", server.version)
+
+
+@contextmanager
 def cutting_proxy(host: str, *_: Any) -> Iterator[Place]:
     """FerretDB behind a proxy that loses connections when it is told to."""
     with FerretDB() as server, CuttingProxy(host, MONGODB_PORT, server.port) as proxy:
@@ -72,6 +80,7 @@ def cutting_proxy(host: str, *_: Any) -> Iterator[Place]:
 
 
 OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
+    "healthy_change_streams": oplog,
     "sick_work": own_broker,
     "sick_positions": own_broker,
     "sick_share": own_broker,

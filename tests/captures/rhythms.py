@@ -51,6 +51,7 @@ SCENARIOS = {
     "healthy_aiokafka": "healthy_aiokafka.play",
     "healthy_restarts": "healthy_restarts.play",
     "healthy_mongodb": "healthy_mongodb.play",
+    "healthy_change_streams": "healthy_change_streams.play",
     "sick_members": "sick_members.play",
     "sick_progress_1s": "sick_progress.play_1s",
     "sick_progress_30s": "sick_progress.play_30s",

@@ -1,6 +1,6 @@
 """Healthy: MongoDB with pools that breathe, cursors read slowly, at once or exhausted, a tailed log, health checks.
 
-A change stream needs a replica set, which FerretDB is not; a tailable cursor that awaits data waits on the wire as one.
+FerretDB has no change streams (healthy_change_streams has some); a cursor that awaits data waits on the wire as one.
 """
 
 from __future__ import annotations

@@ -41,11 +41,15 @@ class Program:
 
     Args:
         by_signal: it does not look at its standard input.
+
+    Attributes:
+        output: what it printed, at most the last 4000 characters, once it has ended.
     """
 
     def __init__(self, class_path: str, main: str, *arguments: str, by_signal: bool = False) -> None:
         java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, main]
         self._command, self._by_signal = [*java, *arguments], by_signal
+        self.output = ""
 
     def __enter__(self) -> Program:
         self._output = tempfile.TemporaryFile("w+")
@@ -66,7 +70,7 @@ class Program:
             self._process.kill()
             self._process.wait()
         self._output.seek(0)
-        said = self._output.read()[-4000:]
+        self.output = self._output.read()[-4000:]
         self._output.close()
         if died is not None and error is None:
-            raise RuntimeError(f"{self._command[-1]} ended by itself with {died}:\n{said}")
+            raise RuntimeError(f"{self._command[-1]} ended by itself with {died}:\n{self.output}")

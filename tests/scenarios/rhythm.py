@@ -35,6 +35,10 @@ class Clock:
         """Seconds since the beginning."""
         return (time.monotonic() - self._begun) * self._pace
 
+    def real(self, seconds: float) -> float:
+        """How long so many seconds take."""
+        return seconds / self._pace
+
     def until(self, second: float) -> None:
         """Wait until `second`; not at all if it is past."""
         time.sleep(max(0.0, (second - self.now()) / self._pace))
