@@ -211,7 +211,7 @@ def _sql(case: Case) -> str:
         return "FROM bronze.gaps ORDER BY ts"
     evidence = list(row.get("evidence") or ())[:_EVIDENCE]
     if evidence:
-        return f"FROM exchanges_with_bodies WHERE exchange_id IN ({', '.join(map(_text, evidence))})"
+        return f"FROM silver.exchanges WHERE exchange_id IN ({', '.join(map(_text, evidence))}) ORDER BY ts"
     return f"FROM gold.findings WHERE finding_id = {_text(lead.finding_id)}"
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from pipeline.dashboard.sql import connect
 from pipeline.embedded.diagnosis import Diagnosis
 from tests.pipeline.analysis.incidents.golden import FOLDER, captures, judged, told_of
 from tests.pipeline.analysis.rules.advice import is_of_its_rule
+from tests.pipeline.lakes import diagnosed_lake
 
 _FAULTS = re.compile(r"\bNone\b|\bnan\b|\?\?|^[A-Z]+ .*\ba client\b(?! without)|\{|\}| \(\)", re.MULTILINE)
 """What a text has where a name is missing; braces are allowed in commands of MongoDB's shell."""
@@ -22,6 +25,12 @@ def recording(request: pytest.FixtureRequest) -> tuple[Path, Diagnosis]:
     return request.param, judged(request.param)
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    """Has all tables; of which recording they are does not matter."""
+    return connect(diagnosed_lake(tmp_path_factory.mktemp("lake"), "version_negotiation"))
+
+
 def test_it_is_told_as_it_was_read(recording: tuple[Path, Diagnosis]) -> None:
     capture, found = recording
     golden = (FOLDER / f"{capture.stem}.txt").read_text(encoding="utf-8")
@@ -32,6 +41,14 @@ def test_each_advice_is_one_of_its_rule(recording: tuple[Path, Diagnosis]) -> No
     _, found = recording
     given = [(row["rule"], row["advice"]) for row in found.findings.to_pylist()]
     assert [one for one in given if not is_of_its_rule(*one)] == []
+
+
+def test_the_query_that_shows_an_incident_can_be_asked(
+    recording: tuple[Path, Diagnosis], lake: duckdb.DuckDBPyConnection
+) -> None:
+    _, found = recording
+    for row in found.incidents.to_pylist():
+        lake.execute(f"EXPLAIN {row['sql']}")
 
 
 def test_no_text_lacks_a_name() -> None:
