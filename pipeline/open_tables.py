@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from pyarrow import fs
 
 from pipeline.errors import UserError
 from pipeline.tables import Table
+
+T = TypeVar("T")
 
 _LOG = "_delta_log"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
@@ -126,6 +128,32 @@ def open_dataset(lake: str, table: Table) -> Any | None:
     """
     found = _found(lake, table)
     return None if found is None else _dataset(found, lake, table)
+
+
+def read_table(lake: str, table: Table) -> pa.Table | None:
+    """All rows of a table of the lake; None if it is not there.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: one of :mod:`pipeline.tables`.
+
+    Raises:
+        UserError: as :func:`open_dataset`, or one of its files is damaged or missing.
+    """
+    return _read(lake, table, lambda dataset: dataset.to_table())
+
+
+def count_rows(lake: str, table: Table) -> int | None:
+    """How many rows a table of the lake has, as its files state; arguments and errors as of :func:`read_table`."""
+    return _read(lake, table, lambda dataset: int(dataset.count_rows()))
+
+
+def _read(lake: str, table: Table, read: Callable[[Any], T]) -> T | None:
+    dataset = open_dataset(lake, table)
+    try:
+        return None if dataset is None else read(dataset)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(lake, table, error) from error
 
 
 def schema_stated(lake: str, table: Table) -> pa.Schema | None:

@@ -121,15 +121,15 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     """All rows of ``gold.findings``, the most severe first, and of these what still holds.
 
     Raises:
-        UserError: there is no such table, or it leads out of its folder.
+        UserError: there is no such table, it cannot be read, or it leads out of its folder.
     """
     return in_order(_findings_of(lake).to_pylist())
 
 
 def _findings_of(lake: Path) -> pa.Table:
-    from pipeline.open_tables import open_dataset  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
+    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
 
-    table = open_dataset(str(lake), FINDINGS)
+    table = read_table(str(lake), FINDINGS)
     if table is None:
         raise UserError(
             f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
@@ -137,7 +137,7 @@ def _findings_of(lake: Path) -> pa.Table:
         )
     from pipeline.analysis.fit import fit  # noqa: PLC0415
 
-    return fit(table.to_table(), FINDINGS)
+    return fit(table, FINDINGS)
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def show_findings(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         console.print(Padding(finding_text(row), (1, 0, 0, 0)))
     if rows:
-        console.print(f"\n{len(rows)} findings: {by_severity(rows)}")
+        console.print(f"\n{many(len(rows), 'finding')}: {by_severity(rows)}")
 
 
 def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
@@ -170,16 +170,18 @@ def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
     elif row.get("state") == "unknown":
         head.append("  not seen to its end", "dim")
     when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
-    shown = row["evidence"][:_EVIDENCE_SHOWN]
-    more = len(row["evidence"]) - len(shown)
+    exchanges = row["evidence"] or []
+    shown = exchanges[:_EVIDENCE_SHOWN]
+    more = len(exchanges) - len(shown)
     evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
     details = Text()
-    lines = [("seen", when), ("what to do", row["advice"])]
-    for label, text in [*lines, ("evidence", f"exchanges {evidence}")] if evidence else lines:
-        details.append(f"{label}: ", "dim")
-        details.append(f"{printable(text)}\n")
+    lines = [("seen", when), ("what to do", row["advice"]), ("evidence", evidence and f"exchanges {evidence}")]
+    for label, text in lines:
+        if text:
+            details.append(f"{label}: ", "dim")
+            details.append(f"{printable(text)}\n")
     details.rstrip()
-    return Group(head, Padding(Text(printable(row["summary"])), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
+    return Group(head, Padding(Text(printable(row["summary"] or "")), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
 
 
 def _clock(ts: datetime) -> str:

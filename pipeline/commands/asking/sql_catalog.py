@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
@@ -16,6 +17,7 @@ from pipeline.lines import Lines, columns_of
 from pipeline.pager import paged
 from pipeline.tables import TABLES
 from pipeline.tables.model import Table
+from pipeline.terminal import Console, printable
 
 _SIMILAR = 0.6
 _MISSING = re.compile(r"Table with name \"?(?P<name>[\w.]+?)\"? does not exist")
@@ -34,15 +36,20 @@ def tables(lake: LakeOption = None, as_json: JsonOption = False) -> None:
 
       wirelake tables --lake demo-lake
     """
-    counts = {} if lake is None else _rows(lake)
+    counts, unreadable = ({}, {}) if lake is None else _rows(lake)
     if as_json:
         _tables_as_json(counts, is_counted=lake is not None)
+        _warn(unreadable)
         return
     titles = ["table", "rows"] if lake is not None else ["table"]
-    listed = [(table.full_name, _count(counts.get(table.full_name)), table.comment) for table in TABLES.values()]
+    listed = [
+        (name, "damaged" if name in unreadable else _count(counts.get(name)), table.comment)
+        for name, table in TABLES.items()
+    ]
     listed += [(view.name, "view", view.question) for view in views()]
     with paged():
         _columns([*titles, "what it holds"], [row if lake is not None else (row[0], row[2]) for row in listed])
+    _warn(unreadable)
 
 
 def describe(
@@ -126,18 +133,35 @@ def _count(rows: int | None) -> str:
     return "-" if rows is None else f"{rows:,}"
 
 
-def _rows(lake: Path) -> dict[str, int]:
-    """Rows of the tables that are there, from what their files state."""
-    from pipeline.open_tables import open_dataset  # noqa: PLC0415 - it loads Arrow
+def _rows(lake: Path) -> tuple[dict[str, int], dict[str, str]]:
+    """Rows of the tables that are there, from what their files state; and why some cannot be read.
 
-    found = {}
+    Raises:
+        UserError: there is no lake, or nothing of it can be read.
+    """
+    from pipeline.open_tables import count_rows  # noqa: PLC0415 - it loads Arrow
+
+    found, unreadable = dict[str, int](), dict[str, str]()
     for name, table in TABLES.items():
-        dataset = open_dataset(str(lake), table)
-        if dataset is not None:
-            found[name] = dataset.count_rows()
+        try:
+            count = count_rows(str(lake), table)
+        except UserError as error:
+            unreadable[name] = str(error)
+            continue
+        if count is not None:
+            found[name] = count
     if not found:
-        raise no_lake(lake)
-    return found
+        raise UserError(next(iter(unreadable.values()))) if unreadable else no_lake(lake)
+    return found, unreadable
+
+
+def _warn(unreadable: Mapping[str, str]) -> None:
+    """Say what cannot be read, and end with exit code 2, if there is anything."""
+    errors = Console(stderr=True)
+    for why in unreadable.values():
+        errors.print(Text(f"warning: {printable(why)}", "yellow"), soft_wrap=True)
+    if unreadable:
+        raise typer.Exit(2)
 
 
 def _columns(titles: list[str], rows: Sequence[tuple[str, ...]], lines: Lines | None = None) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
+from tests.pipeline.harms import HARMS
 from tests.pipeline.rows import row, write
 
 
@@ -82,3 +87,24 @@ def test_a_finding_without_evidence_names_no_exchanges(lake: Path) -> None:
     done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--open", "--flat"])
     assert "throttled" in done.stdout
     assert "exchanges" not in done.stdout
+
+
+@pytest.mark.parametrize("option", [[], ["--flat"], ["--json"]])
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+def test_a_table_that_is_damaged_is_a_sentence(lake: Path, harm: Callable[[Path], None], option: list[str]) -> None:
+    harm(lake / FINDINGS.path)
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), *option])
+    assert isinstance(done.exception, UserError)
+    assert re.search("cannot read|holds no findings|leads out of its folder", str(done.exception))
+
+
+def test_a_finding_of_an_older_layout_lacks_texts(lake: Path) -> None:
+    rows = DeltaTable(str(lake / FINDINGS.path)).to_pyarrow_table()
+    write_deltalake(
+        str(lake / FINDINGS.path), rows.drop_columns(["advice", "evidence", "state"]), mode="overwrite",
+        schema_mode="overwrite",
+    )  # fmt: skip
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat"])
+    assert done.exit_code == 1
+    assert "2 findings: 1 critical, 1 warning" in done.stdout
+    assert "what to do" not in done.stdout

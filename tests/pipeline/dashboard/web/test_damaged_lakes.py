@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.pipeline.dashboard.web.apps import PAGES, text_of
+from tests.pipeline.harms import HARMS, cut_files, garble_log, lose_files
 from tests.pipeline.lakes import diagnosed_lake
 
 pytestmark = pytest.mark.slow
@@ -31,66 +31,7 @@ def lake(whole_lake: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole_lake, tmp_path / "lake"))
 
 
-def _files(table: Path) -> list[Path]:
-    return sorted(table.rglob("*.parquet"))
-
-
-def _cut_files(table: Path) -> None:
-    for file in _files(table):
-        os.truncate(file, file.stat().st_size // 2)
-
-
-def _empty_files(table: Path) -> None:
-    for file in _files(table):
-        os.truncate(file, 0)
-
-
-def _garble_files(table: Path) -> None:
-    for file in _files(table):
-        file.write_bytes(b"\0" * file.stat().st_size)
-
-
-def _lose_files(table: Path) -> None:
-    for file in _files(table):
-        file.unlink()
-
-
-def _cut_log(table: Path) -> None:
-    log = sorted((table / "_delta_log").glob("*.json"))[-1]
-    os.truncate(log, log.stat().st_size // 2)
-
-
-def _garble_log(table: Path) -> None:
-    sorted((table / "_delta_log").glob("*.json"))[-1].write_bytes(b"\xff\xfe not json")
-
-
-def _lose_log(table: Path) -> None:
-    shutil.rmtree(table / "_delta_log")
-
-
-def _empty_log(table: Path) -> None:
-    for entry in (table / "_delta_log").iterdir():
-        entry.unlink()
-
-
-def _be_a_file(table: Path) -> None:
-    shutil.rmtree(table)
-    table.write_text("no folder")
-
-
-def _be_a_link(table: Path) -> None:
-    moved = table.with_name("elsewhere")
-    table.rename(moved)
-    table.symlink_to(moved)
-
-
-_HARMS = (
-    _cut_files, _empty_files, _garble_files, _lose_files, _cut_log, _garble_log, _lose_log, _empty_log, _be_a_file,
-    _be_a_link,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("harm", _HARMS, ids=lambda harm: harm.__name__.strip("_"))
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__.strip("_"))
 def test_exchanges_that_cannot_be_read_leave_the_incident(use: Any, lake: Path, harm: Callable[[Path], None]) -> None:
     harm(lake / _EXCHANGES)
     home = text_of(use(lake, "home"))
@@ -102,21 +43,21 @@ def test_exchanges_that_cannot_be_read_leave_the_incident(use: Any, lake: Path, 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("table", [_EXCHANGES, _TIMELINE, _FINDINGS, "gold/incidents", "silver/transactions"])
 def test_no_page_breaks_where_a_table_is_damaged(use: Any, lake: Path, table: str, page: str) -> None:
-    _cut_files(lake / table)
-    _garble_log(lake / "bronze" / "gaps")
+    cut_files(lake / table)
+    garble_log(lake / "bronze" / "gaps")
     text = text_of(use(lake, page)).replace("\\", "")
     assert "This lake is damaged: `bronze.gaps` cannot be read. What the others know is shown." in text
 
 
 def test_what_is_lost_is_not_called_nothing_where_gaps_cannot_be_read(use: Any, lake: Path) -> None:
-    _garble_log(lake / "bronze" / "gaps")
+    garble_log(lake / "bronze" / "gaps")
     text = text_of(use(lake, "home"))
     assert "what was lost is not known" in text
     assert "nothing lost" not in text
 
 
 def test_incidents_that_cannot_be_read_are_not_called_none(use: Any, lake: Path) -> None:
-    _cut_files(lake / "gold" / "incidents")
+    cut_files(lake / "gold" / "incidents")
     app = use(lake, "home")
     assert not app.success
     assert "damaged" in text_of(app)
@@ -125,7 +66,7 @@ def test_incidents_that_cannot_be_read_are_not_called_none(use: Any, lake: Path)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_lake_of_which_nothing_can_be_read(use: Any, lake: Path, page: str) -> None:
     for log in lake.rglob("_delta_log"):
-        _garble_log(log.parent)
+        garble_log(log.parent)
     assert any("cannot read" in error.value.replace("\\", "") for error in use(lake, page).error)
 
 
@@ -188,7 +129,7 @@ def test_a_lake_that_is_written_meanwhile(use: Any, lake: Path) -> None:
 
 def test_files_that_go_away_under_a_session(use: Any, lake: Path) -> None:
     app = use(lake, "exchanges")
-    _lose_files(lake / _EXCHANGES)
+    lose_files(lake / _EXCHANGES)
     app.run()
     assert not app.exception
     assert "damaged" in text_of(app)
