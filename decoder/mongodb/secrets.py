@@ -71,6 +71,8 @@ _COMMAND_KEY = re.compile(rb"[\x01-\x13\x7f\xff](?:" + "|".join(sorted(SENSITIVE
 _SPECULATIVE_KEY = b"\3speculativeauthenticate\0"
 _COLLECTION = re.compile(rb"system\.(?:users|keys|new_users|backup_users)\0")
 _COLLECTION_GUARD = b"system."
+_BEFORE_A_NAME = b"\0." + bytes(range(0x01, 0x14)) + b"\x7f\xff"
+"""A length's last byte, a database's dot, or the type of the value whose key it is."""
 _INT32 = struct.Struct("<i")
 _MOST_REMEMBERED = 4096
 _LONGEST_REMEMBERED = 64
@@ -182,4 +184,4 @@ def names_secret_collection(data: bytes) -> bool:
     """
     if _COLLECTION_GUARD not in data:
         return False
-    return any(data[found.start() - 1] in b"\0." for found in _COLLECTION.finditer(data))
+    return any(data[found.start() - 1] in _BEFORE_A_NAME for found in _COLLECTION.finditer(data))

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import bson
 import pytest
-from bson import Code, Int64
+from bson import Code, Int64, Regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +80,11 @@ RECOGNISED: dict[str, Document] = {
     "scram in base64": {"x": [base64.b64encode(text.encode()).decode() for text in SCRAM]},
     "scram in a line": {"x": [f"conn7 payload={text}" for text in SCRAM[:3]]},
     "plain": {"x": b"\0alice\0" + SECRET, "y": base64.b64encode(b"\0alice\0" + SECRET)},
-    "address": {"x": f"mongodb://alice:{TEXT}@db1,db2/admin", "y": Code(f"connect('mongodb+srv://a:{TEXT}@db')")},
+    "address": {
+        "x": f"mongodb://alice:{TEXT}@db1,db2/admin",
+        "y": Code(f"connect('mongodb+srv://a:{TEXT}@db')"),
+        "z": Regex(f"^mongodb://alice:{TEXT}@db", "i"),
+    },
     "web token": {"x": TOKEN, "y": f"Bearer {TOKEN}", "z": bson.encode({"t": TOKEN})},
     "signature": {"x": bson.encode({"a": f"AWS4-HMAC-SHA256 Credential=a, Signature={TEXT}"})},
     "code": {"x": Code(f"auth('mongodb://alice:{TEXT}@db')", {"y": SCRAM[0]})},
@@ -206,6 +210,8 @@ ON_USERS: dict[str, tuple[Direction, bytes]] = {
         "request",
         command({"bulkWrite": 1, "ops": [{"insert": 0, "document": {"x": TEXT}}], "nsInfo": [{"ns": USERS}]}),
     ),
+    "a key": ("request", command({"x": {"system.users": {"a": TEXT}, "admin.system.keys": [TEXT]}})),
+    "a key of a reply": ("response", reply({"totals": {"a": 1, "system.users": {"x": TEXT}}, "ok": 1.0})),
     "applyOps": ("request", command({"applyOps": [{"op": "i", "ns": USERS, "o": {"x": TEXT}}]})),
     "applyOps in applyOps": (
         "request",

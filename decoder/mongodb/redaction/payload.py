@@ -50,7 +50,7 @@ _AS_TEXT = bytes(_TEXT[byte & 63] for byte in range(256))
 
 _CONTAINERS = (DOCUMENT, ARRAY)
 _TEXTS = (STRING, CODE, SYMBOL)
-_READ_AS_TEXT = (STRING, BINARY, CODE, SYMBOL, SCOPED_CODE)
+_READ_AS_TEXT = (STRING, BINARY, CODE, SYMBOL, SCOPED_CODE, REGEX)
 """What may hold a secret text."""
 _WIDE = (DOUBLE, OBJECT_ID, DATE, INT32, TIMESTAMP, INT64)
 
@@ -196,6 +196,8 @@ class Masker:
             start, end = start + 1 + 4 * (self._original[start] == OLD_BINARY), element.end
         elif element.kind == SCOPED_CODE:
             start, end = start + 4, self._scope(element) - 1
+        elif element.kind == REGEX:
+            start, end = element.start, self._original.index(0, element.start)
         text = self._original[start:end]
         if not may_be_secret(text):
             return False

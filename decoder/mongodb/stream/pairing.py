@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from decoder.model import FrameFlags, RawFrame
 from decoder.mongodb.codec.wire import HEADER_BYTES, read_header
+from decoder.mongodb.stream.cursors import cursor_read_on, opened_cursor
 from decoder.mongodb.stream.peek import RequestPeek, has_more_to_come, peek_request
 from decoder.protocol import FrameKey
 from decoder.stream.pairing import ConnectionPairer
@@ -19,6 +20,9 @@ connection, a proxy a few; a capture that lacks the responses must not fill the 
 
 MAX_CHAINS = 64
 """Responses remembered of which another one follows; the oldest are forgotten. A connection has one."""
+
+MAX_CURSORS = 64
+"""Open cursors remembered whose batches are credentials; the oldest are forgotten."""
 
 MAX_OUTSTANDING_KEPT = 1000
 """The newest of those outstanding that :meth:`MongoPairer.state` holds."""
@@ -50,6 +54,7 @@ class MongoPairer(ConnectionPairer):
         self._outstanding: OrderedDict[int, _Request] = OrderedDict()  # by ordinal
         self._awaited: dict[int, deque[int]] = {}  # ordinals by request id
         self._chains: OrderedDict[int, _Request] = OrderedDict()  # by the id of the response that is followed
+        self._secret_cursors: OrderedDict[int, None] = OrderedDict()
         self._has_seen = False
         if state is not None:
             self._resume(state)
@@ -65,7 +70,10 @@ class MongoPairer(ConnectionPairer):
             flags = int(FrameFlags.NO_RESPONSE_EXPECTED)
         else:
             flags = 0
-            self._wait(_waiting(ordinal, header.request_id, peek))
+            waiting = _waiting(ordinal, header.request_id, peek)
+            if self._secret_cursors and cursor_read_on(frame.data) in self._secret_cursors:
+                waiting = waiting._replace(is_secret=True)
+            self._wait(waiting)
         return FrameKey(ordinal, header.opcode, None, header.request_id, header.response_to, flags)
 
     def response(self, frame: RawFrame) -> FrameKey:
@@ -87,12 +95,21 @@ class MongoPairer(ConnectionPairer):
                 flags = FrameFlags.FOLLOWING_RESPONSE
         if request is not None and request.is_secret:
             flags |= FrameFlags.CREDENTIALS
+            self._note_cursor(frame.data)
         if request is not None and request.is_exhaust and has_more_to_come(frame.data):
             self._chains[header.request_id] = request
             if len(self._chains) > MAX_CHAINS:
                 self._chains.popitem(last=False)
         ordinal = request.ordinal if request is not None else self._next_ordinal()
         return FrameKey(ordinal, header.opcode, None, header.request_id, header.response_to, int(flags))
+
+    def _note_cursor(self, reply: bytes) -> None:
+        """The cursor of a reply that is credentials: so are its later batches, whose requests name it alone."""
+        cursor = opened_cursor(reply)
+        if cursor:
+            self._secret_cursors[cursor] = None
+            if len(self._secret_cursors) > MAX_CURSORS:
+                self._secret_cursors.popitem(last=False)
 
     def unanswered(self) -> Sequence[int]:
         """See decoder.protocol.Pairer.unanswered."""
@@ -117,6 +134,7 @@ class MongoPairer(ConnectionPairer):
         return {
             "exchanges": self._exchanges,
             "outstanding": [list(request) for request in reversed(list(newest))],
+            "cursors": list(self._secret_cursors),
             "chains": [[response_id, *request] for response_id, request in self._chains.items()],
             "seen": [self._expects_requests, self._has_seen],
             "lost": [self._lost_requests, self._lost_responses],
@@ -128,6 +146,7 @@ class MongoPairer(ConnectionPairer):
             self._wait(_Request(*request))
         for response_id, *request in state["chains"]:
             self._chains[int(response_id)] = _Request(*request)
+        self._secret_cursors.update(dict.fromkeys(map(int, state.get("cursors", ()))))
         self._expects_requests, self._has_seen = map(bool, state["seen"])
         self._lost_requests, self._lost_responses = map(bool, state["lost"])
 

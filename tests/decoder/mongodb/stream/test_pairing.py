@@ -4,9 +4,11 @@ import json
 import struct
 
 import pytest
+from bson import Int64
 
 from decoder.model import FrameFlags, RawFrame
 from decoder.mongodb.stream import pairing
+from decoder.mongodb.stream.cursors import cursor_read_on, opened_cursor
 from decoder.mongodb.stream.pairing import MongoPairer
 from tests.decoder.mongodb.build import COMPRESSORS, command, compressed, legacy, message, reply
 
@@ -121,6 +123,44 @@ def test_credentials_pass_to_the_answers():
     assert answer(pairer, 7).flags == FrameFlags.CREDENTIALS
     ask(pairer, 8, 0, {"find": "system.users", "$db": "admin"})
     assert answer(pairer, 8).flags == FrameFlags.CREDENTIALS
+
+
+def lookup_of_users(request_id: int) -> bytes:
+    pipeline = [{"$lookup": {"from": "system.users", "as": "u"}}, {"$project": {"x": "$u.credentials"}}]
+    return command({"aggregate": "orders", "pipeline": pipeline, "$db": "admin"}, request_id=request_id)
+
+
+@pytest.mark.parametrize("wrap", [bytes, lambda data: compressed(data, "zlib")], ids=["plain", "compressed"])
+def test_credentials_pass_to_later_batches_of_a_cursor(wrap):
+    pairer = MongoPairer()
+    pairer.request(raw(wrap(lookup_of_users(7))))
+    batch = {"cursor": {"firstBatch": [{"x": "a key"}], "id": Int64(55), "ns": "admin.orders"}, "ok": 1.0}
+    assert pairer.response(raw(wrap(reply(batch, response_to=7)))).flags == FrameFlags.CREDENTIALS
+    pairer = MongoPairer(pairer.state())
+    for number, cursor, flags in ((8, 55, FrameFlags.CREDENTIALS), (9, 56, 0), (10, 55, FrameFlags.CREDENTIALS)):
+        pairer.request(raw(wrap(command({"getMore": Int64(cursor), "collection": "orders"}, request_id=number))))
+        more = {"cursor": {"nextBatch": [{"x": "a key"}], "id": Int64(cursor), "ns": "admin.orders"}, "ok": 1.0}
+        assert pairer.response(raw(wrap(reply(more, response_to=number)))).flags == flags
+
+
+def test_credentials_pass_to_later_batches_of_old_opcodes():
+    pairer = MongoPairer()
+    messages = legacy(name="admin.system.users")
+    more = legacy()["OP_GET_MORE"]
+    assert cursor_read_on(more) == opened_cursor(messages["OP_REPLY"]) == 4711
+    for request, flags in ((more, 0), (messages["OP_QUERY"], FrameFlags.CREDENTIALS), (more, FrameFlags.CREDENTIALS)):
+        pairer.request(raw(request))
+        assert pairer.response(raw(messages["OP_REPLY"])).flags == flags
+
+
+def test_cursors_of_credentials_are_bounded(monkeypatch):
+    monkeypatch.setattr(pairing, "MAX_CURSORS", 3)
+    pairer = MongoPairer()
+    for number in range(10):
+        pairer.request(raw(lookup_of_users(number + 1)))
+        batch = {"cursor": {"firstBatch": [], "id": Int64(number + 1)}, "ok": 1.0}
+        pairer.response(raw(reply(batch, response_to=number + 1)))
+    assert pairer.state()["cursors"] == [8, 9, 10]
 
 
 def test_what_was_cut_off_may_be_silent():
