@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from decoder.model import PayloadPolicy
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.errors import UserError
 from pipeline.file_access import FileAccess
 from pipeline.finding_settings import Count, FindingSettings, Seconds

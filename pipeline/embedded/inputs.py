@@ -28,7 +28,7 @@ from pipeline.capture.landing.stores import LandingError
 from pipeline.capture.packets.packet import CaptureError, CutStreamError
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.errors import UserError
 from pipeline.tables import FRAMES, GAPS, LANDING_COLUMNS

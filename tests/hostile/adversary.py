@@ -31,7 +31,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from tests.brokers.cache import CACHE
 from tests.hostile.agent_cost import MIB, Cost, cost, hot_spots, part_of_allowances, warm_up
 from tests.hostile.attack import Attack

@@ -18,7 +18,7 @@ from pathlib import Path
 from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.run import CaptureRun
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 MIB = 2**20
 _CONTEXT = multiprocessing.get_context("fork")

@@ -11,7 +11,7 @@ import pytest
 from decoder.field_hash import FieldHash
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from tests.hostile.attack import DELIVERIES, Attack
 from tests.hostile.attacks import corpus, seeds
 from tests.hostile.breeding import Breeder

@@ -11,7 +11,7 @@ from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from tests.decoder.mongodb.build import command, reply
 from tests.hostile.test_work import BOMBS, exchange
 from tests.pipeline.capture.wire import Flow

@@ -14,7 +14,7 @@ from decoder.work import METER
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from tests.decoder.kafka.batches import batch, record
 from tests.decoder.kafka.encode import request, response, unsigned_varint
 from tests.decoder.mongodb.build import command, compressed, raw, reply
@@ -137,6 +137,23 @@ def test_a_connection_that_goes_on_is_counted_and_a_gap_shows_it():
     assert len(refused) <= stats.notices["work_refused"] + 1
     assert units < 50_000 + OVERSHOOT
     assert len([f for f in frames if f.connection_id != refused[0].connection_id]) == 40
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_the_times_of_a_file_give_back_no_more_than_its_bytes_allow(is_answered):
+    flow = Flow().open()
+    if is_answered:
+        exchange(flow)
+    for _ in range(60):
+        flow.ts += 2_000_000
+        flow.send(0, BOMBS["420 bytes of nulls"])
+    few = {"stranger_units": 100_000, "strangers_units": 100_000, "known_units": 100_000, "all_known_units": 100_000}
+    size = sum(len(packet.data) for packet in flow.packets)
+    _, gaps, _, units = read(flow.packets, WorkLimits(**few))
+    assert units < 200_000 + size + OVERSHOOT
+    assert sum(gap.bytes_lost for gap in gaps if gap.method == "budget") > 20 * len(BOMBS["420 bytes of nulls"])
+    *_, unbounded = read(flow.packets, WorkLimits(**few, refilled_units_per_byte=1e9))
+    assert unbounded > 500_000
 
 
 def test_where_packets_do_not_wait_answers_do_not_pay_for_themselves():

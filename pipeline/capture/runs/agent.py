@@ -28,13 +28,13 @@ from pipeline.capture.tcp.budgets import (
     PACKET_UNITS,
     SKIPPED_UNITS,
     Budgets,
-    WorkLimits,
 )
 from pipeline.capture.tcp.clock import Clock
 from pipeline.capture.tcp.connection import HOLE_TIMEOUT_US, Connection
 from pipeline.capture.tcp.state import AgentState, OpenConnection
 from pipeline.capture.tcp.tracker import IDLE_US, Kind, StreamEvent, Tracker
 from pipeline.capture.tcp.unread import joined, split, taken
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 DEFAULT_AGENT_ID = "local"
 

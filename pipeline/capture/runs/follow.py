@@ -24,8 +24,8 @@ from pipeline.capture.runs.progress import FileId, Progress, ReadFile, damaged, 
 from pipeline.capture.runs.ring import Ring, RingFile
 from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 POLL_S = 0.5
 """How often the directory is looked at."""

@@ -33,8 +33,8 @@ from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
 from pipeline.capture.runs.one_capture import check_link_types
 from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.setup.system import TCPDUMP, capture_right, install_command
 
 BUFFER_MIB = 32

@@ -13,8 +13,8 @@ from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 _PROGRESS_EVERY = 4096
 

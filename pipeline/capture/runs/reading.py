@@ -19,8 +19,8 @@ from pipeline.capture.runs.one_capture import check_link_types, decryption_of
 from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Files of this size, all pieces of a capture together, are read by the block."""

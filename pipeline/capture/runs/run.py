@@ -18,8 +18,8 @@ from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 if TYPE_CHECKING:
     from pipeline.capture.runs.block_agent import BlockAgent

@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from pipeline.capture.tcp.load import Load
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 if TYPE_CHECKING:
-    from pipeline.capture.tcp.connection import Connection  # settings are read without it
+    from pipeline.capture.tcp.connection import Connection
 
 PACKET_UNITS = 14
 """What a packet takes that is read by itself: dissecting it and putting it in order."""
@@ -58,94 +57,6 @@ _TICK_US = 10_000
 """So often time refills what is shared."""
 
 
-class WorkLimits(BaseModel):
-    """What reading may cost the agent. A unit is about a microsecond of one core.
-
-    The work of a single frame is bounded by its size besides, alike for every reader (decoder/limits.py).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    bytes_per_unit: int = Field(
-        default=40,
-        ge=1,
-        description="Bytes on the wire that pay for a unit, of which some take twice as long as they should: hostile "
-        "bytes cost a second of CPU for each 20 MB. An attacker who sends what is dear to read (one byte a packet, "
-        "compressed documents of empty values) runs dry",
-    )
-    stranger_units: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
-        "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
-    )
-    strangers_units: int = Field(
-        default=2_000_000,
-        ge=1,
-        description="The same of all connections without an answer together: an attacker can open any number of them",
-    )
-    strangers_units_per_second: int = Field(
-        default=200_000,
-        ge=0,
-        description="What these get back, each and all together, in a second of the capture, so that honest clients "
-        "which connect often, and captures of one direction, are read: a fifth of a core. A flood of SYN packets gets "
-        "no more",
-    )
-    known_units: int = Field(
-        default=100_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
-    )
-    known_units_per_second: int = Field(
-        default=1_000_000,
-        ge=0,
-        description="What it gets back in a second of the capture: a core. Large replies of small values take four "
-        "times what their bytes pay, and all of that is honest: lower both where strangers get answers",
-    )
-    all_known_units: int = Field(
-        default=200_000_000,
-        ge=1,
-        description="The same of all of these together. An attacker can have any number of them, each with an answer "
-        "to something cheap; those that pay by bytes and answers for what they take are read on",
-    )
-    all_known_units_per_second: int = Field(
-        default=2_000_000, ge=0, description="What they get back together in a second of the capture: two cores"
-    )
-    units_per_answer: int = Field(
-        default=500,
-        ge=0,
-        description="What it gets back for a request with its response, at most twice what reading the response took: "
-        "whoever answers works as well. A hello with its reply takes 400, a small command 150. Were it more, or "
-        "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values. "
-        "Where packets do not wait (capture live, --follow, standard input of now) it gets nothing",
-    )
-    live_known_units: int = Field(
-        default=20_000_000,
-        ge=1,
-        description="What answered connections may cause at once, each and all together, where packets do not wait "
-        "(capture live, --follow, standard input of now): while the agent reads what one of them asks for, packets of "
-        "the others are dropped",
-    )
-    live_known_units_per_second: int = Field(
-        default=400_000,
-        ge=0,
-        description="What they get back there in a second, so that with what bytes pay a core takes 20 MB/s of the "
-        "worst that clients whom a server answers can send. Raise it where clients are trusted, and commands many and "
-        "small (MongoDB: 2,000 a second)",
-    )
-
-    def when_live(self) -> WorkLimits:
-        """The limits where packets do not wait until they are read."""
-        at_once, per_second = self.live_known_units, self.live_known_units_per_second
-        return self.model_copy(
-            update={
-                "known_units": min(self.known_units, at_once),
-                "known_units_per_second": min(self.known_units_per_second, per_second),
-                "all_known_units": min(self.all_known_units, at_once),
-                "all_known_units_per_second": min(self.all_known_units_per_second, per_second),
-                "units_per_answer": 0,
-            }
-        )
-
-
 @dataclass(slots=True)
 class _Pool:
     """What many connections share."""
@@ -153,6 +64,8 @@ class _Pool:
     capacity: float
     level: float
     is_dry: bool = False
+    by_time: float = 0.0
+    """Units that time has given back."""
 
     @property
     def is_spent(self) -> bool:
@@ -194,6 +107,7 @@ class Budgets:
         self._strangers = _pool(self._allowed.strangers_units)
         self._known = _pool(self._allowed.all_known_units)
         self._since: int | None = None
+        self._bytes = 0
         self._load: Load | None = None
         self._dear = 1.0  # what a unit counts for
         self.has_skipped = False
@@ -221,9 +135,17 @@ class Budgets:
             return
         if self._since is not None:
             seconds = (ts - self._since) / _SECOND_US
-            self._strangers.add(seconds * self._allowed.strangers_units_per_second)
-            self._known.add(seconds * self._allowed.all_known_units_per_second)
+            self._give_back(self._strangers, seconds * self._allowed.strangers_units_per_second)
+            self._give_back(self._known, seconds * self._allowed.all_known_units_per_second)
         self._since = ts
+
+    def _give_back(self, pool: _Pool, units: float) -> None:
+        """What the time that has passed gives; of a file no more than its bytes allow."""
+        if self._load is None:
+            units = min(units, self._bytes * self._allowed.refilled_units_per_byte - pool.by_time)
+        missing = pool.capacity - pool.level
+        pool.by_time += min(units, missing)
+        pool.add(units)
 
     def admits(self, connection: Connection | None) -> bool:
         """Whether the next packet of a connection (None: one not seen before) is to be read."""
@@ -288,6 +210,7 @@ class Budgets:
         if bucket is None:
             bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
         paid = wire_bytes / allowed.bytes_per_unit
+        self._bytes += wire_bytes
         if not bucket.is_known and (answers if is_answered is None else is_answered) and not self._known.is_spent:
             bucket.is_known, bucket.level = True, allowed.known_units
         if answers:
@@ -315,6 +238,7 @@ class Budgets:
 
     def charge_together(self, units: int, wire_bytes: int, *, is_known: bool = False) -> None:
         """Book what was done for bytes of no connection, or of one that is over (``is_known``: and was answered)."""
+        self._bytes += wire_bytes
         (self._known if is_known else self._strangers).add(
             wire_bytes / self._allowed.bytes_per_unit - units * self._dear
         )
@@ -333,6 +257,7 @@ class Budgets:
             packets: that carried them.
         """
         paid = max(wire_bytes / self._allowed.bytes_per_unit - SKIPPED_UNITS * packets, 0)
+        self._bytes += wire_bytes
         bucket = self._buckets.get(connection) if connection is not None else None
         if bucket is None or connection is None:
             self._strangers.add(paid)

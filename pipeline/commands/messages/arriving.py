@@ -17,7 +17,7 @@ from pipeline.capture.runs.one_capture import check_link_types
 from pipeline.capture.runs.reading import LIVE_S
 from pipeline.capture.runs.ring import Ring
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -20,7 +20,7 @@ from pipeline.capture.packets.sources import STDIN, capture_files
 from pipeline.capture.runs.one_capture import decryption_of
 from pipeline.capture.runs.summary import warnings
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.apis import WantedApi
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_filter import MessageFilter, Wanted

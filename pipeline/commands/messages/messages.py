@@ -15,7 +15,7 @@ from pipeline.capture.packets.sources import capture_files
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.held import HOLD_FRAMES, HOLD_US
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
+from pipeline.capture.tcp.work_limits import WorkLimits
 
 _REORDER_US = HOLD_US + 1_000_000
 """The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""

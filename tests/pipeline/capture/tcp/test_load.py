@@ -9,8 +9,8 @@ from pipeline.capture.fast_path.block import block_of
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.budgets import WorkLimits
 from pipeline.capture.tcp.load import MOST_DEAR, MOST_LOAD, Load
+from pipeline.capture.tcp.work_limits import WorkLimits
 from tests.decoder.mongodb.build import command, reply
 from tests.pipeline.capture.wire import Flow
 
