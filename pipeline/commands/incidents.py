@@ -24,12 +24,16 @@ _STATES = {"closed": "over", "unknown": "may go on"}
 _EVIDENCE_SHOWN = 6
 _LABEL = 8
 """Width of what stands before a text."""
+_BELOW = 6
+"""Lines of a terminal that what follows the incidents takes: what was read, how many there are, the prompt."""
 
 
 def show_incidents(
     incidents: Sequence[Row], findings: Iterable[Row], commands: Commands, console: Console, *, hidden: int = 0
 ) -> None:
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
+
+    On a terminal that is too small for that, of all but the first only what they are and what to do now.
 
     Args:
         incidents: rows of ``gold.incidents``.
@@ -42,13 +46,43 @@ def show_incidents(
     if not incidents:
         console.print(Text("Nothing found that looks wrong." if not hidden else "Nothing of that kind.", "bold green"))
         return
-    for index, row in enumerate(incidents):
-        is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
-        console.print()
-        print_incident(row, known, () if is_short else commands(row), console, is_short=is_short)
+    with console.capture() as whole:
+        _print_all(incidents, known, commands, console)
+    text = whole.get()
+    is_cut = console.is_terminal and len(incidents) > 1 and text.count("\n") + _BELOW > console.height
+    if is_cut:
+        _print_all(incidents, known, commands, console, is_brief=True)
+    else:
+        console.file.write(text)
     of = len({finding for row in incidents for finding in row["findings"]})
     summary = f"{many(len(incidents), 'incident')} ({by_severity(incidents)}), told by {many(of, 'finding')}"
     console.print(f"\n{summary}: --flat shows each.")
+    if is_cut:
+        console.print(Text("In short, to fit the terminal; through a pipe (| less -R) in full.", "dim"))
+
+
+def _print_all(
+    incidents: Sequence[Row],
+    findings: Mapping[str, Row],
+    commands: Commands,
+    console: Console,
+    *,
+    is_brief: bool = False,
+) -> None:
+    for index, row in enumerate(incidents):
+        is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
+        if index > 0 and is_brief:
+            _print_brief(row, console)
+            continue
+        console.print()
+        print_incident(row, findings, () if is_short else commands(row), console, is_short=is_short)
+
+
+def _print_brief(row: Row, console: Console) -> None:
+    """What it is, and unless it is over as much of what to do now as a line holds."""
+    console.print(_head(row, ""))
+    if row["state"] != "closed":
+        console.print(Padding(_text(row["do_now"]), (0, 0, 0, 2)), no_wrap=True, overflow="ellipsis", style="dim")
 
 
 def by_severity(rows: Sequence[Row]) -> str:
@@ -78,11 +112,6 @@ def print_incident(
         is_short: whether what it rests on is left out.
         was: headlines that were reported of it before.
     """
-    head = Text(before, "bold")
-    head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
-    head.append(printable(row["headline"]), "bold")
-    if row["state"] in _STATES:
-        head.append(f"  {_STATES[row['state']]}", "dim")
     lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
     if not is_short or row["state"] != "closed" or row["do_now"].startswith(STAYS):
         lines.append(("now", _text(row["do_now"])))
@@ -96,10 +125,19 @@ def print_incident(
     grid.add_column(overflow="fold")
     for label, text in lines:
         grid.add_row(label, text)
-    console.print(Group(head, Padding(grid, (0, 0, 0, 2))))
+    console.print(Group(_head(row, before), Padding(grid, (0, 0, 0, 2))))
     for index, command in enumerate(commands):
         line = Text(f"  {'show' if index == 0 else '':{_LABEL}}  ", "dim")
         console.print(line.append(printable(command), "not dim"), soft_wrap=True)
+
+
+def _head(row: Row, before: str) -> Text:
+    head = Text(before, "bold")
+    head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
+    head.append(printable(row["headline"]), "bold")
+    if row["state"] in _STATES:
+        head.append(f"  {_STATES[row['state']]}", "dim")
+    return head
 
 
 def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:

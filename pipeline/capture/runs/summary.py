@@ -60,7 +60,7 @@ def print_summary(stats: CaptureStats) -> None:
     if not stats.connections:
         console.print(Text("No Kafka or MongoDB connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
-    console.print(Text(f"{len(stats.files):,} landing files written{present}"))
+    console.print(Text(f"{len(stats.files):,} landing {'file' if len(stats.files) == 1 else 'files'} written{present}"))
 
 
 def warnings(stats: CaptureStats) -> list[str]:

@@ -5,7 +5,9 @@ Look at what changed (``git diff tests/pipeline/commands/golden``) before it is 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -15,6 +17,7 @@ from pipeline.errors import UserError
 from pipeline.tables import GAPS
 from tests.golden_files import write_anew
 from tests.paths import CAPTURES, ROOT
+from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import write
 
 FOLDER = Path(__file__).parent / "golden"
@@ -43,7 +46,15 @@ PRINTED: dict[str, tuple[str, ...]] = {
     "diagnose": ("diagnose", STUCK),
     "diagnose_healthy": ("diagnose", "healthy.pcap"),
     "diagnose_flat": ("diagnose", "incidents/evicted.pcap", "--flat"),
+    "findings": ("findings", "--lake", "DIAGNOSED"),
+    "findings_flat": ("findings", "--lake", "DIAGNOSED", "--flat"),
+    "findings_open": ("findings", "--lake", "DIAGNOSED", "--open", "--severity", "critical"),
+    "findings_rule": ("findings", "--lake", "DIAGNOSED", "--rule", "poison_record"),
+    "explain_hex": ("explain", "--hex", "00 12 00 00 00 00 00 07 00 04 64 65 6d 6f"),
+    "capture_read": ("capture", "read", STUCK, "--landing", "NEW"),
     "tables": ("tables",),
+    "tables_lake": ("tables", "--lake", "DIAGNOSED"),
+    "describe_table": ("describe", "gold.incidents"),
     "sql_columns": ("sql", _WIDE, "--lake", "LAKE"),
     "sql_types": ("sql", _TYPES, "--lake", "LAKE"),
     "sql_rows": ("sql", "SELECT range AS n FROM range(12345)", "--lake", "LAKE", "--rows", "6"),
@@ -57,21 +68,23 @@ PRINTED: dict[str, tuple[str, ...]] = {
 """Names of files, and what is run for each; captures are those of tests/captures."""
 
 
-def make_lake(folder: Path) -> Path:
-    """A lake in which queries run that ask for no rows of it."""
-    write(folder, GAPS, [])
-    return folder
+def make_places(folder: Path) -> dict[str, Path]:
+    """A lake in which queries run that ask for no rows of it, one that has rows, and what is not there yet."""
+    write(folder / "lake", GAPS, [])
+    diagnosed = diagnosed_lake(folder / "diagnosed", "stuck_commit", "mongodb/troubled_mongodb")
+    return {"LAKE": folder / "lake", "DIAGNOSED": diagnosed, "NEW": folder / "new"}
 
 
-def printed(arguments: tuple[str, ...], columns: int, lake: Path) -> str:
+def printed(arguments: tuple[str, ...], columns: int, places: Mapping[str, Path]) -> str:
     """What a command prints into a terminal of so many columns, or the error that ends it."""
-    given = [
-        str(CAPTURES / part) if part.endswith(".pcap") else str(lake) if part == "LAKE" else part for part in arguments
-    ]
+    shutil.rmtree(places["NEW"], ignore_errors=True)
+    given = [str(CAPTURES / part) if part.endswith(".pcap") else str(places.get(part, part)) for part in arguments]
     done = CliRunner().invoke(app, given, env={"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": None})
     if done.exception is not None and not isinstance(done.exception, (UserError, SystemExit)):
         raise done.exception
     text = done.stdout + (f"error: {done.exception}\n" if isinstance(done.exception, UserError) else "")
+    for name, place in places.items():
+        text = text.replace(str(place), name)
     return text.replace(f"{ROOT}/", "")
 
 
@@ -82,9 +95,9 @@ def file_of(name: str, columns: int) -> Path:
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wirelake-golden-") as folder:
-        lake = make_lake(Path(folder))
+        places = make_places(Path(folder))
         texts = (
-            (file_of(name, columns), printed(arguments, columns, lake))
+            (file_of(name, columns), printed(arguments, columns, places))
             for name, arguments in PRINTED.items()
             for columns in WIDTHS
         )

@@ -6,16 +6,22 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.commands.findings import read_incidents
+from pipeline.commands.incidents import show_incidents
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
+from pipeline.terminal import Console
 from tests.pipeline.harms import HARMS
+from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import row, write
 
 
@@ -108,3 +114,23 @@ def test_a_finding_of_an_older_layout_lacks_texts(lake: Path) -> None:
     assert done.exit_code == 1
     assert "2 findings: 1 critical, 1 warning" in done.stdout
     assert "what to do" not in done.stdout
+
+
+def shown(incidents: list[dict[str, Any]], findings: list[dict[str, Any]], height: int, *, terminal: bool) -> list[str]:
+    console = Console(file=(out := StringIO()), width=100, height=height, force_terminal=terminal, no_color=True)
+    show_incidents(incidents, findings, lambda row: [row["sql"]], console)
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
+
+
+def test_incidents_fit_the_terminal_with_the_first_in_full(tmp_path: Path) -> None:
+    incidents, findings = read_incidents(diagnosed_lake(tmp_path, "stuck_commit", "mongodb/troubled_mongodb"))
+    whole = shown(incidents, findings, 40, terminal=False)
+    assert whole == [line.rstrip() for line in shown(incidents, findings, 200, terminal=True)]
+    brief = shown(incidents, findings, 40, terminal=True)
+    assert len(whole) > 40 >= len(brief)
+    begin = next(number for number, line in enumerate(whole[1:], 1) if not line)
+    assert [line.rstrip() for line in brief[:begin]] == whole[:begin]
+    text = " ".join(brief)
+    assert all(row["headline"][:40] in text for row in incidents)
+    assert all(row["do_now"][:40] in text for row in incidents if row["state"] != "closed")
+    assert brief[-1].startswith("In short")

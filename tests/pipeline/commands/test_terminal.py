@@ -20,24 +20,24 @@ from pipeline.commands.on_demand import MODULES
 from pipeline.lines import Lines, columns_of, cut
 from pipeline.tables import TABLES
 from tests.paths import CAPTURES, ROOT
-from tests.pipeline.commands.golden import FOLDER, PRINTED, WIDTHS, file_of, make_lake, printed
+from tests.pipeline.commands.golden import FOLDER, PRINTED, WIDTHS, file_of, make_places, printed
 
 STUCK = str(CAPTURES / "stuck_commit.pcap")
 SMALL = str(CAPTURES / "version_negotiation.pcap")
-_NOT_CUT = re.compile(r"decode_records|diagnose|sql_(markdown|csv|json|no_)|describe_view")
+_NOT_CUT = re.compile(r"decode_records|diagnose|findings|sql_(markdown|csv|json|no_)|describe_view")
 """What goes to programs and documents, or is broken by the terminal."""
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_lake(tmp_path_factory.mktemp("lake"))
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_places(tmp_path_factory.mktemp("places"))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("name", PRINTED)
-def test_as_kept(name: str, columns: int, lake: Path) -> None:
+def test_as_kept(name: str, columns: int, places: dict[str, Path]) -> None:
     kept = file_of(name, columns).read_text(encoding="utf-8")
-    assert printed(PRINTED[name], columns, lake) == kept, "python -m tests.pipeline.commands.golden writes it anew"
+    assert printed(PRINTED[name], columns, places) == kept, "python -m tests.pipeline.commands.golden writes it anew"
 
 
 def test_no_kept_line_is_wider_than_its_terminal_and_none_steers_it() -> None:
