@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import shlex
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from pipeline.cli import app
 from tests.documents import Shown, differences, printed, shown_in
-from tests.paths import ROOT
+from tests.paths import CAPTURES, ROOT
+from tests.pipeline.lakes import diagnosed_lake
 
 _TYPED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"(?:^|[|;&] *)(?:\$ )?wirelake ([a-z]+)([^|;&#\n]*)", re.MULTILINE)
@@ -53,3 +59,40 @@ def test_commands_and_options_of_all_documents_exist() -> None:
                 if command is None or not given <= known | {"--help"}:
                     unknown.append((document.name, name, sorted(given - known)))
     assert unknown == []
+
+
+_ELSEWHERE = re.compile(
+    r"s3://|/var/|/etc/|\$|\bkeys\b|with-keys|message\.bin| -(?: |$)|--follow |--follow$|--open$|--conf"
+    r"|\bops\.|^top (?!.*--once)"
+)
+"""What a command needs that is not in the folder: stores, rings, keys, programs, a browser, a job's tables, an end."""
+_RUN = ("diagnose", "top", "decode", "explain", "capture read", "sql", "findings", "tables", "describe")
+"""Commands that end by themselves and need neither Java nor a privilege; others have tests of their own."""
+
+
+def _typed_in(document: Path) -> Iterator[str]:
+    for block in _TYPED.findall(document.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r" (?:\||\|\||&&|>>?|#) ", f"{line.removeprefix('$ ')} # "):
+                command = part.strip().removeprefix("wirelake ")
+                if part.strip() != command and command.startswith(_RUN) and not _ELSEWHERE.search(command):
+                    yield command
+
+
+@pytest.mark.slow
+def test_commands_of_all_documents_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CAPTURES / "stuck_commit.pcap", "incident.pcap")
+    shutil.copy(CAPTURES / "mongodb" / "plain.pcap", "shop.pcap")
+    Path("incident.pcapng.gz").write_bytes(gzip.compress(Path("incident.pcap").read_bytes()))
+    Path("payload.key").write_text("0" * 64)
+    Path("tests").symlink_to(ROOT / "tests")
+    for lake in ("lake", "demo-lake"):
+        diagnosed_lake(tmp_path / lake, "stuck_commit", "mongodb/troubled_mongodb")
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    commands = dict.fromkeys(command for document in documents for command in _typed_in(document))
+    assert len(commands) >= 45
+    for command in commands:
+        done = CliRunner().invoke(app, shlex.split(command))
+        assert done.exception is None or isinstance(done.exception, SystemExit), (command, done.exception)
+        assert done.exit_code in (0, 1), command
