@@ -87,7 +87,9 @@ def _describe_table(table: Table, *, as_json: bool) -> None:
         _write(table_object(table))
         return
     lines = Lines()
-    lines.write([(table.full_name, "bold"), (f": {table.comment}", "")])
+    for at, line in enumerate(_broken(f"{table.full_name}: {table.comment}", lines.width or 1 << 30)):
+        name, rest = (table.full_name, line.removeprefix(table.full_name)) if at == 0 else ("", line)
+        lines.write([(name, "bold"), (rest, "")])
     lines.write([("key: ", "dim"), (", ".join(table.key), "")])
     lines.write([])
     rows = [(column.name, column.type.lower(), column.comment) for column in table.columns]
