@@ -235,6 +235,14 @@ def load_settings(conf: Path | None = None, **overrides: Any) -> Settings:
     return Settings.model_construct(**{name: getattr(loaded, name) for name in Settings.model_fields})
 
 
+def environment_of(settings: Settings, *sections: str) -> dict[str, str]:
+    """Variables by which another process of ours loads these sections as they are here, whatever file they are from.
+
+    Only of sections: none of them holds a secret, and the program's other settings concern nobody else.
+    """
+    return {f"WIRELAKE_{name.upper()}": getattr(settings, name).model_dump_json() for name in sections}
+
+
 def _read_yaml(conf: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(conf.read_text(encoding="utf-8"))

@@ -17,9 +17,9 @@ from website.markdown import cell, code
 _INTRO = """# Settings
 
 They stand in a YAML file that `--conf FILE` names; [`conf/local.yaml`](../../conf/local.yaml) is one with all of
-them. First wins: command line, environment, file, the default below. A name that does not exist is refused, with the
-nearest one that does. Editors that read the first line of that file know names, types and meanings from
-[their JSON schema](settings.schema.json)."""
+them, of which each command takes what concerns it. First wins: command line, environment, file, the default below. A
+name that does not exist is refused, with the nearest one that does. Editors that read the first line of that file
+know names, types and meanings from [their JSON schema](settings.schema.json)."""
 
 
 def settings_page() -> str:

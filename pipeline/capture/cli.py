@@ -6,12 +6,15 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from decoder.field_hash import FieldHash
+from decoder.model import PayloadPolicy
 from decoder.protocols import protocols
 from pipeline.capture.landing.bounded import BoundedStore
 from pipeline.capture.landing.object_stores import open_store
@@ -19,7 +22,6 @@ from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
 from pipeline.capture.runs.payload import KEY_VARIABLE, Payload, chosen_payload
@@ -28,8 +30,9 @@ from pipeline.capture.runs.run import PUBLISH_EVERY_S
 from pipeline.capture.runs.summary import print_json, print_summary
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
+from pipeline.capture.tcp.work_limits import WorkLimits
+from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
-from pipeline.settings import load_settings
 from pipeline.terminal import Console
 
 capture_app = typer.Typer(no_args_is_help=True)
@@ -50,7 +53,8 @@ KeyFileOption = Annotated[
     typer.Option("--payload-key-file", help=f"Key of --payload hash; without it that in {KEY_VARIABLE}."),
 ]
 Landing = Annotated[
-    str, typer.Option(help="Landing zone: a directory (made if it is not there), or a URL as s3://bucket/prefix.")
+    str | None,
+    typer.Option(help="Landing zone: a directory (made if it is not there), or a URL as s3://bucket/prefix."),
 ]
 StoreTimeout = Annotated[
     float, typer.Option(min=0, help="Seconds to wait for a landing zone that is full or out of reach.")
@@ -59,7 +63,10 @@ IdleTimeout = Annotated[
     float, typer.Option(min=1, help="Seconds without a packet after which a connection is taken to have ended.")
 ]
 AgentId = Annotated[
-    str, typer.Option(help="Name of this agent; part of the ids, so keep it the same for the same source.")
+    str | None,
+    typer.Option(
+        show_default="local", help="Name of this agent; part of the ids, so keep it the same for the same source."
+    ),
 ]
 PublishEvery = Annotated[
     float, typer.Option(min=0.1, help="Seconds after which frames of an endless capture can be seen.")
@@ -75,6 +82,16 @@ MostLying = Annotated[int | None, typer.Option(hidden=True, min=1, help="For Bou
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
+class _Chosen(NamedTuple):
+    """What an agent goes by that the settings may state as well."""
+
+    landing: str
+    agent_id: str
+    policy: PayloadPolicy
+    field_hash: FieldHash | None
+    work: WorkLimits
+
+
 @capture_app.callback()
 def capture() -> None:
     """Capture traffic: packets into the landing zone."""
@@ -82,18 +99,18 @@ def capture() -> None:
 
 @capture_app.command()
 def read(
-    landing: Landing,
     files: Annotated[
         list[str] | None,
         typer.Argument(help="Captures: pcap or pcapng, also .gz/.zst; a directory of them; '-' for stdin."),
     ] = None,
+    landing: Landing = None,
     follow: Annotated[
         str | None, typer.Option(help="Directory into which tcpdump -C/-G or dumpcap -b rotates files: read on and on.")
     ] = None,
     until_idle: Annotated[
         float | None, typer.Option(min=0, help="With --follow: end when there was nothing new for so many seconds.")
     ] = None,
-    agent_id: AgentId = DEFAULT_AGENT_ID,
+    agent_id: AgentId = None,
     payload: PayloadOption = None,
     payload_key_file: KeyFileOption = None,
     publish_every: PublishEvery = PUBLISH_EVERY_S,
@@ -103,6 +120,7 @@ def read(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
     most_lying: MostLying = None,
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
@@ -130,6 +148,8 @@ def read(
 
       wirelake capture read --follow /var/ring --landing landing --agent-id broker-1
 
+      wirelake capture read --follow /var/ring --conf /etc/wirelake/agent.yaml    # landing, agent_id, payload_policy, …
+
       wirelake capture read incident.pcap --landing "s3://bucket/landing?region=eu-west-1"
 
       wirelake capture read incident.pcap --landing "s3://bucket/landing?endpoint=http://minio:9000"
@@ -144,7 +164,7 @@ def read(
         raise UserError(
             "--tls-keylog and --tls-embedded-keys need capture files: a ring that is still written cannot be decrypted"
         )
-    policy, field_hash = chosen_payload(payload, payload_key_file)
+    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file)
     errors = Console(stderr=True)
     failed: list[CaptureError] = []
 
@@ -155,7 +175,7 @@ def read(
     def on_problem(problem: str) -> None:
         _print_line(errors, f"warning: {problem}", "yellow")
 
-    store = landing if most_lying is None else _bounded(landing, most_lying, on_problem)
+    store = chosen.landing if most_lying is None else _bounded(chosen.landing, most_lying, on_problem)
     is_endless = follow or STDIN in (files or [])
     with (
         stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
@@ -165,11 +185,11 @@ def read(
             stats = follow_ring(
                 follow,
                 store,
-                agent_id=agent_id,
-                payload_policy=policy,
-                field_hash=field_hash,
+                agent_id=chosen.agent_id,
+                payload_policy=chosen.policy,
+                field_hash=chosen.field_hash,
                 idle_us=int(idle_timeout * 1e6),
-                work=load_settings().work,
+                work=chosen.work,
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,
                 until_idle_s=until_idle,
@@ -181,14 +201,14 @@ def read(
             stats = read_capture(
                 files or [],
                 store,
-                agent_id=agent_id,
-                payload_policy=policy,
-                field_hash=field_hash,
+                agent_id=chosen.agent_id,
+                payload_policy=chosen.policy,
+                field_hash=chosen.field_hash,
                 allow_truncated=allow_truncated,
                 tls_keylog=tls_keylog,
                 tls_embedded_keys=tls_embedded_keys,
                 idle_us=int(idle_timeout * 1e6),
-                work=load_settings().work,
+                work=chosen.work,
                 publish_every_s=publish_every,
                 store_timeout_s=store_timeout,
                 stop=stop,
@@ -203,6 +223,19 @@ def read(
         raise typer.Exit(2)
 
 
+def _chosen(
+    conf: Path | None, landing: str | None, agent_id: str | None, payload: Payload | None, payload_key_file: str | None
+) -> _Chosen:
+    """What the command line gives, else the settings."""
+    settings = writing_settings(conf, payload_policy=payload and payload.value, payload_key_file=payload_key_file)
+    return _Chosen(
+        required(settings, "landing") if landing is None else landing,
+        settings.agent_id if agent_id is None else agent_id,
+        *chosen_payload(settings),
+        settings.work,
+    )
+
+
 def _bounded(landing: str, most_bytes: int, on_problem: Callable[[str], None]) -> BoundedStore:
     def on_wait() -> None:
         on_problem(
@@ -215,8 +248,8 @@ def _bounded(landing: str, most_bytes: int, on_problem: Callable[[str], None]) -
 
 @capture_app.command()
 def live(
-    landing: Landing,
     interface: Annotated[str, typer.Option(help="Name of the interface; 'any' for all of them (Linux).")],
+    landing: Landing = None,
     port: Annotated[
         list[str] | None,
         typer.Option(help="TCP port, e.g. 9092 or 9092=kafka; may be given several times. Without it: all TCP."),
@@ -225,12 +258,13 @@ def live(
     buffer_mib: Annotated[
         int, typer.Option(min=1, max=2047, help="The kernel's buffer; more for bursts.")
     ] = BUFFER_MIB,
-    agent_id: AgentId = DEFAULT_AGENT_ID,
+    agent_id: AgentId = None,
     payload: PayloadOption = None,
     payload_key_file: KeyFileOption = None,
     publish_every: PublishEvery = PUBLISH_EVERY_S,
     idle_timeout: IdleTimeout = IDLE_US / 1e6,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
@@ -242,19 +276,21 @@ def live(
       wirelake capture live --interface any --port 9092 --landing landing
 
       wirelake capture live --interface eth0 --port 9092=kafka --port 27017=mongodb --landing landing --duration 60
+
+      wirelake capture live --interface any --conf /etc/wirelake/agent.yaml
     """
     tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
-    policy, field_hash = chosen_payload(payload, payload_key_file)
+    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file)
     errors = Console(stderr=True)
     with stop_on_signals() as stop, _deadline(stop, duration), show_progress(errors, interface) as show:
         stats = capture_live(
             tap,
-            landing,
-            agent_id=agent_id,
-            payload_policy=policy,
-            field_hash=field_hash,
+            chosen.landing,
+            agent_id=chosen.agent_id,
+            payload_policy=chosen.policy,
+            field_hash=chosen.field_hash,
             idle_us=int(idle_timeout * 1e6),
-            work=load_settings().work,
+            work=chosen.work,
             publish_every_s=publish_every,
             store_timeout_s=store_timeout,
             stop=stop,

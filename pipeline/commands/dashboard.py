@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from pipeline.conf_option import Conf, required
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
+from pipeline.settings import environment_of, load_settings
 from pipeline.terminal import Console
 
 
 def dashboard(
-    lake: Annotated[str, typer.Option(help="The lake's folder.")],
+    lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
     host: Annotated[
         str,
         typer.Option(
@@ -49,6 +52,7 @@ def dashboard(
             metavar="ADDRESS", help="Address or network of that proxy; of nobody else the header is believed."
         ),
     ] = None,
+    conf: Conf = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only serve; open no browser.")] = False,
 ) -> None:
     """Show the lake as a web page: findings, groups and partitions, transactions, clients, latency, exchanges, SQL.
@@ -66,7 +70,11 @@ def dashboard(
       wirelake dashboard --lake lake --host 10.1.2.3 --token-file /etc/wirelake/page-token
 
       wirelake dashboard --lake lake --allow-host dash.example.org --behind-proxy X-User --proxy-from 127.0.0.1
+
+      wirelake dashboard --lake lake --conf conf/local.yaml    # its sql: what a query may take
     """
+    settings = load_settings(conf, lake=lake)
+    place = required(settings, "lake")
     try:
         from pipeline.dashboard.web.serving.access import access  # noqa: PLC0415
         from pipeline.dashboard.web.serving.server import serve  # noqa: PLC0415 - loads Streamlit
@@ -81,14 +89,15 @@ def dashboard(
         behind_proxy=behind_proxy,
         proxy_from=proxy_from or (),
     )
-    connect(lake).close()
+    connect(place, settings.sql).close()
     console = Console(stderr=True)
 
     def ready(url: str) -> None:
-        console.print(Text(f"The dashboard of {lake} is at {url} (Ctrl-C ends it)"), soft_wrap=True)
+        console.print(Text(f"The dashboard of {place} is at {url} (Ctrl-C ends it)"), soft_wrap=True)
         if shown.is_token_new:
             console.print(Text("Whoever has this link can read the lake; it is shown once."), soft_wrap=True)
         elif shown.token is not None:
             console.print(Text("It asks for its token: open it with ?token=… at the end, once."), soft_wrap=True)
 
-    serve(lake, host, port, shown, ready, browser=not no_browser)
+    os.environ.update(environment_of(settings, "sql"))  # where the page's scripts look for it, as for the lake
+    serve(place, host, port, shown, ready, browser=not no_browser)

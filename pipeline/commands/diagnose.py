@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import typer
 from rich.text import Text
 
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.conf_option import Conf, writing_settings
 from pipeline.errors import UserError
 from pipeline.terminal import Console, json_line
 
@@ -59,7 +61,7 @@ def diagnose(
     flat: Annotated[
         bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")
     ] = False,
-    conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
+    conf: Conf = None,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
@@ -92,9 +94,8 @@ def diagnose(
         what_was_read,
     )
     from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
-    from pipeline.settings import load_settings  # noqa: PLC0415
 
-    settings = load_settings(conf)
+    settings = writing_settings(conf)
     if follow:
         if lake is not None or open_page:
             raise UserError(
@@ -129,7 +130,7 @@ def diagnose(
         if not rows:
             console.print(Text(what_was_looked_at(found)), soft_wrap=True)
     if keeps_tables:
-        _leave(found, lake, open_page=open_page)
+        _leave(found, lake, settings, open_page=open_page)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
     if inputs.cut:
@@ -219,14 +220,16 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
         )
 
 
-def _leave(found: Diagnosis, lake: Path | None, *, open_page: bool) -> None:
+def _leave(found: Diagnosis, lake: Path | None, settings: Settings, *, open_page: bool) -> None:
     from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
     from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
+    from pipeline.settings import environment_of  # noqa: PLC0415
 
     with left_on_signals(), _folder(lake) as root:
         write_lake(root, found.tables)
         if open_page:  # a process of its own, with pandas
-            subprocess.run([sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)], check=False)
+            command = [sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)]
+            subprocess.run(command, env={**os.environ, **environment_of(settings, "sql")}, check=False)
 
 
 @contextmanager

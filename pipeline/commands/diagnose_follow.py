@@ -48,7 +48,7 @@ def follow_and_report(
 
     Args:
         files: one of: ``-``, a directory of rotated files, a landing zone, a capture.
-        settings: thresholds.
+        settings: thresholds, and what reading may cost the agent.
         options: of ``capture read``, for the agent.
         as_json: an object a change of a finding instead of lines for a person.
         flat: changes of findings instead of incidents.
@@ -64,7 +64,7 @@ def follow_and_report(
     following = Following(settings.stream)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        feed = stack.enter_context(open_feed(source, options))
+        feed = stack.enter_context(open_feed(source, options, settings))
         _follow(following, feed, stop, show)
         is_whole, reason = feed.outcome()
     found = following.diagnosis()

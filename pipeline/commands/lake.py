@@ -6,16 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
+from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
-from pipeline.file_access import restrict_files
-from pipeline.settings import Settings, load_settings
+from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, install_command
 from pipeline.tables import FRAMES, Table
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 """Shows the user what is being done."""
-
-Conf = Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")]
 
 
 def stream(
@@ -44,7 +41,7 @@ def stream(
 
       wirelake stream --conf conf/local.yaml
     """
-    settings = _settings(conf, landing=landing, lake=lake)
+    settings = writing_settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
     with needs_spark():
         from pipeline.streaming.places import check_places  # noqa: PLC0415 - loads a part of Spark
@@ -74,7 +71,7 @@ def backfill(
 
       wirelake backfill --from 2026-11-01 --to 2026-11-03 --lake lake --recode
     """
-    settings = _settings(conf, lake=lake)
+    settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
     days = date_from.date(), date_to.date()
     with needs_spark():
@@ -111,7 +108,7 @@ def maintain(
 
       wirelake maintain --lake lake --erase client_id=billing-7 --erase topic=payments
     """
-    settings = _settings(conf, lake=lake)
+    settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
     wanted = [_name_and_value(text) for text in erase or ()]
     with needs_spark():
@@ -134,13 +131,6 @@ def maintain(
     Console().print(f"{place}: {'nothing was changed' if dry_run else 'done'}.", soft_wrap=True)
 
 
-def _settings(conf: Path | None, **overrides: str | None) -> Settings:
-    """The settings; what is written from now on gets the file access that they set."""
-    settings = load_settings(conf, **overrides)
-    restrict_files(settings.file_access)
-    return settings
-
-
 def _name_and_value(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
@@ -158,7 +148,7 @@ def check(
 
       wirelake check --lake lake
     """
-    settings = _settings(conf, lake=lake)
+    settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
     _demand_lake(place)
     with spark_session("wirelake check", settings) as spark, steps() as report:
@@ -177,18 +167,6 @@ def _demand_lake(place: str, needed: Table | None = None) -> None:
     with needs_spark():
         from pipeline.streaming.places import check_made  # noqa: PLC0415 - loads a part of Spark
     check_made(place, needed)
-
-
-def required(settings: Settings, name: str) -> str:
-    """A setting without a default.
-
-    Raises:
-        UserError: it was not given.
-    """
-    value = getattr(settings, name)
-    if not value:
-        raise UserError(f"name the {name}: --{name} DIR, or `{name}:` in the file given by --conf")
-    return str(value)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Two processes read and judge at once, and while one judges the other still takes
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import IO
 
+from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.embedded.private_folder import of_private_folder, private_folder
+from pipeline.settings import Settings, environment_of
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
@@ -47,14 +50,17 @@ class AgentProcess:
 
     Args:
         arguments: what to read, and how.
+        settings: what reading may cost. What else concerns an agent is as where captures are read in one process: names
+            and payload policy of what others keep are not those of what is only judged.
         stdin: what the process reads as its standard input; None: that of this one.
 
     Attributes:
         zone: the folder where it lands what it reads.
     """
 
-    def __init__(self, arguments: Sequence[str], stdin: IO[bytes] | None = None) -> None:
+    def __init__(self, arguments: Sequence[str], settings: Settings, stdin: IO[bytes] | None = None) -> None:
         self._arguments = arguments
+        self._settings = settings
         self._stdin = stdin
         self._is_stopped = False
         self._printed: deque[str] = deque(maxlen=_MOST_LINES)
@@ -70,9 +76,11 @@ class AgentProcess:
     def _begin(self) -> None:
         how = ["--publish-every", str(PUBLISH_EVERY_S), "--most-lying", str(MOST_WAITING)]
         how += ["--store-timeout", "0"]  # nobody would see that it waits
+        how += ["--payload", "lengths", "--agent-id", DEFAULT_AGENT_ID]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
             stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+            env={**os.environ, **environment_of(self._settings, "work")},
         )  # fmt: skip
         # A file would lie where no room may be left: the reason of most troubles.
         self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)

@@ -12,6 +12,7 @@ from pipeline.capture.packets.sources import STDIN
 from pipeline.embedded.agent_process import AgentProcess
 from pipeline.embedded.inputs import is_landing_zone
 from pipeline.embedded.new_files import NewFiles
+from pipeline.settings import Settings
 
 
 def reading_s(judging_s: float, *, is_behind: bool) -> float:
@@ -77,16 +78,17 @@ class Feed:
 
 
 @contextmanager
-def open_feed(source: str, options: Sequence[str]) -> Iterator[Feed]:
+def open_feed(source: str, options: Sequence[str], settings: Settings) -> Iterator[Feed]:
     """Begin to read.
 
     Args:
         source: ``-``, a directory of rotated files, a landing zone, a capture.
         options: of ``capture read``, for the agent.
+        settings: those by which the agent reads.
     """
     if is_landing_zone(source):
         yield Feed(NewFiles(Path(source)), None)
         return
     way = ["--follow", source] if Path(source).is_dir() and source != STDIN else [source]
-    with AgentProcess([*way, *options]) as agent:
+    with AgentProcess([*way, *options], settings) as agent:
         yield Feed(NewFiles(agent.zone, removes=True), agent)

@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
+from pipeline.file_access import current_umask
 from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -65,6 +66,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
                 for table in TABLES.values():
                     _write(fresh, table, tables.get(table.full_name))
             (fresh / WRITTEN_BY_DIAGNOSE).touch()
+            fresh.chmod(0o777 & ~current_umask())  # a temporary folder is for its owner alone, whatever is set
             _put_in_place(fresh, root)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)

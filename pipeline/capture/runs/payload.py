@@ -1,15 +1,15 @@
-"""What of the payload may land, and by which key is it hashed? By command line, environment and settings."""
+"""What of the payload may land, and by which key is it hashed?"""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from pathlib import Path
 
 from decoder.field_hash import MIN_KEY_BYTES, FieldHash
 from decoder.model import PayloadPolicy
 from pipeline.errors import UserError
-from pipeline.file_access import restrict_files
-from pipeline.settings import Settings, load_settings
+from pipeline.settings import Settings
 
 KEY_VARIABLE = "WIRELAKE_PAYLOAD_KEY"
 
@@ -25,20 +25,12 @@ class Payload(str, Enum):
     none = "none"
 
 
-def chosen_payload(
-    payload: Payload | None, key_file: str | None, conf: Path | None = None
-) -> tuple[PayloadPolicy, FieldHash | None]:
-    """The policy in force, and what ``hash`` hashes with. What lands from now on gets the file access of the settings.
-
-    Args:
-        payload, key_file: from the command line; None if not given there.
-        conf: a settings file.
+def chosen_payload(settings: Settings) -> tuple[PayloadPolicy, FieldHash | None]:
+    """The policy in force, and what ``hash`` hashes with.
 
     Raises:
-        UserError: the policy is ``hash`` and there is no key, or it cannot be used; or the settings are wrong.
+        UserError: the policy is ``hash`` and there is no key, or it cannot be used.
     """
-    settings = load_settings(conf, payload_policy=payload and payload.value, payload_key_file=key_file)
-    restrict_files(settings.file_access)
     policy = settings.payload_policy
     return policy, _field_hash(settings) if policy == "hash" else None
 
@@ -60,8 +52,13 @@ def _key(settings: Settings) -> tuple[bytes, str]:
         except OSError as error:
             raise UserError(f"the payload key file {path} cannot be read: {error.strerror}") from error
     if settings.payload_key is not None:
-        return settings.payload_key.get_secret_value().strip().encode(), KEY_VARIABLE
+        return settings.payload_key.get_secret_value().strip().encode(), _key_place()
     raise UserError(
-        f"--payload hash needs a key of at least {MIN_KEY_BYTES} bytes, in a file (--payload-key-file FILE) or in the "
-        f"environment ({KEY_VARIABLE}); {_HOW_TO_MAKE_ONE}"
+        f"--payload hash needs a key of at least {MIN_KEY_BYTES} bytes, in a file (--payload-key-file FILE, or "
+        f"payload_key_file in the settings) or in the environment ({KEY_VARIABLE}); {_HOW_TO_MAKE_ONE}"
     )
+
+
+def _key_place() -> str:
+    is_set = any(name.upper() == KEY_VARIABLE for name in os.environ)  # as settings read it: in any case
+    return KEY_VARIABLE if is_set else "payload_key of the settings file"

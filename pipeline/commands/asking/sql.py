@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
 from pipeline.commands.asking.sql_formats import write_json, write_markdown
 from pipeline.commands.asking.sql_table import show_table, sql_type
+from pipeline.conf_option import Conf
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
 from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
@@ -53,7 +54,7 @@ def sql(
         float | None, typer.Option(min=0.001, help="Seconds that it may take; default: an hour.")
     ] = None,
     memory: Annotated[int | None, typer.Option(min=64, help="MiB of memory that it may take; default: 2048.")] = None,
-    conf: Annotated[Path | None, typer.Option(help="Settings file, see `sql:` in conf/local.yaml.")] = None,
+    conf: Conf = None,
 ) -> None:
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.
 

@@ -27,6 +27,7 @@ from pipeline.commands.messages.message_filter import MessageFilter, Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
+from pipeline.conf_option import Conf
 from pipeline.errors import UserError
 from pipeline.lines import Lines
 from pipeline.pager import paged
@@ -90,6 +91,7 @@ def decode(
     ] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
+    conf: Conf = None,
 ) -> None:
     """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
 
@@ -116,6 +118,8 @@ def decode(
 
       tcpdump -i any -U -w - port 9092 | wirelake decode - --slower-than 500ms
 
+      wirelake decode incident.pcap --conf conf/local.yaml    # its work: what reading may cost
+
       wirelake decode incident.pcap --records --api Fetch --json | jq 'select(.topic == "orders") | .value_size'
 
       wirelake decode incident.pcap --records --payload full --json | jq -r '.value // empty | @base64d'
@@ -130,7 +134,7 @@ def decode(
     )
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    asks, shown, work = chosen.asks, 0, load_settings().work
+    asks, shown, work = chosen.asks, 0, load_settings(conf).work
     notes_names = asks or not (as_json or records)
     reader = MessageReader(keeps_requests=notes_names)
     with paged(not as_json and not follow and STDIN not in files):

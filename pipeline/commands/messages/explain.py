@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -18,11 +18,13 @@ from decoder.protocols import protocol_of, protocols
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
+from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.apis import kafka_api_key
 from pipeline.commands.messages.explain_exchange import find_exchange, show_exchange
 from pipeline.commands.messages.explain_offset import Place, show_offset
 from pipeline.commands.messages.messages import ordered_frames
 from pipeline.commands.messages.tree import print_sentence, show_head, show_message, terminal
+from pipeline.conf_option import Conf
 from pipeline.errors import UserError
 from pipeline.pager import paged
 from pipeline.settings import load_settings
@@ -66,6 +68,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a field.")] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
+    conf: Conf = None,
 ) -> None:
     """Show what each byte of one message means, and the exact byte where it stops making sense.
 
@@ -91,19 +94,21 @@ def explain(
 
       wirelake explain --hex "$(xxd -p message.bin)" --protocol mongodb
     """
-    if file is not None and (follow_offset is not None or (exchange and frame is not None)):
+    work = load_settings(conf).work
+    capture = _Capture(file, tls_keylog, tls_embedded_keys, work) if file is not None else None
+    if capture is not None and (follow_offset is not None or (exchange and frame is not None)):
         with paged(not as_json):
             if follow_offset is not None:
-                _follow_offset(file, Place(*follow_offset), tls_keylog, tls_embedded_keys, as_json=as_json)
+                _follow_offset(capture, Place(*follow_offset), as_json=as_json)
             else:
-                _exchange(file, frame or 0, tls_keylog, tls_embedded_keys, as_json=as_json)
+                _exchange(capture, frame or 0, as_json=as_json)
         return
     codec = Codec()
     if hex_text is not None:
         given = Context(api_key=_key(api_key), api_version=api_version)
         spoken, subject = _pasted(_standard_input() if hex_text == "-" else hex_text, protocol, direction, given, codec)
-    elif file is not None and frame is not None:
-        spoken, subject = _captured(file, frame, tls_keylog, tls_embedded_keys)
+    elif capture is not None and frame is not None:
+        spoken, subject = _captured(capture, frame)
     else:
         raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
     explanation = spoken.explain(subject.frame, subject.context, codec)
@@ -116,29 +121,37 @@ def explain(
             _show(explanation, spoken, subject, codec)
 
 
-def _frames(
-    path: str, tls_keylog: str | None, tls_embedded_keys: bool, stats: CaptureStats | None = None
-) -> Iterator[Frame]:
-    return ordered_frames(
-        [path],
-        allow_truncated=True,
-        tls_keylog=tls_keylog,
-        tls_embedded_keys=tls_embedded_keys,
-        work=load_settings().work,
-        stats=stats,
-    )
+@dataclass(frozen=True, slots=True)
+class _Capture:
+    """A capture, and how it is read."""
+
+    path: str
+    tls_keylog: str | None
+    tls_embedded_keys: bool
+    work: WorkLimits
+
+    def frames(self, stats: CaptureStats | None = None) -> Iterator[Frame]:
+        """Its frames, as `wirelake decode` counts them."""
+        return ordered_frames(
+            [self.path],
+            allow_truncated=True,
+            tls_keylog=self.tls_keylog,
+            tls_embedded_keys=self.tls_embedded_keys,
+            work=self.work,
+            stats=stats,
+        )
 
 
-def _exchange(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
+def _exchange(capture: _Capture, number: int, *, as_json: bool) -> None:
     stats = CaptureStats()
-    halves, count = find_exchange(_frames(path, tls_keylog, tls_embedded_keys, stats), number)
+    halves, count = find_exchange(capture.frames(stats), number)
     if not halves:
-        raise _no_frame(path, number, count, stats)
+        raise _no_frame(capture.path, number, count, stats)
     show_exchange(halves, as_json=as_json)
 
 
-def _follow_offset(path: str, place: Place, tls_keylog: str | None, tls_embedded_keys: bool, *, as_json: bool) -> None:
-    found, count = show_offset(_frames(path, tls_keylog, tls_embedded_keys), place, as_json=as_json)
+def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
+    path, (found, count) = capture.path, show_offset(capture.frames(), place, as_json=as_json)
     if not found:
         raise UserError(
             f"none of the {count:,} messages of {path} speaks of offset {place.offset} of {place.topic}-"
@@ -193,14 +206,13 @@ def _pasted(text: str, protocol: str | None, direction: str | None, context: Con
     return reads, replace(found, base=paste.skipped + found.base, remarks=remarks)
 
 
-def _captured(path: str, number: int, tls_keylog: str | None, tls_embedded_keys: bool) -> _Subject:
+def _captured(capture: _Capture, number: int) -> _Subject:
     count, stats = 0, CaptureStats()
-    frames = _frames(path, tls_keylog, tls_embedded_keys, stats)
-    for count, item in enumerate(frames, start=1):
+    for count, item in enumerate(capture.frames(stats), start=1):
         if count == number:
             context = Context(item.direction, item.api_key, item.api_version, item.flags)
             return protocol_of(item.protocol), Pasted(item.frame, context)
-    raise _no_frame(path, number, count, stats)
+    raise _no_frame(capture.path, number, count, stats)
 
 
 def _show(explanation: Explanation, spoken: WireProtocol, subject: Pasted, codec: Codec) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.commands.watching.sort import Order, Sort
+from pipeline.conf_option import Conf
 from pipeline.errors import UserError
 from pipeline.lines import terminal_width
 from pipeline.terminal import Console
@@ -46,7 +46,7 @@ def top(
         list[int] | None,
         typer.Option(min=1, max=65535, help="Only servers on this TCP port; may be given several times."),
     ] = None,
-    conf: Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")] = None,
+    conf: Conf = None,
     allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
@@ -98,7 +98,8 @@ def top(
     from pipeline.commands.watching.watch import watch_and_show  # noqa: PLC0415
 
     options = agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
-    watch_and_show(files[0], Watch(settings.stream, window_us, ports), order, every, options, _console())
+    watch = Watch(settings.stream, window_us, ports)
+    watch_and_show(files[0], watch, order, every, options, settings, _console())
 
 
 def _console() -> Console:

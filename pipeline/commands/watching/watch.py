@@ -20,6 +20,7 @@ from pipeline.commands.watching.sort import Order, Sort
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.watching import Now, Watch
 from pipeline.errors import UserError
+from pipeline.settings import Settings
 from pipeline.terminal import Console
 
 LOOK_EVERY_S = 0.2
@@ -30,7 +31,13 @@ _MOST_NOTES = 20
 
 
 def watch_and_show(
-    source: str, watch: Watch, order: Order, every_s: float, options: Sequence[str], console: Console
+    source: str,
+    watch: Watch,
+    order: Order,
+    every_s: float,
+    options: Sequence[str],
+    settings: Settings,
+    console: Console,
 ) -> None:
     """Show how things stand until there is nothing more, or somebody wants to stop; the last screen stays.
 
@@ -40,6 +47,7 @@ def watch_and_show(
         order: by what rows are ordered at first.
         every_s: seconds from one screen to the next; more where it takes longer to judge.
         options: of ``capture read``, for the agent.
+        settings: what reading may cost the agent.
         console: standard output.
 
     Raises:
@@ -49,7 +57,7 @@ def watch_and_show(
     session = _Session(source, watch, order, every_s, console)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
-        feed = stack.enter_context(open_feed(source, options))
+        feed = stack.enter_context(open_feed(source, options, settings))
         with session:
             was_quit = session.run(feed, stop)
         is_whole, reason = (True, "") if was_quit else feed.outcome()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.embedded.agent_process import AgentProcess
+from pipeline.settings import Settings
 from tests.paths import CAPTURES
 
 
@@ -20,7 +21,7 @@ from tests.paths import CAPTURES
 def test_an_agent_that_is_stopped_early_is_no_fault(after_s: float) -> None:
     read, write = os.pipe()  # stays open: there would be more to read
     os.write(write, (CAPTURES / "healthy.pcap").read_bytes()[:24])
-    with os.fdopen(read, "rb") as stdin, os.fdopen(write, "wb"), AgentProcess(["-"], stdin) as agent:
+    with os.fdopen(read, "rb") as stdin, os.fdopen(write, "wb"), AgentProcess(["-"], Settings(), stdin) as agent:
         time.sleep(after_s)
         agent.stop()
         agent.stop()
@@ -33,7 +34,7 @@ def test_an_agent_that_is_stopped_early_is_no_fault(after_s: float) -> None:
 
 def test_the_last_line_of_an_agent_that_prints_much_is_kept() -> None:
     """Also if it comes while warnings are taken: it is the reason why the agent ended."""
-    agent = AgentProcess([])
+    agent = AgentProcess([], Settings())
     agent._listen(io.BytesIO(b"warning: w\n" + b"".join(b"line %d\n" % number for number in range(99))))
     assert agent.warnings() == ["warning: w"]
     agent._listen(io.BytesIO(b"line 99\nerror: no room\n"))
@@ -49,7 +50,7 @@ def test_an_agent_that_cannot_begin_leaves_nothing_behind(tmp_path: Path, monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("pipeline.embedded.agent_process.subprocess.Popen", fail)
     before = signal.getsignal(signal.SIGTERM)
-    agent = AgentProcess(["-"])
+    agent = AgentProcess(["-"], Settings())
     with pytest.raises(OSError, match="no more processes"), agent:
         pass
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ import pytest
 from pipeline.capture.runs.reading import read_capture
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.new_files import NewFiles
+from pipeline.settings import Settings
 from tests.paths import CAPTURES
 
 HEALTHY, STUCK, OLD = (CAPTURES / f"{name}.pcap" for name in ("healthy", "stuck_commit", "old_format"))
@@ -43,7 +44,7 @@ def test_the_agent_waits_for_whoever_takes_what_it_lands(monkeypatch: pytest.Mon
     for number, capture in enumerate((OLD, HEALTHY, STUCK)):  # each lands by itself
         (ring / f"{number}.pcap").write_bytes(capture.read_bytes())
     wanted = read_capture([OLD, HEALTHY, STUCK], tmp_path / "zone")
-    with open_feed(str(ring), []) as feed:
+    with open_feed(str(ring), [], Settings()) as feed:
         zone = feed._news.zone
         deadline = time.monotonic() + PATIENCE_S
         notes: list[str] = []
@@ -76,7 +77,7 @@ def test_an_agent_that_waits_ends_when_it_is_asked_to_with_all_that_it_has_read(
     ring.mkdir()
     for number, capture in enumerate((OLD, HEALTHY)):
         (ring / f"{number}.pcap").write_bytes(capture.read_bytes())
-    with open_feed(str(ring), []) as feed:
+    with open_feed(str(ring), [], Settings()) as feed:
         deadline = time.monotonic() + PATIENCE_S
         while not (notes := feed.notes()) and time.monotonic() < deadline:
             time.sleep(0.05)
