@@ -156,7 +156,7 @@ def run_stream(
         job = _Job(session, place, settings or StreamSettings())
         with job_lock(place):
             create_tables(session, place)
-            open_for_requests(place)
+            open_for_requests(place, is_served=not once)
             renew_checkpoints(session, place, progress)
             (job.drain if once else job.follow)(zone, summary, progress, is_enough)
     return summary

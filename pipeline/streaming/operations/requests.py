@@ -5,20 +5,22 @@ leaves a request in ``<lake>/_requests``. The stream looks there once a second, 
 what is asked and goes on. Whoever asked passes on what the stream reports meanwhile; should the stream end first, it
 does the work itself.
 
-``<id>.json`` is the request, ``<id>.log`` what the stream reports, ``<id>.done`` its end: ``{"error": …}``.
+``<id>.json`` is the request, ``<id>.log`` what the stream reports, ``<id>.done`` its end: ``{"error": …}``. Whoever may
+write there can have rows deleted: the folder and each file in it must be of the user that looks, and nobody else's to
+write to; no link is followed.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,9 +28,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.settings import MaintenanceSettings
+from pipeline.streaming.operations.own_folder import NotOwnError, OwnFiles, make_own_folder, own_folder
 from pipeline.streaming.storage.lake import Lake, LakeError
 from pipeline.streaming.storage.lock import LakeBusyError, job_lock
+from pipeline.terminal import printable
 
+_LOG = logging.getLogger(__name__)
 _POLL_S = 0.5
 _DAY_S = 86_400
 Progress = Callable[[str], None]
@@ -111,22 +116,23 @@ def serve(lake: Lake, do: Do) -> None:
         Exception: what ``do`` raised, but RefusedError: that one is reported to who asked only.
     """
     _sweep(lake)
-    for path in _waiting(lake):
-        try:
-            request = _READER.validate_json(path.read_bytes())
-        except FileNotFoundError:  # it was withdrawn
+    for asked in _waiting(lake):
+        content = asked.content()
+        if content is None:  # it was withdrawn
             continue
+        try:
+            request = _READER.validate_json(content)
         except ValidationError as error:
-            _end(path, f"the stream does not understand the request; is it of another version? {error}")
+            asked.end(f"the stream does not understand the request; is it of another version? {error}")
             continue
         try:
-            do(request, partial(_add_line, path))
+            do(request, asked.add_line)
         except Exception as error:  # whatever it is: the next stream must not run into it again
-            _end(path, str(error))
+            asked.end(str(error))
             if not isinstance(error, RefusedError):
                 raise
         else:
-            _end(path, None)
+            asked.end(None)
 
 
 def perform(lake: Lake, request: Backfill | Maintenance, do: Do, progress: Progress) -> None:
@@ -166,84 +172,141 @@ def perform(lake: Lake, request: Backfill | Maintenance, do: Do, progress: Progr
 
 @dataclass(slots=True)
 class _Asked:
-    """A request that was handed over: its file, and how many lines of its log were passed on."""
+    """A request that was handed over: its files, and how many lines of its log were passed on."""
 
-    path: Path
+    folder: Path
+    name: str
     lines_passed: int = 0
 
     @classmethod
     def of(cls, lake: Lake, request: Backfill | Maintenance) -> _Asked:
-        path = _folder(lake) / f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
+        asked = cls(_folder(lake), f"{time.time_ns()}-{uuid.uuid4().hex[:8]}")
         try:
             open_for_requests(lake)
-            _write(path, request.model_dump_json())
+            with own_folder(asked.folder) as files:
+                files.write(f"{asked.name}.json", request.model_dump_json())
         except OSError as error:
-            raise LakeError(f"cannot ask the stream: {error.strerror} ({path.parent}); run as its user") from error
-        return cls(path)
+            raise LakeError(f"cannot ask the stream: {error.strerror} ({asked.folder}); run as its user") from error
+        return asked
+
+    def _read(self, suffix: str) -> bytes | None:
+        try:
+            with own_folder(self.folder) as files:
+                return files.read(f"{self.name}{suffix}")
+        except FileNotFoundError:
+            return None
 
     @property
     def is_done(self) -> bool:
-        return self.path.with_suffix(".done").exists()
+        return self._read(".done") is not None
 
     def pass_on(self, progress: Progress) -> None:
         """Pass on what was reported since the last time."""
-        log = self.path.with_suffix(".log")
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        lines = (self._read(".log") or b"").decode("utf-8").splitlines()
         for line in lines[self.lines_passed :]:
             progress(line)
         self.lines_passed = len(lines)
 
     def raise_error(self) -> None:
         """Raise the error with which it ended, if it did."""
-        error = json.loads(self.path.with_suffix(".done").read_text(encoding="utf-8"))["error"]
+        error = json.loads(self._read(".done") or b'{"error": "its end is gone"}')["error"]
         if error is not None:
             raise RefusedError(error)
 
     def withdraw(self) -> None:
         """Leave no trace."""
-        for suffix in (".json", ".log", ".done"):
-            self.path.with_suffix(suffix).unlink(missing_ok=True)
+        with suppress(OSError, NotOwnError), own_folder(self.folder) as files:
+            files.remove(*(f"{self.name}{suffix}" for suffix in (".json", ".log", ".done")))
+
+    def content(self) -> bytes | None:
+        """Of the request; None: nobody waits any more."""
+        with suppress(OSError, NotOwnError):
+            return self._read(".json")
+        return None
+
+    def add_line(self, text: str) -> None:
+        """Report a step to who asked."""
+        with self._answering(".log") as files:
+            if files is not None:
+                files.append(f"{self.name}.log", text.replace("\n", " ") + "\n")
+
+    def end(self, error: str | None) -> None:
+        """Report the end to who asked; ``error``: why it could not be done."""
+        with self._answering(".done") as files:
+            if files is not None:
+                files.write(f"{self.name}.done", json.dumps({"error": error}))
+
+    @contextmanager
+    def _answering(self, suffix: str) -> Iterator[OwnFiles | None]:
+        """The files while somebody waits, else None. What cannot be written is reported, and stops no work."""
+        try:
+            with own_folder(self.folder) as files:
+                yield files if files.holds(f"{self.name}.json") else None
+        except FileNotFoundError:
+            pass
+        except (OSError, NotOwnError) as error:
+            _report(f"{self.folder / self.name}{suffix} is not written: {_reason(error)}")
 
 
 def _folder(lake: Lake) -> Path:
     return Path(lake.root) / "_requests"
 
 
-def _waiting(lake: Lake) -> list[Path]:
-    """Requests without an answer, the oldest first."""
-    if not lake.is_local or not _folder(lake).is_dir():
+def _waiting(lake: Lake) -> list[_Asked]:
+    """Requests without an answer, the oldest first; what another user may have put there is reported, and left."""
+    if not lake.is_local:
         return []
-    found = [path for path in _folder(lake).glob("*.json") if not path.with_suffix(".done").exists()]
-    return sorted(found, key=lambda path: path.name)
+    folder, found = _folder(lake), list[_Asked]()
+    try:
+        with own_folder(folder) as files:
+            for name in files.names():
+                asked = _Asked(folder, name.removesuffix(".json"))
+                if not name.endswith(".json") or files.holds(f"{asked.name}.done"):
+                    continue
+                with suppress(FileNotFoundError):
+                    if (fault := files.fault(name)) is None:
+                        found.append(asked)
+                    else:
+                        _report(f"no request is taken from {folder / name}: it {fault}")
+    except FileNotFoundError:
+        return []
+    except (OSError, NotOwnError) as error:
+        _report(f"no request is taken: {_reason(error)}")
+    return found
 
 
-def open_for_requests(lake: Lake) -> None:
-    """Make the place for requests, as the user of the stream, who must be able to answer there."""
-    if lake.is_local:
-        _folder(lake).mkdir(exist_ok=True)
+def open_for_requests(lake: Lake, *, is_served: bool = True) -> None:
+    """Make the place for requests, as the user of the stream, who must be able to answer there.
+
+    Args:
+        lake: where.
+        is_served: whether anything will be taken from there; else it does not matter whose it is.
+
+    Raises:
+        NotOwnError: it may be somebody else's.
+    """
+    if not lake.is_local:
+        return
+    try:
+        make_own_folder(_folder(lake))
+    except NotOwnError:
+        if is_served:
+            raise
 
 
 def _sweep(lake: Lake) -> None:
     """Remove what was answered a day ago to somebody who was killed meanwhile."""
-    for done in _folder(lake).glob("*.done"):
-        with suppress(OSError):
-            if done.stat().st_mtime < time.time() - _DAY_S:
-                _Asked(done).withdraw()
+    with suppress(OSError, NotOwnError), own_folder(_folder(lake)) as files:
+        for name in files.names():
+            if name.endswith(".done") and files.changed_s(name) < time.time() - _DAY_S:
+                _Asked(_folder(lake), name.removesuffix(".done")).withdraw()
 
 
-def _end(path: Path, error: str | None) -> None:
-    if path.exists():  # else nobody waits any more
-        with suppress(OSError):
-            _write(path.with_suffix(".done"), json.dumps({"error": error}))
+def _reason(error: OSError | NotOwnError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)  # noqa: PTH105 - atomic, so that no half request is ever read
-
-
-def _add_line(path: Path, text: str) -> None:
-    if path.exists():
-        with suppress(OSError), path.with_suffix(".log").open("a", encoding="utf-8") as file:
-            file.write(text.replace("\n", " ") + "\n")
+@lru_cache(maxsize=256)
+def _report(text: str) -> None:
+    """Once: a stream looks each second."""
+    _LOG.warning("%s", printable(text))

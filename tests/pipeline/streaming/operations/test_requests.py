@@ -16,6 +16,7 @@ from pipeline.streaming.operations.requests import (
     Progress,
     RefusedError,
     is_asked,
+    open_for_requests,
     perform,
     serve,
 )
@@ -127,8 +128,10 @@ def test_should_the_stream_end_first_we_do_it(tmp_path: Path) -> None:
 def test_a_request_of_another_version_is_answered(tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
     folder = tmp_path / "_requests"
-    folder.mkdir()
-    (folder / "1-new.json").write_text('{"kind": "teleport"}')
+    open_for_requests(lake)
+    asked = folder / "1-new.json"
+    asked.write_text('{"kind": "teleport"}')
+    asked.chmod(0o600)
     assert is_asked(lake)
     serve(lake, nothing)
     assert "another version" in (folder / "1-new.done").read_text()
