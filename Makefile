@@ -137,8 +137,10 @@ $(RELEASE_VENV)/.stamp: release/requirements.lock | $(STAMPS)/venv
 	@$(UV) pip install --quiet --python $(RELEASE_VENV)/bin/python --require-hashes -r release/requirements.lock
 	@touch $@
 
-audit: dist ## Look for known vulnerabilities of what is pinned, and for licences that are not permitted
-	@$(PYTHON_IN) -m pipeline.setup.audit "$$(ls -t dist/*.cdx.json | head -1)"
+audit: ## Look for known vulnerabilities of what is pinned, and for licences that are not permitted
+	@$(MAKE) --no-print-directory dist || echo "No wheel can be built now: what was built before is looked at, if anything was."
+	@if [ -x $(PYTHON_IN) ]; then $(PYTHON_IN) -m pipeline.setup.audit dist; \
+	  else echo "NOT LOOKED UP, nothing at all: there is no $(VENV) (make setup)"; fi
 
 lock: setup ## Resolve the newest allowed versions into all lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev --group docs pyproject.toml -o requirements.lock

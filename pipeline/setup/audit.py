@@ -1,6 +1,6 @@
-"""What is known against that of which a release is made? ``python -m pipeline.setup.audit dist/wirelake-….cdx.json``.
+"""What is known against that of which a release is made? ``python -m pipeline.setup.audit dist``.
 
-Reads the bill of materials that ``make dist`` wrote, and ``requirements.lock``, which has what tests need, too.
+Reads the newest bill of materials that ``make dist`` wrote, and ``requirements.lock``, which has what tests need, too.
 Licences are compared with a list of those that we may ship beside; versions are looked up in OSV, which knows the
 advisories of Python packages and of jars. Whatever could not be looked up is reported, and never counted as sound.
 """
@@ -22,6 +22,8 @@ _LOCK = Path(__file__).parents[2] / "requirements.lock"
 _AT_ONCE = 500
 """Versions in one request; OSV takes up to 1,000."""
 _TIMEOUT_S = 30
+_ANY = "pkg:pypi/pip@25.0"
+"""A version to ask for where it does not matter which."""
 _PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)", re.MULTILINE)
 
 _PERMITTED = {
@@ -145,16 +147,42 @@ def audit(bom: dict[str, Any], lock: str, server: str = OSV) -> tuple[bool, list
     return not faults and not known, report
 
 
+def without_bom(folder: Path, server: str = OSV) -> tuple[bool, str]:
+    """Where there is no bill of materials: whether that is for want of a network, and a sentence that says so."""
+    nothing = (
+        f"NOT LOOKED UP, neither licences nor advisories: {folder} has no bill of materials, and none can be built"
+    )
+    try:
+        _ask(server, [_ANY])
+    except UnreachableError as error:
+        return True, f"{nothing} without a network: {error}"
+    return False, f"{nothing}, though {server} answers: type `make dist`, and mend what it reports"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Audit a bill of materials. Returns 0; 1 if something speaks against a version or a licence."""
+    """Audit a bill of materials.
+
+    Returns 0, also if nothing could be looked up for want of a network; 1 if something speaks against a version or a
+    licence, or if there is no bill of materials in spite of a network.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bom", type=Path, help="what `make dist` wrote")
+    parser.add_argument("bom", type=Path, help="what `make dist` wrote, or the folder: the newest in it")
     parser.add_argument("--server", default=OSV, help="another server that answers as OSV does")
     chosen = parser.parse_args(arguments)
-    bom = json.loads(chosen.bom.read_text(encoding="utf-8"))
-    is_good, report = audit(bom, _LOCK.read_text(encoding="utf-8"), chosen.server)
+    found = [chosen.bom] if chosen.bom.is_file() else sorted(chosen.bom.glob("*.cdx.json"), key=_age)
+    if found:
+        bom = json.loads(found[-1].read_text(encoding="utf-8"))
+        is_good, report = audit(bom, _LOCK.read_text(encoding="utf-8"), chosen.server)
+        report.insert(0, f"looked at: {found[-1]}")
+    else:
+        is_good, line = without_bom(chosen.bom, chosen.server)
+        report = [line]
     sys.stdout.write("\n".join(report) + "\n")
     return 0 if is_good else 1
+
+
+def _age(file: Path) -> float:
+    return file.stat().st_mtime
 
 
 if __name__ == "__main__":

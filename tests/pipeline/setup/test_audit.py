@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 from pipeline.setup.audit import audit, licence_faults, main, versions
+from tests.paths import ROOT
 
 BAD = "pkg:pypi/bad-one@1.0"
 BOM: dict[str, Any] = {
@@ -61,6 +65,58 @@ def test_without_an_answer_it_reports_that_nothing_was_looked_up(
     (tmp_path / "bom").write_text(json.dumps(BOM))
     assert main([str(tmp_path / "bom"), "--server", server + path if path else "http://127.0.0.1:1"]) == 0
     assert "NOT LOOKED UP" in capsys.readouterr().out
+
+
+def test_of_a_folder_the_newest_bill_is_read(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, name in enumerate(("new", "old")):
+        bom = BOM if name == "new" else {"components": [*BOM["components"], {**BOM["components"][0], "licenses": []}]}
+        (tmp_path / f"{name}.cdx.json").write_text(json.dumps(bom))
+        os.utime(tmp_path / f"{name}.cdx.json", (1000 - number, 1000 - number))
+    assert main([str(tmp_path), "--server", "http://127.0.0.1:1"]) == 0
+    assert capsys.readouterr().out.startswith(f"looked at: {tmp_path / 'new.cdx.json'}\n")
+
+
+def test_without_a_bill_only_a_network_makes_it_a_fault(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path / "dist"), "--server", "http://127.0.0.1:1"]) == 0
+    assert main([str(tmp_path / "dist"), "--server", server]) == 1
+    without, with_network = capsys.readouterr().out.splitlines()
+    assert without.startswith("NOT LOOKED UP, neither licences nor advisories")
+    assert "none can be built without a network" in without
+    assert "type `make dist`" in with_network
+
+
+@pytest.mark.parametrize("has_bill", [True, False])
+def test_make_audit_ends_with_0_where_nothing_can_be_built(has_bill: bool, tmp_path: Path) -> None:
+    """In a checkout of its own, whose environment is set up, and which reaches neither packages nor OSV."""
+    for name in ("Makefile", "pipeline", "release", "requirements.lock", "pyproject.toml", "README.md"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for stamp in (".venv/.stamps/venv", "packages", "project", "system", "kernel", ".venv-release/.stamp"):
+        file = tmp_path / (stamp if "/" in stamp else f".venv/.stamps/{stamp}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    (tmp_path / ".venv" / "bin").mkdir()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    if has_bill:
+        (tmp_path / "dist").mkdir()
+        (tmp_path / "dist" / "wirelake-0.cdx.json").write_text(json.dumps(BOM))
+    nowhere = "http://127.0.0.1:1"
+    closed = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1", "https_proxy": nowhere, "HTTPS_PROXY": nowhere, "no_proxy": ""}
+    done = subprocess.run(
+        ["make", "-C", str(tmp_path), "audit"],
+        env={**os.environ, **closed, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "uv build failed" in done.stderr
+    assert "No wheel can be built now" in done.stdout
+    assert ("looked at: dist/wirelake-0.cdx.json" in done.stdout) is has_bill
+    assert "NOT LOOKED UP" in done.stdout
 
 
 def test_licences_must_be_permitted_one_and_all() -> None:
