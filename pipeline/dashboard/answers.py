@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import IO, Any
@@ -66,11 +66,20 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         yield from zip(*values, strict=True)
 
 
-def write_csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: IO[str]) -> None:
-    """Write CSV with a header; no text in it is run as a formula."""
+def write_csv(
+    names: Sequence[str], rows: Iterable[tuple[Any, ...]], out: IO[str], shown: Callable[[str], str] = str
+) -> None:
+    """Write CSV with a header; no text in it is run as a formula.
+
+    Args:
+        names: of the columns.
+        rows: all of them.
+        out: where to.
+        shown: what becomes of each text; by default it stays as it is, as programs want it.
+    """
     writer = csv.writer(out, lineterminator="\n")
     for row in chain([tuple(names)], rows):
-        writer.writerow([_guarded(value) for value in row])
+        writer.writerow([shown(_guarded(value)) for value in row])
 
 
 def write_parquet(names: Sequence[str], batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: IO[bytes]) -> None:

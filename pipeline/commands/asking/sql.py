@@ -25,7 +25,7 @@ from pipeline.lines import Lines
 from pipeline.pager import paged
 from pipeline.settings import load_settings
 from pipeline.tables import TABLES
-from pipeline.terminal import Console
+from pipeline.terminal import Console, printable
 
 _SHOWN = 40
 
@@ -59,9 +59,10 @@ def sql(
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.
 
     All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for,
-    every other format all. A query that takes more time, memory or temporary files than it may ends with an error
-    instead, exit code 2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be
-    asked, `wirelake describe TABLE` what its columns mean.
+    every other format all. CSV has each character as it is in a file or a pipe; on a terminal what would steer that is
+    escaped. A query that takes more time, memory or temporary files than it may ends with an error instead, exit code
+    2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be asked, `wirelake
+    describe TABLE` what its columns mean.
 
     Examples:
 
@@ -110,7 +111,7 @@ def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
             for row in rows:
                 write_json(dict(zip(names, row, strict=True)))
         case Format.csv:
-            write_csv(names, rows, sys.stdout)
+            write_csv(names, rows, sys.stdout, printable if sys.stdout.isatty() else str)
             sys.stdout.flush()
         case Format.markdown:
             write_markdown(names, rows)

@@ -46,6 +46,7 @@ def test_no_kept_line_is_wider_than_its_terminal_and_none_steers_it() -> None:
     for file in files:
         width = int(file.suffixes[-2][1:])
         for line in file.read_text(encoding="utf-8").splitlines():
+            # CSV in a file is as it was asked for; on a terminal: test_csv_steers_no_terminal
             assert line.isprintable() or file.name.startswith("sql_csv"), file
             assert _NOT_CUT.match(file.name) or columns_of(line) <= width, (file, line)
 
@@ -140,6 +141,14 @@ class TestTerminal:
         assert text.startswith("LESS=FRX\n")
         assert "\x1b[1mOffsetCommit" in text
         assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 100
+
+    def test_csv_steers_no_terminal_and_is_as_it_is_in_a_file(self, lake: Path) -> None:
+        text = "'a' || chr(27) || ']0;owned' || chr(7) || chr(155) || chr(13) || chr(8238) || 'ß' || chr(10) || 'b'"
+        query = ("sql", f'SELECT {text} AS "x\u202e", 1 AS n', "--lake", str(lake), "--csv")
+        shown = in_terminal(*query).removesuffix("\r\n").split("\r\n")
+        assert shown == ["x\\u202e,n", "a\\x1b]0;owned\\x07\\x9b\\r\\u202eß\\nb,1"]
+        kept = subprocess.run([sys.executable, "-m", "pipeline.cli", *query], capture_output=True, cwd=ROOT, check=True)
+        assert kept.stdout.decode() == 'x\u202e,n\n"a\x1b]0;owned\x07\x9b\r\u202eß\nb",1\n'
 
     def test_a_pager_that_ends_early_ends_the_command(self, tmp_path: Path) -> None:
         assert "error" not in in_terminal("decode", STUCK, PAGER="head -2").lower()
