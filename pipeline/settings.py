@@ -49,8 +49,9 @@ class StreamSettings(BaseModel):
     )
     manifests_required: bool = Field(
         default=False,
-        description="Set landing files aside that have no manifest. Without one nothing distinguishes a file of an "
-        "agent from what somebody else put there; agents of older releases wrote none",
+        description="Set landing files aside that have no manifest, which agents write for each. Without one nothing "
+        "distinguishes a file of an agent from what somebody else put there, and who deletes a manifest removes the "
+        "checks of its file",
     )
     kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
         default=20_000,

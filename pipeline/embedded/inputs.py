@@ -22,6 +22,7 @@ from pipeline.capture.landing.manifests import (
     fault_of,
     manifest_place,
     parsed,
+    size_fault,
     start_of,
 )
 from pipeline.capture.landing.stores import LandingError
@@ -193,13 +194,16 @@ def _fault(zone: Path, kind: Kind, file: Path) -> str | None:
     place = zone / manifest_place(kind, file.stem)
     try:
         with place.open("rb") as read:
-            stated = parsed(read.read(MOST_MANIFEST_BYTES), file.relative_to(zone).as_posix())
+            manifest: bytes | None = read.read(MOST_MANIFEST_BYTES)
     except FileNotFoundError:
-        return None
+        manifest = None
     except OSError as error:
         return f"has a manifest that cannot be read ({error.strerror})"
     try:
         size = file.stat().st_size
+        if manifest is None:
+            return size_fault(size)
+        stated = parsed(manifest, file.relative_to(zone).as_posix())
         if stated is None or size != stated.size or size > MOST_BYTES:
             return fault_of(size, "", stated)
         with file.open("rb") as content:

@@ -26,7 +26,7 @@ _MOST = 2**40
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MOST_BYTES = 1 << 30
-"""The largest landing file whose digest is taken: a task holds it in memory. No agent writes a tenth of it."""
+"""The largest landing file that is read: a task holds it in memory. No agent writes a tenth of it."""
 
 MOST_MANIFEST_BYTES = 64 * 1024
 """The largest manifest that is read; that of an agent has some 300 bytes."""
@@ -93,6 +93,13 @@ def parsed(content: bytes, place: str) -> Manifest | None:
     return Manifest(rows, size, stated["sha256"], first_us, frames)
 
 
+def size_fault(size: int) -> str | None:
+    """What is wrong with a file of so many bytes, whether it has a manifest or not; as of :func:`fault_of`."""
+    if size > MOST_BYTES:
+        return f"has {size} bytes, and none of more than {MOST_BYTES} is read: no agent writes such"
+    return None
+
+
 def fault_of(size: int, digest: str, manifest: Manifest | None) -> str | None:
     """What is wrong with a file that has a manifest: a sentence without a subject; None: nothing.
 
@@ -101,8 +108,8 @@ def fault_of(size: int, digest: str, manifest: Manifest | None) -> str | None:
         digest: SHA-256 of its content, in hexadecimal; of a file that is too large it is not looked at.
         manifest: its own; None: it is not the manifest of this file, or cannot be read.
     """
-    if size > MOST_BYTES:
-        return f"has {size} bytes, and none of more than {MOST_BYTES} is checked: no agent writes such"
+    if (too_large := size_fault(size)) is not None:
+        return too_large
     if manifest is None:
         return "has a manifest that is not its own, or cannot be read"
     if size != manifest.size:

@@ -24,6 +24,7 @@ from pipeline.capture.landing.manifests import (
     fault_of,
     manifest_place,
     parsed,
+    size_fault,
 )
 from pipeline.streaming.landing.zone_files import arrow_reads, contents, sizes_of
 from pipeline.streaming.storage.new_files import NewFile, read_files
@@ -115,6 +116,8 @@ def check_files(
             aside.append(_deleted(file, manifest))
         elif manifest_size is None and manifests_required:
             aside.append(SetAside(file, "unlisted", "has no manifest, which the settings demand"))
+        elif manifest_size is None and (fault := size_fault(size)) is not None:
+            aside.append(SetAside(file, "damaged", fault))
         elif manifest_size is None:
             good[file] = None
         elif (fault := fault_of(size, read.get(path, (None, ""))[1], manifest)) is not None:
