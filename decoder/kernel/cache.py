@@ -4,7 +4,8 @@ numba itself names its cache by the path of the source file, which for zipped so
 compiles a function anew only when its own file changed, not one that it calls or takes constants from.
 
 What lies there is run: whoever can write to the folder runs code as this user. So it belongs to this user or root,
-nobody else may write to it, and it is never in a folder for temporary files under a name that others can guess.
+no group and nobody else may write to it or put another in its place, and it is never in a folder for temporary files
+under a name that others can guess.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
         for root in _roots():
             locator = cls(root, py_func.__module__.rpartition(".")[0], py_func.__code__.co_firstlineno)
             try:
-                locator._path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+                _make(locator._path)
                 locator.ensure_cache_path()
             except OSError:
                 continue
@@ -106,6 +107,13 @@ def _folder_name(digest: str) -> str:
     return f"kernel-{digest[:16]}"
 
 
+def _make(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for this user alone; pathlib's ``parents`` obey the umask."""
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    for part in reversed(missing):
+        part.mkdir(mode=_PRIVATE, exist_ok=True)
+
+
 def is_trusted(folder: Path) -> bool:
     """Whether nobody but this user and root can have put anything into an existing folder, or can put it there now."""
     try:
@@ -119,8 +127,8 @@ def is_trusted(folder: Path) -> bool:
 
 
 def _keeps_names(mode: int) -> bool:
-    """Whether not everybody can put another folder in the place of one in this folder."""
-    return not mode & stat.S_IWOTH or bool(mode & stat.S_ISVTX)
+    """Whether nobody but its owner can put another folder in the place of one in this folder."""
+    return not mode & _OTHERS_WRITE or bool(mode & stat.S_ISVTX)
 
 
 def _roots() -> Iterator[Path]:

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba as nb
 import pytest
 
-from decoder.kernel.cache import is_trusted
+from decoder.kernel.cache import SourceNamedCache, is_trusted
 
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 
@@ -36,11 +37,25 @@ def test_not_where_others_may_write(folder: Path, mode: int) -> None:
     assert not is_trusted(folder)
 
 
-def test_not_below_a_folder_in_which_everybody_may_rename(folder: Path) -> None:
-    folder.parent.chmod(0o777)
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o2770])
+def test_not_below_a_folder_in_which_others_may_rename(mode: int, folder: Path) -> None:
+    folder.parent.chmod(mode)
     assert not is_trusted(folder)
-    folder.parent.chmod(0o1777)  # as /tmp: what is ours stays ours there
+    folder.parent.chmod(mode | stat.S_ISVTX)  # as /tmp: what is ours stays ours there
     assert is_trusted(folder)
+
+
+def test_what_is_made_is_trusted_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nb.config, "CACHE_DIR", str(tmp_path / "cache" / "of wirelake"))
+    umask = os.umask(0o002)  # as of users who have a group of their own
+    try:
+        locator = SourceNamedCache.from_function(is_trusted, "")
+    finally:
+        os.umask(umask)
+    assert locator is not None
+    place = Path(locator.get_cache_path())
+    assert place.parent == tmp_path / "cache" / "of wirelake"
+    assert is_trusted(place)
 
 
 @is_root
