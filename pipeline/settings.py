@@ -28,6 +28,8 @@ Span = Annotated[timedelta, Field(gt=timedelta(0))]
 DecodeThrough = Literal["pandas", "arrow"]
 _MOST_DAYS, _FOR_EVER = 36_500, 10**6
 """Days."""
+_OF_TEXTS = frozenset({"string_type", "literal_error"})
+"""What pydantic calls errors of settings that are texts."""
 
 
 class StreamSettings(BaseModel):
@@ -289,5 +291,8 @@ def _explain(error: ErrorDetails) -> str:
     if loc[:1] == ("payload_key",):
         return f"payload_key: {message}; put it in quotes"
     given = error["input"]
-    # A text may be a secret that stands in the wrong place; and a path, since a list or mapping may be one.
-    return f"{key}: {message}, not {given!r}" if isinstance(given, (bool, int, float)) else f"{key}: {message}"
+    # A text may be a secret that stands in the wrong place; and a path, since a list or mapping may be one. So may a
+    # number where a text belongs: a key of digits alone.
+    is_shown = isinstance(given, (bool, int, float)) and error["type"] not in _OF_TEXTS
+    hint = "; put it in quotes" if error["type"] == "string_type" and isinstance(given, (bool, int, float)) else ""
+    return f"{key}: {message}, not {given!r}" if is_shown else f"{key}: {message}{hint}"

@@ -104,6 +104,14 @@ def test_a_payload_key_is_never_shown(write, value: str) -> None:
     assert "s3cret" not in f"{settings} {settings!r} {settings.model_dump_json()}"
 
 
+@pytest.mark.parametrize("name", ["payload_key_file", "payload_policy", "landing", "agent_id", "file_access"])
+def test_a_key_of_digits_is_not_shown_wherever_a_text_belongs(write, name: str) -> None:
+    conf = write(f"{name}: {'4711' * 4}\n")
+    with pytest.raises(UserError, match=f"{name}: ") as caught:
+        load_settings(conf)
+    assert "47114711" not in "".join(traceback.format_exception(caught.value))
+
+
 CANARY = "s3cret-s3cret-s3cret"
 
 

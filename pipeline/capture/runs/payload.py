@@ -50,7 +50,7 @@ def _key(settings: Settings) -> tuple[bytes, str]:
         try:
             return path.read_bytes().strip(), str(path)
         except OSError as error:
-            raise UserError(f"the payload key file {path} cannot be read: {error.strerror}") from error
+            raise UserError(f"the payload key file {_shown(path)} cannot be read: {error.strerror}") from None
     if settings.payload_key is not None:
         return settings.payload_key.get_secret_value().strip().encode(), _key_place()
     raise UserError(
@@ -62,3 +62,8 @@ def _key(settings: Settings) -> tuple[bytes, str]:
 def _key_place() -> str:
     is_set = any(name.upper() == KEY_VARIABLE for name in os.environ)  # as settings read it: in any case
     return KEY_VARIABLE if is_set else "payload_key of the settings file"
+
+
+def _shown(path: Path) -> str:
+    """A path for an error: what looks like none may be the key itself, in the place of its file."""
+    return str(path) if path.is_absolute() or path.suffix else "(a name is wanted here, not the key itself)"

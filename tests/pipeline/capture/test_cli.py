@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 from typing import get_args
 
@@ -175,6 +176,13 @@ class TestPayload:
         assert reason in str(result.exception)
         assert "s3cret" not in str(result.exception)
         assert not (tmp_path / "landing").exists()
+
+    @pytest.mark.parametrize("key", ["4711" * 8, "a1b2/c3+d4" * 4])
+    def test_a_key_in_the_place_of_its_file_is_not_shown(self, tmp_path, produced, key):
+        result = run(produced, "--landing", tmp_path / "landing", "--payload", "hash", "--payload-key-file", key)
+        shown = "".join(traceback.format_exception(result.exception))
+        assert "not the key itself" in shown
+        assert key not in shown
 
 
 def test_help_has_examples():
