@@ -23,6 +23,8 @@ from decoder.kafka.words.pieces import (
 
 _ACKS = {-1: "acks all", 0: "acks 0, no answer expected"}
 _TIMES = {-1: "latest", -2: "earliest", -3: "max timestamp", -4: "earliest local", -5: "latest tiered"}
+_MAGIC = 2
+"""Of record batches (KIP-98); message sets before them have 0 or 1."""
 
 
 def produce(exchange: Exchange) -> str:
@@ -55,8 +57,14 @@ def _sent(part: Part) -> str:
     size = part.fields.get("recordsSizeInBytes")
     amount = f"{size} B" if None in count or (not batches and size) else counted(sum(n or 0 for n in count), "record")
     sequence = known(first.get("baseSequence"))
-    origin = joined(producer(first), "" if sequence is None else f"seq {sequence}")
+    origin = joined(_old_format(batches), producer(first), "" if sequence is None else f"seq {sequence}")
     return f"{part.place} {amount}" + (f" ({origin})" if origin else "")
+
+
+def _old_format(batches: list[Json]) -> str:
+    """``format v1``: of batches that stand in a format older than that of Kafka 0.11, the oldest; else empty."""
+    magics = [batch["magic"] for batch in batches if batch.get("magic") is not None]
+    return f"format v{min(magics)}" if min(magics, default=_MAGIC) < _MAGIC else ""
 
 
 def _offsets_of(batches: list[Json]) -> int | None:
@@ -111,6 +119,8 @@ def _fetched(part: Part, asked: int | None) -> str:
     counts = [batch.get("recordsCount") for batch in data]
     size = fields.get("recordsSizeInBytes") or 0
     amount = f"{size} B" if None in counts else counted(sum(n or 0 for n in counts), "record")
+    if old := _old_format(data):
+        amount += f" ({old})"
     markers = [batch.get("controlType") or "control" for batch in batches if batch.get("isControlBatch")]
     if markers:
         amount += f" and {listed(markers)} marker"

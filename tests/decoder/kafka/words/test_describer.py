@@ -13,11 +13,12 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.protocol import KafkaProtocol
 from decoder.kafka.schema.table import FieldLayout, StructLayout, api_versions
 from pipeline.commands.messages.messages import MessageReader, ordered_frames
-from tests.decoder.kafka.batches import batch, record
+from tests.decoder.kafka.batches import batch, message, record
 from tests.decoder.kafka.encode import consumer_protocol, find_layout, request, response
 from tests.paths import CAPTURES
 
 CODEC = Codec()
+OLD = message(b"k", b"v", magic=1, offset=7) + message(b"k", b"v", magic=0, offset=8)
 ORDERS = "AAAAAAAAAAAAAAAAAAAAAQ"
 RECORDS = batch([record(b"k", b"v"), record(b"k", b"v", 1)], producer=(7, 2, 40))
 
@@ -91,6 +92,10 @@ EXAMPLES: list[tuple[int, int, dict[str, Any] | None, dict[str, Any] | None, str
      "orders-2 2 records (pid 7 epoch 2 seq 40), acks all → @90..91"),
     (0, 9, {"acks": 0, "topicData": of("orders", {"index": 2, "records": RECORDS}, inner="partitionData")}, None,
      "orders-2 2 records (pid 7 epoch 2 seq 40), acks 0, no answer expected"),
+    (0, 2, {"acks": -1, "topicData": of("orders", {"index": 2, "records": OLD}, inner="partitionData")}, None,
+     "orders-2 2 records (format v0), acks all"),
+    (1, 3, FETCH, {"responses": of("orders", {"partitionIndex": 2, "highWatermark": 9, "records": OLD}, name="topic")},
+     "orders-2 from 124, 2 records (format v0) to @8, HW 9"),
     (0, 9, {"acks": 1, "transactionalId": "tx"},
      {"responses": of("orders", {"index": 2, "errorCode": 7}, inner="partitionResponses")},
      "txn tx, acks 1 → REQUEST_TIMED_OUT"),
