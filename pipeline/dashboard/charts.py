@@ -18,6 +18,7 @@ from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen, group_seen, groups
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
 from pipeline.dashboard.queries.progress.partitions import Place, places
+from pipeline.dashboard.queries.progress.shares import SharesSeen
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web.pictures import latency_picture
@@ -26,6 +27,7 @@ from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.offsets_picture import one_chart
 from pipeline.dashboard.web.pictures.picture import below_each_other
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
+from pipeline.dashboard.web.pictures.share_picture import share_picture
 from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.errors import UserError
 
@@ -216,7 +218,8 @@ def finding_chart(
 ) -> alt.VConcatChart | alt.LayerChart:
     """The picture that shows a finding: its partition, else its group over time, else its connection as a sequence.
 
-    Of what the capture lost it is when, and of which clients.
+    Of what was asked of a partition and refused it is the connection; of a share group what became of its records; of
+    what the capture lost when that was, and of which clients.
 
     Args:
         lake: the lake's folder or URL.
@@ -233,13 +236,17 @@ def finding_chart(
     match shown:
         case Offsets():
             return one_chart(shown, dark=dark, width=width)
+        case SharesSeen():
+            return below_each_other([share_picture(shown, dark=dark)], dark=dark, width=width)
         case GroupSeen():
             return one_group_chart(shown, dark=dark, width=width)
         case Losses():
             return below_each_other([losses_picture(shown, dark=dark)], dark=dark, width=width)
         case ConnectionSeen():
-            chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=dark)
-            return below_each_other([chart], dark=dark, width=width)
+            parts = [
+                sequence_picture(one.steps, one.part.ends, one.evidence, dark=dark, can_open=False) for one in shown.all
+            ]
+            return below_each_other(parts, dark=dark, width=width)
     raise UserError(f"no picture shows the finding {finding_id!r}" if row else f"there is no finding {finding_id!r}")
 
 

@@ -1,28 +1,45 @@
-"""Which part of the lake proves a finding or an incident? A partition or group over time, losses, or a connection."""
+"""Which part of the lake proves a finding or an incident?
+
+A partition, a share-partition or a group over time, what was lost, or a connection with the exchanges that show it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 
+from pipeline.analysis.rules.kafka.groups.share_states import SharePlace
 from pipeline.dashboard.queries.overview.losses import Losses, losses
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen, group_seen
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
 from pipeline.dashboard.queries.progress.partitions import Place
+from pipeline.dashboard.queries.progress.shares import Shares, SharesSeen, held, shares, shares_seen
 from pipeline.dashboard.queries.scope import Scope, widened
 from pipeline.dashboard.queries.traffic.exchanges import one
 from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import Connection, sequence
+from pipeline.errors import UserError
 
 _CAPTURE_LOSS = "capture_loss"
 """The one rule that is about the capture, not about what went over the wire."""
+_OF_REQUESTS = frozenset({
+    "crc_mismatch", "duplicate_write", "fenced_leader_epoch", "old_message_format", "oversized_or_tiny_batches",
+    "sequence_gap", "stale_metadata",
+})  # fmt: skip
+"""Rules about what was asked of a partition and answered, which its offsets do not show."""
+_ON_TWO_CONNECTIONS = frozenset({"duplicate_write"})
+"""Of them those whose second exchange follows the first on a connection of its own."""
+_OF_RECORDS = frozenset({"poison_record", "stopped"})
+"""Rules about what becomes of records, also of those of a share group."""
+_OF_LAG = frozenset({"lag_growing", "read_committed_starved", "rewound", "stalled", "stopped"})
+"""Rules about how far a group is behind."""
 _AROUND = 1.5
 """What is shown is so many times as long as what it proves, so that what was before it is seen."""
-_EXCHANGES = 12
-"""Of a connection."""
+_EXCHANGES, _FEW = 12, 6
+"""Of a connection, and of each of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +49,27 @@ class ConnectionSeen:
     Attributes:
         part: its exchanges and losses around the one that shows it.
         steps: the same in order of time.
-        exchange_id: the one that shows it.
+        exchange_id: the one that shows it, the first if several do.
+        evidence: ids of all that show it, on this connection or another.
+        then: another connection, where it takes two to show it.
     """
 
     part: Around
     steps: Connection
     exchange_id: str
+    evidence: frozenset[str]
+    then: ConnectionSeen | None = None
+
+    @property
+    def all(self) -> list[ConnectionSeen]:
+        """This one, and the other if there is one."""
+        return [self, *(self.then.all if self.then else ())]
 
 
-def proof(
-    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
-) -> Offsets | GroupSeen | Losses | ConnectionSeen | None:
+Proof = Offsets | SharesSeen | GroupSeen | Losses | ConnectionSeen
+
+
+def proof(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]) -> Proof | None:
     """What to look at, the clearest that the lake has; None if it has nothing.
 
     Args:
@@ -54,24 +81,71 @@ def proof(
         NotThereYetError: a table is missing.
     """
     scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
-    found: Offsets | GroupSeen | Losses | ConnectionSeen | None = None
     if row["rule"] == _CAPTURE_LOSS:
         return losses(connection, scope, row["subject"])
+    if row["rule"] in _OF_REQUESTS and (asked := _connection_seen(connection, row, evidence)):
+        return asked
+    return _over_time(connection, scope, row) or _connection_seen(connection, row, evidence)
+
+
+def parts_of_group(rule: str) -> tuple[str, ...]:
+    """Names of the parts of a group's picture that show what a finding of this rule is about."""
+    return ("owners", "waits", *(("lag",) if rule in _OF_LAG else ()))
+
+
+def _over_time(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, row: dict[str, Any]
+) -> Offsets | SharesSeen | GroupSeen | None:
+    """The share-partition, partition or group that it is about."""
+    if row["rule"] in _OF_RECORDS and row["group_id"] and (shared := _share_seen(connection, scope, row)):
+        return shared
     if row["topic"] is not None and row["partition"] is not None:
-        found = offsets(connection, scope, Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or ""))
-    if found is None and row["group_id"]:
-        found = group_seen(connection, scope, Group(row["cluster"], row["group_id"]))
-        if found is not None and not found.seen_members:
-            found = None
-    return found or _connection_seen(connection, row, evidence)
+        place = Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or "")
+        if found := offsets(connection, scope, place):
+            return found
+    group = group_seen(connection, scope, Group(row["cluster"], row["group_id"])) if row["group_id"] else None
+    return group if group is not None and group.seen_members else None
+
+
+def _share_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, row: dict[str, Any]) -> SharesSeen | None:
+    """Of a share group's partitions that it is about the one of which most records were not acknowledged."""
+    try:
+        known = shares(connection, scope)
+    except UserError:  # exchanges lack, or cannot be read: a group that commits offsets is shown all the same
+        return None
+    there = [
+        place
+        for place in sorted(known.delivered)
+        if (place.cluster, place.group) == (row["cluster"], row["group_id"])
+        and row["topic"] in (None, place.topic)
+        and row["partition"] in (None, place.partition)
+    ]
+    worst = max(there, key=lambda place: _unanswered(known, place, scope), default=None)
+    return shares_seen(connection, scope, known, worst, until=row["last_ts"]) if worst else None
+
+
+def _unanswered(known: Shares, place: SharePlace, scope: Scope) -> int:
+    ended = held(known.delivered[place], scope.end)
+    return sum(one.last - one.first + 1 for one in ended if one.how in ("held", "lock ran out"))
 
 
 def _connection_seen(
     connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
 ) -> ConnectionSeen | None:
+    if row["rule"] in _ON_TWO_CONNECTIONS:
+        first, second = (_part_of_connection(connection, row, some, _FEW) for some in (evidence[:2], evidence[1:2]))
+        if first and second and first.part.ends != second.part.ends:
+            return replace(first, then=second)
+    return _part_of_connection(connection, row, evidence, _EXCHANGES)
+
+
+def _part_of_connection(
+    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str], most: int
+) -> ConnectionSeen | None:
+    """Around the first of the evidence."""
     exchange = one(connection, evidence[0], row["first_ts"]) if evidence else None
     if exchange is None:
         return None
-    part = around(connection, exchange["connection_id"], exchange["ts"], _EXCHANGES)
+    part = around(connection, exchange["connection_id"], exchange["ts"], most)
     steps = sequence(part.exchanges, part.losses)
-    return ConnectionSeen(part, steps, evidence[0]) if steps.steps else None
+    return ConnectionSeen(part, steps, evidence[0], frozenset(evidence)) if steps.steps else None

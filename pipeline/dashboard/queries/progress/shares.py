@@ -143,9 +143,18 @@ def _may_have(connection: duckdb.DuckDBPyConnection, scope: Scope) -> bool:
 
 
 def shares_seen(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, known: Shares, place: SharePlace
-) -> SharesSeen | None:
-    """What was seen of a share-partition; None if nothing was."""
+    connection: duckdb.DuckDBPyConnection, scope: Scope, known: Shares, place: SharePlace,
+    until: datetime | None = None,
+) -> SharesSeen | None:  # fmt: skip
+    """What was seen of a share-partition; None if nothing was.
+
+    Args:
+        connection: to the lake.
+        scope: the span.
+        known: what share groups did in it.
+        place: the share-partition.
+        until: how far it is shown at least, though nothing is delivered any more; None: to what was seen last.
+    """
     some = known.delivered.get(place, [])
     starts = known.starts.get(place, [])
     times = [*(_time(one.us) for one in some), *(ts for ts, _ in starts)]
@@ -153,6 +162,8 @@ def shares_seen(
         return None
     found = held(some, scope.end)
     times += [one.ended for one in found]
+    if until is not None:
+        times.append(until)
     span = Scope(min(times), max(*times, min(times) + timedelta(seconds=1)), "kafka")
     shown = found[-MOST_HELD:]
     log = lines(connection, span, Place(place.cluster, place.topic, place.partition, ""))

@@ -8,12 +8,10 @@ import streamlit as st
 
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
-from pipeline.dashboard.web.here import Here, choose, fixed, go, link, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.here import Here, choose, fixed, link, run
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.parts.group_drawn import draw_group
-from pipeline.dashboard.web.pictures import share_picture
-from pipeline.dashboard.web.words import code, many, plain, seen
+from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
+from pipeline.dashboard.web.words import code, many
 
 _KEYS = ("group", "cluster", "share")
 
@@ -172,13 +170,8 @@ def _share(here: Here, known: shares.Shares, group: Group) -> None:
     if shown is None:
         st.info("Nothing was seen of this partition in this time range.")
         return
-    words = share_picture.in_words(shown)
-    st.caption(f"{plain(words)} {seen(shown.scope.start, shown.scope.end)}. Click a bar's end to open its exchange.")
-    chart = share_picture.share_picture(shown, dark=is_dark(), can_open=True)
-    event = draw_chart(chart, key=f"share {place}", on_select="rerun", alt=words)
+    draw_shares(shown, key=f"share {place}")
     _again(shown)
-    if clicked := event["selection"].get(share_picture.OPEN):
-        go("exchanges", exchange=clicked[0]["exchange_id"])
 
 
 def _again(shown: shares.SharesSeen) -> None:

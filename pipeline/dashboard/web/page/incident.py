@@ -9,13 +9,14 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents
 from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
+from pipeline.dashboard.queries.overview.proof import ConnectionSeen, parts_of_group, proof
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
+from pipeline.dashboard.queries.progress.shares import SharesSeen
 from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
-from pipeline.dashboard.web.parts.group_drawn import draw_group
+from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
 from pipeline.dashboard.web.parts.ticket import ticket
@@ -25,9 +26,6 @@ from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.dashboard.web.words import code, many, plain, seen
-
-_OF_GROUP = ("owners", "waits")
-"""What of a group's picture shows what went wrong with it."""
 
 
 def draw(here: Here) -> None:
@@ -72,21 +70,32 @@ def _picture(here: Here, row: dict[str, Any], findings: list[IncidentFinding]) -
                 partition=shown.place.partition, cluster=shown.place.cluster, **fixed(shown.scope),
             )  # fmt: skip
         case GroupSeen():
-            draw_group(shown, only=_OF_GROUP)
+            draw_group(shown, only=parts_of_group(row["rule"]))
             link(
                 "group", "Look closer", "zoom_in", group=shown.group.group_id, cluster=shown.group.cluster,
                 **fixed(shown.scope),
+            )  # fmt: skip
+        case SharesSeen():
+            draw_shares(shown, key=f"shares {row['incident_id']}")
+            link(
+                "group", "Look closer", "zoom_in", group=shown.place.group, cluster=shown.place.cluster,
+                share=f"{shown.place.topic}-{shown.place.partition}", **fixed(shown.scope),
             )  # fmt: skip
         case Losses():
             words = losses_in_words(shown)
             st.caption(f"{plain(words)} Do not conclude anything from silence at these times.")
             draw_chart(losses_picture(shown, dark=is_dark()), key=f"losses {row['incident_id']}", alt=words)
         case ConnectionSeen():
-            words = sequence_in_words(shown.steps, shown.part.ends)
-            st.caption(f"{plain(words)} Time runs down, not to scale.")
-            chart = sequence_picture(shown.steps, shown.part.ends, shown.exchange_id, dark=is_dark())
-            draw_chart(chart, key=f"sequence {row['incident_id']}", alt=words)
-            link("sequence", "Look closer", "zoom_in", **sequence_address(shown.exchange_id, row["first_ts"]))
+            for one in shown.all:
+                _connection(one, row)
+
+
+def _connection(shown: ConnectionSeen, row: dict[str, Any]) -> None:
+    words = sequence_in_words(shown.steps, shown.part.ends)
+    st.caption(f"{plain(words)} Time runs down, not to scale.")
+    chart = sequence_picture(shown.steps, shown.part.ends, shown.evidence, dark=is_dark())
+    draw_chart(chart, key=f"sequence {row['incident_id']} {shown.exchange_id}", alt=words)
+    link("sequence", "Look closer", "zoom_in", **sequence_address(shown.exchange_id, row["first_ts"]))
 
 
 def _graph(row: dict[str, Any], findings: list[IncidentFinding]) -> None:

@@ -6,7 +6,7 @@ before. Shaded bars at the server's lane are requests that wait. An error has a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Literal
 
 import altair as alt
@@ -38,14 +38,17 @@ _ENDINGS = {
 }  # fmt: skip
 
 
-def sequence_picture(shown: Connection, ends: tuple[str, str], marked: str | None, *, dark: bool) -> alt.LayerChart:
+def sequence_picture(
+    shown: Connection, ends: tuple[str, str], marked: Set[str], *, dark: bool, can_open: bool = True
+) -> alt.LayerChart:
     """The picture of a part of a connection.
 
     Args:
         shown: what it shows; not empty.
         ends: client and server, in words.
-        marked: the exchange that is marked.
+        marked: ids of the exchanges that are marked.
         dark: whether it stands on a dark page.
+        can_open: whether the page is notified of ``OPEN``, a step that is clicked.
     """
     colours = palette(dark=dark)
     steps = [_step(step, before) for before, step in zip([None, *shown.steps], shown.steps, strict=False)]
@@ -58,7 +61,7 @@ def sequence_picture(shown: Connection, ends: tuple[str, str], marked: str | Non
         *_losses(steps, colours),
         *_arrows([step for step in steps if step["kind"] in ("request", "response")], colours),
         *_texts(steps, colours),
-        _clicked(steps),
+        _clicked(steps, can_open=can_open),
     ]
     own = alt.layer(*layers).resolve_scale(color="independent", shape="independent")
     return own.properties(height=(len(steps) + 1) * _STEP)
@@ -127,8 +130,8 @@ def _heads(ends: tuple[str, str], colours: Palette) -> list[alt.Chart]:
     return heads
 
 
-def _marked(shown: Connection, marked: str | None, colours: Palette) -> list[alt.Chart]:
-    places = [step.at for step in shown.steps if marked is not None and step.exchange_id == marked]
+def _marked(shown: Connection, marked: Set[str], colours: Palette) -> list[alt.Chart]:
+    places = [step.at for step in shown.steps if step.exchange_id in marked]
     if not places:
         return []
     rows = [{"at": place - 0.75, "end": place + 0.25, "x": _LEFT, "x2": _RIGHT} for place in places]
@@ -218,20 +221,17 @@ def _texts(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart]
     return [after, time, words]
 
 
-def _clicked(steps: Sequence[dict[str, Any]]) -> alt.Chart:
+def _clicked(steps: Sequence[dict[str, Any]], *, can_open: bool) -> alt.Chart:
     """What is pointed at and clicked: a whole step."""
     rows = [
         {**step, "low": step["at"] - 0.75, "high": step["at"] + 0.25, "x": _LEFT, "x2": _RIGHT}
         for step in steps
         if step["exchange_id"]
     ]
-    pick = alt.selection_point(name=OPEN, fields=["exchange_id"], on="click", empty=False)
-    return (
+    whole = (
         alt.Chart(data(rows) if rows else data([{"low": 0, "high": 0, "x": 0, "x2": 0, "exchange_id": ""}]))
-        .mark_rect(opacity=0.001, cursor="pointer")
-        .encode(
-            x=_x(), x2="x2:Q", y=_y("low"), y2="high:Q",
-            tooltip=_tooltips() if rows else [],
-        )
-        .add_params(pick)
-    )  # fmt: skip
+        .mark_rect(opacity=0.001, cursor="pointer" if can_open else "default")
+        .encode(x=_x(), x2="x2:Q", y=_y("low"), y2="high:Q", tooltip=_tooltips() if rows else [])
+    )
+    pick = alt.selection_point(name=OPEN, fields=["exchange_id"], on="click", empty=False)
+    return whole.add_params(pick) if can_open else whole

@@ -52,7 +52,7 @@ def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
         f"Connection {code(exchange['connection_id'])}. {plain(in_text)} Shown: {span}. Time runs down, not to scale."
     )
     _turns(part, asked, exchange["ts"])
-    chart = sequence_picture(shown, part.ends, asked, dark=is_dark())
+    chart = sequence_picture(shown, part.ends, {asked}, dark=is_dark())
     key = f"sequence {hashlib.sha256(repr((asked, shown.steps[0].ts)).encode(errors='backslashreplace')).hexdigest()}"
     event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_text)
     if (clicked := event["selection"].get(OPEN)) and clicked[0]["exchange_id"]:

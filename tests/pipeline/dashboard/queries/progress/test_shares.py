@@ -68,7 +68,11 @@ def test_a_recording_shows_what_the_clients_wrote_down(tmp_path: Path) -> None:
         assert [group for _, group in known.groups] == ["packing", "painting", "shipping"]
         (packing,) = [place for place in known.delivered if place.group == "packing"]
         seen = shares_seen(connection, everything, known, packing)
-    assert seen is not None
+        assert seen is not None
+        later = seen.scope.end + timedelta(seconds=10)
+        longer = shares_seen(connection, everything, known, packing, until=later)
+        assert longer is not None
+        assert (longer.scope.start, longer.scope.end) == (seen.scope.start, later)
     wrote = Counter(
         event["kind"]
         for event in truth["events"]

@@ -76,3 +76,23 @@ def test_the_page_of_an_incident_shows_its_partition_group_or_connection(use: An
         app = use(lake, "incident", incident=incident_id)
         assert app.get("vega_lite_chart")
         assert "Look closer" in [one.proto.label for one in app.get("page_link")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("capture", "rule", "pictures", "address"),
+    [
+        ("share_groups", "stopped", 1, "share=orders-0"),
+        ("unsure_writers", "duplicate_write", 2, "exchange="),
+    ],
+)
+def test_the_page_of_an_incident_shows_a_share_group_or_two_connections(
+    use: Any, tmp_path: Path, capture: str, rule: str, pictures: int, address: str
+) -> None:
+    lake = diagnosed_lake(tmp_path / "lake", f"incidents/{capture}")
+    found = query(lake, "SELECT incident_id, rule FROM gold.incidents").to_pylist()
+    app = use(lake, "incident", incident=next(row["incident_id"] for row in found if row["rule"] == rule))
+    closer = [one.proto for one in app.get("page_link") if one.proto.label == "Look closer"]
+    assert len(closer) == pictures
+    assert all(address in one.query_string for one in closer)
+    assert len(app.get("vega_lite_chart")) >= pictures
