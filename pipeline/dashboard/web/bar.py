@@ -15,6 +15,7 @@ from pipeline.dashboard.clusters import clusters, show_only
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import Readable, connect_readable
 from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here
+from pipeline.dashboard.web.staying import BAR, keep_bar_in_view
 from pipeline.dashboard.web.words import between, clock, moment, plain
 from pipeline.dashboard.web.zone import of_zone, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
@@ -40,13 +41,14 @@ SEARCH_PAGE = "page/search.py"
 
 
 def top(title: str) -> None:
-    """Draw the title of a page, and beside it the search, which leads to the page of what it finds."""
+    """Draw the title of a page and the search, which leads to the page of what it finds; both stay in view."""
     state, asked = st.session_state, st.query_params.get("q")
     if asked != state.get(_SHOWN):  # a link, or the browser's way back
         state[_SHOWN] = asked
         if asked is not None:
             state[_SOUGHT] = asked
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    keep_bar_in_view()
+    with st.container(key=BAR, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(title, anchor=False, width="content")
         st.text_input(
             "Search for a name", key=_SOUGHT, on_change=_note_typed, label_visibility="collapsed", width=420,

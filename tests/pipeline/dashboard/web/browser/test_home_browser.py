@@ -10,7 +10,7 @@ import pytest
 
 from tests.pipeline.dashboard.web.apps import PAGES
 from tests.pipeline.dashboard.web.browser.browsing import as_at_first, wait_for, wait_for_address, wait_until_drawn
-from tests.pipeline.dashboard.web.browser.screens import LOOKS, look_as, widths
+from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as, widths
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_browser, require_streamlit
@@ -24,6 +24,22 @@ _CAPTURES = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
 _MOST_TABS = 60
 PHONE = ("home",)
 OTHERS = tuple(page for page in PAGES if page not in PHONE)
+_SCROLL = """
+const main = document.querySelector('[data-testid=stMain]');
+const search = document.querySelector("input[aria-label='Search for a name']");
+const far = main.querySelectorAll('[data-testid=stExpander]')[2];
+main.scrollTop = 1500;
+const scrolled = main.scrollTop;
+const box = search.getBoundingClientRect();
+const isOnTop = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === search;
+let behind = search;
+while (getComputedStyle(behind).position !== 'sticky') behind = behind.parentElement;
+const bottom = behind.getBoundingClientRect().bottom;
+const colour = getComputedStyle(behind).backgroundColor;
+far.scrollIntoView();
+return [scrolled, box.top, bottom, isOnTop, colour, far.getBoundingClientRect().top];
+"""
+"""Scrolls, and jumps to a finding: how far, where the search stands, what lies on top, and where the finding stands."""
 _DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -92,6 +108,21 @@ def test_a_phone_need_not_scroll_sideways(browser: WebDriver, served: Served, pa
     wait_for(browser, "h1")
     wait_for(browser, _DONE)
     assert widths(browser) == (phone.width, phone.width)
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
+def test_the_search_stays_in_view_and_covers_nothing_that_is_jumped_to(
+    browser: WebDriver, served: Served, look: Look
+) -> None:
+    look_as(browser, look)
+    browser.get(f"{served.url}/findings")
+    wait_until_drawn(browser)
+    scrolled, top, bottom, is_on_top, behind, jumped = browser.execute_script(_SCROLL)
+    assert scrolled == 1500, "the page is long enough"
+    assert 0 <= top < bottom <= look.height / 6
+    assert is_on_top
+    assert behind == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 22, 20)"}[look.scheme], "nothing shines through"
+    assert bottom <= jumped < look.height / 4
 
 
 def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:
