@@ -17,7 +17,7 @@ from pipeline.dashboard.sql import Readable, connect_readable
 from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here
 from pipeline.dashboard.web.staying import BAR, keep_bar_in_view
 from pipeline.dashboard.web.words import between, clock, moment, plain
-from pipeline.dashboard.web.zone import of_zone, write_times_in, zone_name, zoned
+from pipeline.dashboard.web.zone import of_zone, whose_times, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
 from pipeline.settings import load_settings
 from pipeline.terminal import printable
@@ -98,7 +98,7 @@ def sidebar() -> None:
                 scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
             st.session_state[HERE] = Here(lake.connection, scope, there.last, taken, lake.unreadable, lake.answers)
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")
-        st.caption(f"All times are {zone_name()}.  \nLake as of {clock(taken)}.")
+        st.caption(f"{whose_times()}  \nLake as of {clock(taken)}.")
     if seconds := REFRESHES[refresh]:
         _tick(seconds)
 

@@ -31,6 +31,12 @@ def zone_name() -> str:
     return _zone.get()[0]
 
 
+def whose_times() -> str:
+    """In which zone times are, for where that stands once: the sentences of findings and incidents stay in UTC."""
+    name = zone_name()
+    return "All times are UTC." if name == _UTC else f"Times are {name}; in texts of findings and incidents UTC."
+
+
 def zoned(label: str) -> str:
     """A label of times with the zone that they are in, e.g. ``time, UTC``."""
     return f"{label}, {zone_name()}"

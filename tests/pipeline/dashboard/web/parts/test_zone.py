@@ -11,7 +11,7 @@ import pytest
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.picture import data, time_axis
 from pipeline.dashboard.web.words import between, clock, moment, seen
-from pipeline.dashboard.web.zone import in_zone, of_zone, write_times_in, zone_name, zoned
+from pipeline.dashboard.web.zone import in_zone, of_zone, whose_times, write_times_in, zone_name, zoned
 from tests.paths import ROOT
 from tests.pipeline.rows import T0
 
@@ -24,6 +24,12 @@ def _utc() -> Iterator[None]:
 
 def test_times_are_utc_unless_somebody_chooses() -> None:
     assert (zone_name(), moment(T0)) == ("UTC", "2026-03-01 12:00:00 UTC")
+
+
+def test_what_stays_utc_is_named_where_times_are_not() -> None:
+    assert whose_times() == "All times are UTC."
+    write_times_in("Europe/Berlin")
+    assert whose_times() == "Times are Europe/Berlin; in texts of findings and incidents UTC."
 
 
 @pytest.mark.parametrize(
