@@ -140,9 +140,8 @@ def _rhythm(here: Here, shown: GroupSeen) -> None:
         st.info("It committed nothing in this time range.")
         return
     rows = [{**row, "member": shown.name(row["client_id"], row["member_id"])} for row in rows]
-    chosen = grid(rows, _RHYTHM, key="rhythm", selectable=True)
+    chosen = grid(rows, _RHYTHM, key="rhythm", opens="the offsets of its partition")
     if chosen is None:
-        st.caption("Select a row to see the offsets of its partition.")
         return
     link(
         "partitions", "Offsets of this partition", "stacked_line_chart", group=shown.group.group_id,

@@ -18,7 +18,7 @@ from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
-from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.parts.ticket import ticket
 from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, in_words, nodes
 from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in_words
@@ -69,6 +69,7 @@ def _picture(here: Here, row: dict[str, Any], findings: list[IncidentFinding]) -
                 "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=shown.place.topic,
                 partition=shown.place.partition, cluster=shown.place.cluster, **fixed(shown.scope),
             )  # fmt: skip
+            link_commits(shown)
         case GroupSeen():
             draw_group(shown, only=parts_of_group(row["rule"]))
             link(

@@ -134,9 +134,8 @@ def _errors(here: Here) -> None:
     if not failed:
         st.success("No error was answered in this time range.")
         return
-    chosen = grid(failed, _ERRORS, key="errors", selectable=True)
+    chosen = grid(failed, _ERRORS, key="errors", opens="its exchanges")
     if chosen is None:
-        st.caption("Select a row to see its exchanges.")
         return
     link(
         "exchanges", "Exchanges with this error", "swap_horiz", error=failed[chosen]["error_name"],

@@ -129,11 +129,9 @@ def _chosen(rows: list[dict[str, Any]], columns: tuple[Column, ...], key: str, n
     if not rows:
         st.success(nothing)
         return
-    chosen = grid(rows, columns, key=key, selectable=True)
-    if chosen is None:
-        st.caption("Select a row to see its exchange.")
-        return
-    link("exchanges", "This exchange", "swap_horiz", exchange=rows[chosen]["exchange_id"])
+    chosen = grid(rows, columns, key=key, opens="its exchange")
+    if chosen is not None:
+        link("exchanges", "This exchange", "swap_horiz", exchange=rows[chosen]["exchange_id"])
 
 
 run(draw)

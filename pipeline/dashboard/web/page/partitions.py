@@ -12,7 +12,7 @@ from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import widened
 from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets
+from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.words import code, many, number
 
 NO_GROUP = "(no group)"
@@ -91,10 +91,8 @@ def _standing(standing: list[dict[str, Any]]) -> None:
         st.info("No consumer group committed in this time range.")
         return
     rows = [{**row, "trouble": _trouble(row)} for row in standing]
-    chosen = grid(rows, _LAG, key="standing", selectable=True)
-    if chosen is None:
-        st.caption("Select a row to see its picture.")
-    else:
+    chosen = grid(rows, _LAG, key="standing", opens="its picture")
+    if chosen is not None:
         st.button("Show this partition", on_click=_show, args=(rows[chosen],))
 
 
@@ -157,6 +155,7 @@ def _picture(here: Here, place: Place) -> None:
         )  # fmt: skip
         if place.group_id:
             link("group", "The whole group", "groups", group=place.group_id, cluster=place.cluster, **fixed(span))
+        link_commits(shown)
         st.button("Wider", icon=":material/zoom_out:", type="tertiary", on_click=look_at, args=(widened(span),))
     if place.group_id:
         _committers(here, place)

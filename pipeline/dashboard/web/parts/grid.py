@@ -22,6 +22,8 @@ _SCROLL_BAR = 14
 """Pixels of a row, and of what lies below the last one where the table is wider than the page."""
 _ROWS = 12
 """Rows that are seen without scrolling."""
+_SELECT = "Select a row to see {opens}: click the box at its left, or go to it by the arrow keys and press Shift+Space."
+"""Else nothing says by which keys, which are those of the table that Streamlit draws."""
 
 
 def _text(value: Any) -> str:
@@ -54,25 +56,32 @@ class Column:
 
 
 def grid(
-    rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str, selectable: bool = False
+    rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str, opens: str | None = None
 ) -> int | None:
     """Draw rows as a table.
 
     A selection ends when the rows change: it is an index, under which another row would stand then.
 
+    Args:
+        rows: what it shows.
+        columns: how.
+        key: of the table.
+        opens: what a row leads to that somebody selects, in words for below the table; None: none can be selected.
+
     Returns:
-        The index of the row that is selected; None if none is, or if they are not selectable.
+        The index of the row that is selected; None if none is, or if none can be.
     """
     data = pa.table({column.title: _values(rows, column) for column in columns})
     shown = {column.title: _config(column) for column in columns}
     height = _ROW * (min(len(rows), _ROWS) + 1) + _SCROLL_BAR
-    if not selectable:
+    if opens is None:
         st.dataframe(data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height)
         return None
     event = st.dataframe(
         data, hide_index=True, column_config=shown, key=f"{key} {_digest(rows)}", placeholder=_NOTHING, height=height,
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
+    st.caption(_SELECT.format(opens=opens))
     chosen = cast("dict[str, Any]", event)["selection"]["rows"]
     return chosen[0] if chosen and chosen[0] < len(rows) else None
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.scope import Scope, narrowed
-from pipeline.dashboard.web.here import go, look_at
+from pipeline.dashboard.web.here import fixed, go, link, look_at
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
-from pipeline.dashboard.web.pictures.offsets_picture import OPEN, ZOOM, in_words, offsets_picture
+from pipeline.dashboard.web.pictures.offsets_picture import IN_TRANSACTION, OPEN, ZOOM, in_words, offsets_picture
 from pipeline.dashboard.web.words import plain, seen
 
 
@@ -36,6 +36,18 @@ def draw_offsets(shown: Offsets, *, can_zoom: bool) -> None:
         draw_chart(above, key=key, alt=words)
     if below is not None:
         draw_chart(below, key="owners", alt="Who owned the partition when, by generation of the group")
+
+
+def link_commits(shown: Offsets) -> None:
+    """The way to the commits of a picture for who has no mouse: a search for the exchanges that stated them."""
+    outcomes = set(shown.commits.column("outcome").to_pylist())
+    if outcomes:
+        place, in_transactions = shown.place, not outcomes.isdisjoint(IN_TRANSACTION)
+        link(
+            "exchanges", "These commits as exchanges", "swap_horiz",
+            api="TxnOffsetCommit" if in_transactions else "OffsetCommit", group=place.group_id, topic=place.topic,
+            partition=place.partition, **fixed(shown.scope),
+        )  # fmt: skip
 
 
 def _look_closer(key: str, span: Scope) -> None:

@@ -32,7 +32,8 @@ _LINES = {
     "log_start_offset": ("log start", [2, 3], 2),
     "committed_offset": ("committed", [10, 3, 2, 3], 1.5),
 }
-_IN_TRANSACTION = ("pending", "aborted")
+IN_TRANSACTION = ("pending", "aborted")
+"""Outcomes of commits that stand in a transaction."""
 _FEW, _LARGE, _SMALL = 200, 70, 36
 """Up to so many points are large, in square pixels; more are small."""
 _LANE, _PADDING = 26, 14
@@ -96,7 +97,7 @@ def in_words(shown: Offsets) -> str:
         phrases.append(f"commits of group {place.group_id} by {', '.join(shown.labels) or 'nobody'}")
     if "rejected" in committed:
         phrases.append("refused commits are hollow and crossed")
-    if any(outcome in _IN_TRANSACTION for outcome in committed):
+    if any(outcome in IN_TRANSACTION for outcome in committed):
         phrases.append("commits inside a transaction are hollow, and struck through if it was aborted")
     if shown.held:
         who = list(dict.fromkeys(hold.producer for hold in sorted(shown.held, key=lambda hold: -hold.seconds)))

@@ -103,3 +103,16 @@ def test_two_exchanges_stand_side_by_side(use: Any) -> None:
     changed = {row["field"] for rows in frames(alone) for row in rows}
     assert "topics[payments].partitions[2].committedOffset" in changed
     assert "Not found." in text_of(use("compare", exchange=stuck[0], other="gone"))
+
+
+@pytest.mark.parametrize("page", ["partitions", "incident"])
+def test_commits_of_a_picture_are_reached_without_a_mouse(use: Any, page: str) -> None:
+    place = {"group": "billing", "topic": "payments", "partition": "2"}
+    app = use(page, **(place if page == "partitions" else {}))
+    (commits,) = [one.proto for one in app.get("page_link") if one.proto.label == "These commits as exchanges"]
+    address = {name: values[0] for name, values in parse_qs(commits.query_string).items()}
+    assert {name: address[name] for name in ("api", *place)} == {"api": "OffsetCommit", **place}
+    found = use("exchanges", **address)
+    (rows,) = frames(found)
+    assert "72 exchanges" in text_of(found)
+    assert all(row["what it says"].startswith("billing payments-") for row in rows)

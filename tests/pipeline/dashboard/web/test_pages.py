@@ -102,7 +102,7 @@ def test_a_partition_of_the_address_is_shown_until_another_topic_lacks_it(use: A
 
 def test_a_link_keeps_the_times_of_a_picture(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "partitions")
-    query, group = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
+    query, group, _ = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
     assert (group["group"], group["from"]) == (["g"], query["from"])
     assert (query["from"], query["to"]) == (["2026-03-01 12:00:01.000000Z"], ["2026-03-01 12:00:09.000000Z"])
     again = use(hand_made_lake, "partitions", **{name: values[0] for name, values in query.items()})

@@ -27,14 +27,12 @@ def draw(here: Here) -> None:
     named = st.container()
     finding_id = st.query_params.get("finding")
     rows = _evidence(here, finding_id) if finding_id else _found(here)
-    chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", selectable=True) if rows else None
+    chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", opens="its request and response") if rows else None
     exchange_id = rows[chosen]["exchange_id"] if chosen is not None else st.query_params.get("exchange")
     if exchange_id is None and finding_id and rows:
         exchange_id = rows[0]["exchange_id"]
     times = {row["exchange_id"]: row["ts"] for row in rows}
     if exchange_id is None:
-        if rows:
-            st.caption("Select a row to see its request and response.")
         return
     if chosen is not None:
         st.query_params["exchange"] = exchange_id

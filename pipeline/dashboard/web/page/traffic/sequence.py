@@ -59,7 +59,7 @@ def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
         _open(part, clicked[0]["exchange_id"])
     with st.expander("The same as a list"):
         rows = part.exchanges
-        chosen = grid(rows, EXCHANGE_COLUMNS, key="of connection", selectable=True)
+        chosen = grid(rows, EXCHANGE_COLUMNS, key="of connection", opens="its request and response")
         if chosen is not None:
             _open(part, rows[chosen]["exchange_id"])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.paths import ROOT
 from tests.requirements import require_streamlit
 
 
@@ -19,7 +20,7 @@ def _script() -> None:
 
     from pipeline.dashboard.web.parts.grid import Column, grid  # noqa: PLC0415
 
-    chosen = grid(st.session_state["rows"], [Column("name", "name")], key="names", selectable=True)
+    chosen = grid(st.session_state["rows"], [Column("name", "name")], key="names", opens="its name")
     st.text("none" if chosen is None else st.session_state["rows"][chosen]["name"])
 
 
@@ -40,3 +41,19 @@ def test_a_selection_ends_when_the_rows_change() -> None:
     assert run("abc", selected) == "b"
     assert run("abc", selected) == "b"
     assert run("xabc", selected) == "none"
+
+
+def test_keys_that_select_a_row_are_named_below_the_table() -> None:
+    from streamlit.testing.v1 import AppTest  # noqa: PLC0415
+
+    app = AppTest.from_function(_script)
+    app.session_state["rows"] = [{"name": "a"}]
+    (caption,) = app.run().caption
+    assert caption.value.startswith("Select a row to see its name: ")
+    assert "Shift+Space" in caption.value
+
+
+def test_no_page_says_by_itself_how_a_row_is_selected() -> None:
+    pages = ROOT / "pipeline" / "dashboard" / "web" / "page"
+    texts = {path.name: path.read_text(encoding="utf-8") for path in pages.rglob("*.py")}
+    assert [name for name, text in texts.items() if "Select a row" in text or "Shift+Space" in text] == []
