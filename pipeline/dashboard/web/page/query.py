@@ -16,8 +16,8 @@ from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.here import LAKE, Here, link, run
 from pipeline.dashboard.web.parts.answer_files import download
-from pipeline.dashboard.web.parts.completion import complete_names
 from pipeline.dashboard.web.parts.grid import Column, Kind, grid
+from pipeline.dashboard.web.scripts.completion import complete_names
 from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
 from pipeline.settings import SqlSettings, load_settings

@@ -11,6 +11,7 @@ from pipeline.dashboard.queries.scope import Scope, narrowed
 from pipeline.dashboard.web.here import fixed, go, link, look_at
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.offsets_picture import IN_TRANSACTION, OPEN, ZOOM, in_words, offsets_picture
+from pipeline.dashboard.web.scripts.own import leave_brushes_unread
 from pipeline.dashboard.web.words import plain, seen
 
 
@@ -29,6 +30,8 @@ def draw_offsets(shown: Offsets, *, can_zoom: bool) -> None:
     name = repr((shown.place, span)).encode(errors="backslashreplace")
     key = f"offsets {hashlib.sha256(name).hexdigest()}"  # what is selected ends with what is shown
     if shown.commits.num_rows or can_zoom:
+        if can_zoom:
+            leave_brushes_unread()
         event = draw_chart(above, key=key, on_select=lambda: _look_closer(key, span), alt=words)
         if clicked := event["selection"].get(OPEN):
             go("exchanges", exchange=clicked[0]["exchange_id"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit
 
-from pipeline.dashboard.web.parts.completion import SCRIPT
+from pipeline.dashboard.web.scripts.own import SCRIPTS
 
 _INDEX = Path(streamlit.__file__).with_name("static") / "index.html"
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -22,7 +22,7 @@ def answer_headers() -> dict[str, str]:
     to anybody. Scripts that stand in Streamlit's own index, and ours, are known by their hash; styles are made in the
     browser.
     """
-    inline = [*_INLINE.findall(_INDEX.read_text(encoding="utf-8")), SCRIPT]
+    inline = [*_INLINE.findall(_INDEX.read_text(encoding="utf-8")), *SCRIPTS]
     scripts = " ".join(f"'sha256-{_digest(text)}'" for text in inline)
     policy = {
         "default-src": "'none'",

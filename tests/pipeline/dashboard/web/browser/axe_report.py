@@ -6,7 +6,6 @@ starts the dashboard, examines each page in a real browser and writes the docume
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,42 +13,23 @@ from pathlib import Path
 
 from tests.paths import ROOT
 from tests.pipeline.dashboard.web.addresses import ADDRESSES, names_in, sample_lake
-from tests.pipeline.dashboard.web.browser.axe import GRAVE, Fault, examine
+from tests.pipeline.dashboard.web.browser.axe import Fault, examine
 from tests.pipeline.dashboard.web.browser.browsing import open_browser, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.screens import LOOKS, look_as
 from tests.pipeline.dashboard.web.browser.served import serve
 
 PAGE = ROOT / "docs" / "accessibility.md"
 SCHEMES = LOOKS[:2]
-KNOWN = {
-    "svg-img-alt": (
-        r'^<g class="mark-rect role-mark \w+_brush(?:_bg)?"',
-        "what is dragged over a picture: Vega-Lite has no way to name these marks; the picture itself has a name",
-    ),
-}
-"""Faults of libraries that we cannot mend: rule, the elements that may break it, and why."""
 _HEAD = """<!-- Made by `make screens`. -->
 
 # What axe finds
 
 Each page of a lake of the sample captures, examined in Chromium by axe-core {version}: WCAG 2.0, 2.1 and 2.2, A and
-AA, and best practices. A number is of elements that break a rule; serious and critical ones are none but those that are
-known below.
+AA, and best practices. A number is of elements that break a rule; none of them is serious or critical.
 
 | page | {looks} |
 |---|{dashes}
 """
-
-
-def is_known(fault: Fault) -> bool:
-    """Whether it is a library's, and stays."""
-    known = KNOWN.get(fault.rule)
-    return bool(known and re.match(known[0], fault.html))
-
-
-def is_ours(fault: Fault) -> bool:
-    """Whether it is grave, and ours to mend."""
-    return fault.impact in GRAVE and not is_known(fault)
 
 
 def document(found: Mapping[str, Sequence[Sequence[Fault]]], version: str) -> str:
@@ -61,25 +41,12 @@ def document(found: Mapping[str, Sequence[Sequence[Fault]]], version: str) -> st
     """
     looks, dashes = " | ".join(look.name for look in SCHEMES), "---|" * len(SCHEMES)
     rows = [f"| {page} | {' | '.join(map(_cell, by_look))} |" for page, by_look in found.items()]
-    known = [f"- `{rule}`: {why}." for rule, (_, why) in KNOWN.items()]
-    return (
-        _HEAD.format(version=version, looks=looks, dashes=dashes)
-        + "\n".join(rows)
-        + "\n\nKnown, and not ours to mend:\n\n"
-        + "\n".join(known)
-        + "\n"
-    )
+    return _HEAD.format(version=version, looks=looks, dashes=dashes) + "\n".join(rows) + "\n"
 
 
 def _cell(faults: Sequence[Fault]) -> str:
-    counts = Counter((fault.impact, fault.rule, is_known(fault)) for fault in faults)
-    return (
-        ", ".join(
-            f"{number} {impact} (`{rule}`{', known' if known else ''})"
-            for (impact, rule, known), number in sorted(counts.items())
-        )
-        or "nothing"
-    )
+    counts = Counter((fault.impact, fault.rule) for fault in faults)
+    return ", ".join(f"{number} {impact} (`{rule}`)" for (impact, rule), number in sorted(counts.items())) or "nothing"
 
 
 def main() -> None:

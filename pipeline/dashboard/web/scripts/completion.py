@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import html
 import json
-from importlib.resources import files
 
 import duckdb
-import streamlit as st
 
-SCRIPT = files("pipeline.dashboard.web.parts").joinpath("completion.js").read_text(encoding="utf-8")
+from pipeline.dashboard.web.scripts.own import COMPLETION, run_script
 
 _COLUMNS = """
 SELECT if(schema_name = 'main', '', schema_name || '.') || table_name, list(column_name ORDER BY column_index)
@@ -23,7 +21,4 @@ ORDER BY ALL
 def complete_names(connection: duckdb.DuckDBPyConnection) -> None:
     """Complete the lake's tables, views and columns in the box of the query."""
     names = dict(connection.sql(_COLUMNS).fetchall())
-    st.html(
-        f'<div hidden data-sql-names="{html.escape(json.dumps(names))}"></div><script>{SCRIPT}</script>',
-        unsafe_allow_javascript=True,
-    )
+    run_script(COMPLETION, f'<div hidden data-sql-names="{html.escape(json.dumps(names))}"></div>')

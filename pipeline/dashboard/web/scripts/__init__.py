@@ -1,0 +1,1 @@
+"""The page's own scripts, which run in the browser."""
