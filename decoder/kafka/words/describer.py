@@ -116,7 +116,7 @@ def _of_event(event: OffsetEvent, at: int) -> str:
         case "listed" if offset == at:
             return "listed"
         case "fetched_commit" if offset in (at, at + 1):
-            return f"reported as committed @{offset}: " + ("the next to read" if offset == at else "read")
+            return f"committed offset @{offset}: " + ("the next to read" if offset == at else "read")
         case "committed" | "txn_committed" | "commit_rejected" | "txn_commit_rejected" if offset in (at, at + 1):
             commit = (
                 f"committed @{offset} by {event.group_id}"
