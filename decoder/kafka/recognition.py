@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from decoder import limits
 from decoder.codec import Codec
@@ -18,9 +17,6 @@ from decoder.kafka.stream.peek import HEADER_BYTES, MIN_REQUEST_BYTES, RequestPe
 from decoder.kafka.stream.resync import GLANCE_ASKED, MAX_ASKED, RESPONSE_HEADER, KafkaSearch, may_follow
 from decoder.model import Direction
 from decoder.stream.resync import Found, Glance, behind_short_segments, lined_up
-
-if TYPE_CHECKING:
-    pass
 
 SURE = 1.0
 """The server's first bytes carry the correlation id of the client's first request."""

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import re
 import struct
 
 from decoder.errors import DecodeError
-from decoder.mongodb.codec.messages import Opened, open_message
-from decoder.mongodb.codec.wire import OP_GET_MORE, OP_REPLY
+from decoder.mongodb.codec.documents import DOCUMENT, INT64, top_level
+from decoder.mongodb.codec.messages import open_message
 
 _INT64 = struct.Struct("<q")
-_OPENED = re.compile(rb"\x12id\0(.{8})", re.DOTALL)
-_READ_ON = re.compile(rb"\x12getMore\0(.{8})", re.DOTALL)
 
 
 def opened_cursor(reply: bytes) -> int:
     """The id of the cursor that a reply leaves open; 0: none, or it cannot be read. Never raises."""
-    return _cursor(reply, OP_REPLY, _OPENED)
+    return _cursor(reply, b"cursor", b"id")
 
 
 def cursor_read_on(request: bytes) -> int:
-    """The id of the cursor whose next batch a request asks for; 0: none. Never raises."""
-    return _cursor(request, OP_GET_MORE, _READ_ON)
+    """The id of the cursor whose next batch a request asks for; 0: none, or it cannot be read. Never raises."""
+    return _cursor(request, b"getMore")
 
 
-def _cursor(data: bytes, legacy: int, pattern: re.Pattern[bytes]) -> int:
+def _cursor(data: bytes, *path: bytes) -> int:
+    """What a legacy opcode states, else the number that stands at ``path`` in a document of the message."""
     try:
         opened = open_message(data)
     except DecodeError:
         return 0
-    if opened.opcode == legacy:
-        return int(_fields(opened).get("cursorID", 0))
-    found = pattern.search(opened.data)
-    return int(_INT64.unpack(found[1])[0]) if found is not None else 0
+    outline = opened.outline
+    if outline is None:
+        return 0
+    found = (_number(opened.data, place.start, place.end, *path) for place in outline.places)
+    return int(outline.fields.get("cursorID", 0)) or next(filter(None, found), 0)
 
 
-def _fields(opened: Opened) -> dict[str, int]:
-    return opened.outline.fields if opened.outline is not None else {}
+def _number(data: bytes, start: int, end: int, name: bytes, *inner: bytes) -> int:
+    for kind, key, value in top_level(data, start, end):
+        if not data.startswith(name + b"\0", key):
+            continue
+        if inner:
+            return _number(data, value, end, *inner) if kind == DOCUMENT else 0
+        return int(_INT64.unpack_from(data, value)[0]) if kind == INT64 else 0
+    return 0

@@ -11,6 +11,7 @@ from decoder.mongodb.stream import pairing
 from decoder.mongodb.stream.cursors import cursor_read_on, opened_cursor
 from decoder.mongodb.stream.pairing import MongoPairer
 from tests.decoder.mongodb.build import COMPRESSORS, command, compressed, legacy, message, reply
+from tests.hostile.mongodb import MongodbMutator
 
 EXHAUST, MORE = 1 << 16, 2
 GET_MORE = {"getMore": 5, "collection": "orders", "$db": "shop"}
@@ -134,7 +135,8 @@ def lookup_of_users(request_id: int) -> bytes:
 def test_credentials_pass_to_later_batches_of_a_cursor(wrap):
     pairer = MongoPairer()
     pairer.request(raw(wrap(lookup_of_users(7))))
-    batch = {"cursor": {"firstBatch": [{"x": "a key"}], "id": Int64(55), "ns": "admin.orders"}, "ok": 1.0}
+    own = {"x": "a key", "id": Int64(56), "cursor": {"id": Int64(56)}}  # of what was found, no cursor's
+    batch = {"cursor": {"firstBatch": [own], "id": Int64(55), "ns": "admin.orders"}, "ok": 1.0}
     assert pairer.response(raw(wrap(reply(batch, response_to=7)))).flags == FrameFlags.CREDENTIALS
     pairer = MongoPairer(pairer.state())
     for number, cursor, flags in ((8, 55, FrameFlags.CREDENTIALS), (9, 56, 0), (10, 55, FrameFlags.CREDENTIALS)):
@@ -151,6 +153,14 @@ def test_credentials_pass_to_later_batches_of_old_opcodes():
     for request, flags in ((more, 0), (messages["OP_QUERY"], FrameFlags.CREDENTIALS), (more, FrameFlags.CREDENTIALS)):
         pairer.request(raw(request))
         assert pairer.response(raw(messages["OP_REPLY"])).flags == flags
+
+
+def test_whatever_the_bytes_a_cursor_is_a_number():
+    mutator = MongodbMutator(23)
+    for number in range(3000):
+        data = mutator.frame(number).data
+        assert isinstance(opened_cursor(data), int)
+        assert isinstance(cursor_read_on(data), int)
 
 
 def test_cursors_of_credentials_are_bounded(monkeypatch):
