@@ -18,7 +18,10 @@ from pathlib import Path
 from tests.paths import ROOT
 from tests.wheel import WheelError, build_wheel, copy_tests, demand_installed, run_python, run_uv
 
-QUICK = ("tests/decoder", "tests/pipeline/capture", "tests/pipeline/commands", "tests/pipeline/dashboard")
+QUICK = (
+    "tests/decoder", "tests/pipeline/analysis", "tests/pipeline/capture", "tests/pipeline/commands",
+    "tests/pipeline/dashboard", "tests/pipeline/embedded",
+)  # fmt: skip
 _SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
 _MARKS = "not spark and not broker and not java and not proof and not airflow"
 

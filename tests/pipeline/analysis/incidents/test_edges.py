@@ -71,7 +71,7 @@ def test_every_rule_is_in_an_edge_or_stands_alone() -> None:
 
 
 def test_nothing_follows_from_itself() -> None:
-    order = TopologicalSorter[str]()
+    order: TopologicalSorter[str] = TopologicalSorter()
     for edge in EDGES:
         order.add(edge.effect, edge.cause)
     assert set(order.static_order()) == CAUSES | EFFECTS  # raises CycleError

@@ -239,7 +239,9 @@ class TestLive:
         process.stdin.flush()
         found = b""
         while found.count(b"wirelake top -") < 2:
-            found += os.read(process.stdout.fileno(), 65536)
+            more = os.read(process.stdout.fileno(), 65536)
+            assert more, process.communicate()[1].decode()  # it has ended
+            found += more
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors.decode()

@@ -55,16 +55,18 @@ _POINTS = f"""
     ), groups AS (
         SELECT DISTINCT cluster, topic, group_id, partition FROM commits
     )
-    SELECT cluster, topic, group_id, partition, ts_us, commits, latest, NULL::BIGINT AS "end", NULL::BIGINT AS start,
-        NULL::BIGINT AS stable, NULL::BIGINT AS stable_end, NULL::BIGINT AS fetched_from, NULL::BIGINT AS position,
-        NULL::BOOLEAN AS is_committed_only, fall
-    FROM commits
-    UNION ALL BY NAME
-    SELECT cluster, topic, group_id, partition, ts_us, position, fetched_from, is_committed_only
-    FROM positions SEMI JOIN groups USING (cluster, topic, group_id, partition)
-    UNION ALL BY NAME
-    SELECT cluster, topic, group_id, partition, ts_us, "end", start, stable, stable_end
-    FROM ends JOIN groups USING (cluster, topic, partition)
+    FROM (
+        SELECT cluster, topic, group_id, partition, ts_us, commits, latest, NULL::BIGINT AS "end",
+            NULL::BIGINT AS start, NULL::BIGINT AS stable, NULL::BIGINT AS stable_end,
+            NULL::BIGINT AS fetched_from, NULL::BIGINT AS position, NULL::BOOLEAN AS is_committed_only, fall
+        FROM commits
+        UNION ALL BY NAME
+        SELECT cluster, topic, group_id, partition, ts_us, position, fetched_from, is_committed_only
+        FROM positions SEMI JOIN groups USING (cluster, topic, group_id, partition)
+        UNION ALL BY NAME
+        SELECT cluster, topic, group_id, partition, ts_us, "end", start, stable, stable_end
+        FROM ends JOIN groups USING (cluster, topic, partition)
+    )
     ORDER BY cluster, topic, group_id, partition, ts_us, latest IS NULL, position IS NULL
 """
 
