@@ -8,14 +8,12 @@ of the server alone).
 
 from __future__ import annotations
 
-import os
 import resource
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import urlencode
@@ -25,6 +23,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from rich.table import Table as Grid
 
+from benchmarks.browser import watch
 from benchmarks.candidates import CONSOLE
 from pipeline.arrow import arrow_type
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
@@ -32,11 +31,10 @@ from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES, Table
-from tests.pipeline.dashboard.web.browser.browsing import open_browser
-from tests.pipeline.dashboard.web.browser.served import serve
 
 COMMITS, TIMES = 1_000_000, 5
 PLACE = Place("crowded", "payments", 2, "billing")
+_POINT = "[data-testid=stVegaLiteChart] svg .mark-symbol path"
 _BEGIN_US = int(datetime(2026, 1, 5, tzinfo=timezone.utc).timestamp()) * 1_000_000
 _DAYS_US = 3 * 86_400 * 1_000_000
 _EVENTS = """
@@ -144,36 +142,15 @@ def _timed(call: Callable[[], object]) -> tuple[float, float]:
 
 def _in_browser(lake: Path) -> Iterator[tuple[float, float]]:
     """CPU seconds of the server, and seconds until the points are drawn."""
-    from selenium.webdriver.common.by import By  # noqa: PLC0415 - not without a browser
-
     address = {
         "group": PLACE.group_id, "topic": PLACE.topic, "partition": PLACE.partition, "cluster": PLACE.cluster,
         "range": "all",
     }  # fmt: skip
-    with serve(lake) as served, _profile() as profile, open_browser(profile) as browser:
-        browser.get(served.url + "/query")  # Python's imports, once for all who look at this page
-        time.sleep(5)
+    with watch(lake) as watched:
         for _ in range(TIMES + 1):
-            browser.get("about:blank")
-            time.sleep(1)  # until the session before has ended
-            began, used = time.perf_counter(), _cpu(served.process.pid)
-            browser.get(f"{served.url}/partitions?{urlencode(address)}")
-            while not browser.find_elements(By.CSS_SELECTOR, "[data-testid=stVegaLiteChart] svg .mark-symbol path"):
-                if time.perf_counter() - began > 120:
-                    raise RuntimeError("the picture does not come")
-                time.sleep(0.02)
-            yield _cpu(served.process.pid) - used, time.perf_counter() - began
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextmanager
-def _profile() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
+            timed = watched.load(f"/partitions?{urlencode(address)}")
+            seconds = timed.reached(f"return document.querySelector('{_POINT}')")
+            yield timed.cpu(), seconds
 
 
 if __name__ == "__main__":
