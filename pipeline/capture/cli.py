@@ -13,8 +13,6 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from decoder.field_hash import FieldHash
-from decoder.model import PayloadPolicy
 from decoder.protocols import protocols
 from pipeline.capture.landing.bounded import BoundedStore
 from pipeline.capture.landing.object_stores import open_store
@@ -24,13 +22,13 @@ from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
 from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
+from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.payload import KEY_VARIABLE, Payload, chosen_payload
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.runs.run import PUBLISH_EVERY_S
 from pipeline.capture.runs.summary import print_json, print_summary
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.terminal import Console
@@ -83,13 +81,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 
 
 class _Chosen(NamedTuple):
-    """What an agent goes by that the settings may state as well."""
+    """Where frames land, and what an agent goes by."""
 
     landing: str
-    agent_id: str
-    policy: PayloadPolicy
-    field_hash: FieldHash | None
-    work: WorkLimits
+    options: RunOptions
 
 
 @capture_app.callback()
@@ -164,7 +159,7 @@ def read(
         raise UserError(
             "--tls-keylog and --tls-embedded-keys need capture files: a ring that is still written cannot be decrypted"
         )
-    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file)
+    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file, idle_timeout, publish_every, store_timeout)
     errors = Console(stderr=True)
     failed: list[CaptureError] = []
 
@@ -185,35 +180,23 @@ def read(
             stats = follow_ring(
                 follow,
                 store,
-                agent_id=chosen.agent_id,
-                payload_policy=chosen.policy,
-                field_hash=chosen.field_hash,
-                idle_us=int(idle_timeout * 1e6),
-                work=chosen.work,
-                publish_every_s=publish_every,
-                store_timeout_s=store_timeout,
                 until_idle_s=until_idle,
                 stop=stop,
                 on_progress=show,
                 on_problem=on_problem,
+                **chosen.options,
             )
         else:
             stats = read_capture(
                 files or [],
                 store,
-                agent_id=chosen.agent_id,
-                payload_policy=chosen.policy,
-                field_hash=chosen.field_hash,
                 allow_truncated=allow_truncated,
                 tls_keylog=tls_keylog,
                 tls_embedded_keys=tls_embedded_keys,
-                idle_us=int(idle_timeout * 1e6),
-                work=chosen.work,
-                publish_every_s=publish_every,
-                store_timeout_s=store_timeout,
                 stop=stop,
                 on_progress=show,
                 on_error=on_error,
+                **chosen.options,
             )
     if as_json:
         print_json(stats)
@@ -224,15 +207,29 @@ def read(
 
 
 def _chosen(
-    conf: Path | None, landing: str | None, agent_id: str | None, payload: Payload | None, payload_key_file: str | None
+    conf: Path | None,
+    landing: str | None,
+    agent_id: str | None,
+    payload: Payload | None,
+    payload_key_file: str | None,
+    idle_timeout: float,
+    publish_every: float,
+    store_timeout: float,
 ) -> _Chosen:
-    """What the command line gives, else the settings."""
+    """What the command line gives, else the settings. Times are seconds."""
     settings = writing_settings(conf, payload_policy=payload and payload.value, payload_key_file=payload_key_file)
+    policy, field_hash = chosen_payload(settings)
     return _Chosen(
         required(settings, "landing") if landing is None else landing,
-        settings.agent_id if agent_id is None else agent_id,
-        *chosen_payload(settings),
-        settings.work,
+        RunOptions(
+            agent_id=settings.agent_id if agent_id is None else agent_id,
+            payload_policy=policy,
+            field_hash=field_hash,
+            idle_us=int(idle_timeout * 1e6),
+            work=settings.work,
+            publish_every_s=publish_every,
+            store_timeout_s=store_timeout,
+        ),
     )
 
 
@@ -280,22 +277,16 @@ def live(
       wirelake capture live --interface any --conf /etc/wirelake/agent.yaml
     """
     tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
-    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file)
+    chosen = _chosen(conf, landing, agent_id, payload, payload_key_file, idle_timeout, publish_every, store_timeout)
     errors = Console(stderr=True)
     with stop_on_signals() as stop, _deadline(stop, duration), show_progress(errors, interface) as show:
         stats = capture_live(
             tap,
             chosen.landing,
-            agent_id=chosen.agent_id,
-            payload_policy=chosen.policy,
-            field_hash=chosen.field_hash,
-            idle_us=int(idle_timeout * 1e6),
-            work=chosen.work,
-            publish_every_s=publish_every,
-            store_timeout_s=store_timeout,
             stop=stop,
             on_start=lambda command: _print_line(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
             on_progress=show,
+            **chosen.options,
         )
     if stats.kernel_dropped:
         _print_line(

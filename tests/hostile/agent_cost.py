@@ -152,7 +152,7 @@ def _read(
 ) -> None:
     half = len(packets) // 2
     with tempfile.TemporaryDirectory(prefix="adversary-") as landing:
-        run = CaptureRun(open_store(landing), "adversary", "lengths", work=work)
+        run = CaptureRun(open_store(landing), agent_id="adversary", work=work)
         if is_live:
             run.agent.hasten()
         run.hurry()

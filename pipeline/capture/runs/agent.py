@@ -54,31 +54,37 @@ _ORPHAN, _SILENT = int(FrameFlags.ORPHAN_RESPONSE), int(FrameFlags.NO_RESPONSE_E
 class Agent:
     """One capture being read: packets in, frames and gaps out. It may run for as long as packets come.
 
+    Args:
+        stats: counts what is seen.
+        decryption: gives the content of connections that are encrypted.
+        agent_id, payload_policy, field_hash, idle_us, work: see :class:`pipeline.capture.runs.options.AgentOptions`.
+
     Attributes:
+        agent_id: its name.
         stats: counts what is seen.
     """
 
     def __init__(
         self,
-        agent_id: str,
-        policy: PayloadPolicy,
-        stats: CaptureStats,
+        agent_id: str = DEFAULT_AGENT_ID,
+        payload_policy: PayloadPolicy = "lengths",
+        stats: CaptureStats | None = None,
         field_hash: FieldHash | None = None,
         decryption: Decryption | None = None,
         *,
         idle_us: int = IDLE_US,
         work: WorkLimits | None = None,
     ) -> None:
-        self.stats = stats
+        self.agent_id = agent_id
+        self.stats = stats if stats is not None else CaptureStats()
         self._decryption = decryption
-        self._agent_id = agent_id
-        self._policy: PayloadPolicy = policy
+        self._policy: PayloadPolicy = payload_policy
         self._protocols = tuple(protocols().values())
         self._field_hash = field_hash
         self._idle_us = idle_us
         self._dissector = Dissector()
-        self._clock = Clock(stats)
-        self._tracker = Tracker(idle_us, stats.notices, self._clock)
+        self._clock = Clock(self.stats)
+        self._tracker = Tracker(idle_us, self.stats.notices, self._clock)
         self._sessions: dict[Connection, Session] = {}
         self._held = HeldRequests()
         self._ts = 0
@@ -253,8 +259,8 @@ class Agent:
         lost, self._unseen = self._unseen, 0
         if lost:
             self.stats.notices["work_refused"] += 1
-            name = f"strangers:{self._agent_id}:{self._unseen_since}"
-            yield Gap(self._agent_id, name, 0, "request", self._unseen_since, lost, REFUSED, 0.0)
+            name = f"strangers:{self.agent_id}:{self._unseen_since}"
+            yield Gap(self.agent_id, name, 0, "request", self._unseen_since, lost, REFUSED, 0.0)
 
     def state(self) -> AgentState:
         """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""
@@ -283,7 +289,7 @@ class Agent:
             connection = Connection.from_state(opened.tcp, self.stats.notices, self._clock)
             self._tracker.add(connection)
             if opened.session is not None:
-                session = Session(connection, self._protocols, self._agent_id, self._policy)
+                session = Session(connection, self._protocols, self.agent_id, self._policy)
                 session.resume(opened.session)
                 self._sessions[connection] = session
 
@@ -330,7 +336,7 @@ class Agent:
         """Take what happened; ``is_read``: whether its content is worth a look."""
         session = self._sessions.get(event.connection)
         if session is None or event.kind is Kind.DECRYPTED:
-            session = Session(event.connection, self._protocols, self._agent_id, self._policy)
+            session = Session(event.connection, self._protocols, self.agent_id, self._policy)
             self._sessions[event.connection] = session
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):

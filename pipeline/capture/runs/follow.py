@@ -10,22 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from decoder.field_hash import FieldHash
-from decoder.model import PayloadPolicy
 from pipeline.capture.landing.object_stores import open_store
-from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
+from pipeline.capture.landing.patience import PatientStore
 from pipeline.capture.landing.stores import Store
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.progress import FileId, Progress, ReadFile, damaged, load, save
 from pipeline.capture.runs.ring import Ring, RingFile
-from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 POLL_S = 0.5
 """How often the directory is looked at."""
@@ -35,51 +35,32 @@ def follow_ring(
     directory: str | Path,
     landing: str | Path | Store,
     *,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    field_hash: FieldHash | None = None,
-    idle_us: int = IDLE_US,
-    work: WorkLimits | None = None,
-    publish_every_s: float = PUBLISH_EVERY_S,
-    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     until_idle_s: float | None = None,
     stop: Stop | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
     on_problem: Callable[[str], None] = lambda _: None,
+    **options: Unpack[RunOptions],
 ) -> CaptureStats:
     """Read the files of a ring into the landing zone as they are finished, until a stop is asked for.
 
     Args:
         directory: where the capture rotates its files.
         landing: the landing zone, or its path or URL; see pipeline.capture.landing.object_stores.
-        agent_id: what was read is remembered under this name.
-        payload_policy, field_hash, idle_us: see pipeline.capture.runs.agent.frames_of.
-        work: what reading connections may cost; where packets do not wait that is less than of a file.
-        publish_every_s, store_timeout_s: see pipeline.capture.runs.run.CaptureRun.
         until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
         on_problem: called for files that disappeared unread, or are damaged.
+        options: how the agent reads, and its frames land.
 
     Raises:
         CaptureError: the directory cannot be listed.
         LandingError: the landing zone cannot be written.
     """
     store = open_store(landing)
-    with CaptureRun(
-        store,
-        agent_id,
-        payload_policy,
-        field_hash,
-        idle_us=idle_us,
-        work=work,
-        publish_every_s=publish_every_s,
-        store_timeout_s=store_timeout_s,
-        on_progress=on_progress,
-    ) as run:
+    with CaptureRun(store, on_progress=on_progress, **options) as run:
         run.agent.hasten()
-        patient = PatientStore(store, store_timeout_s)
-        follower = _Follower(Ring(directory, on_problem), run, patient, agent_id, stop or Stop(), on_problem)
+        patient = PatientStore(store, run.store_timeout_s)
+        follower = _Follower(Ring(directory, on_problem), run, patient, stop or Stop(), on_problem)
         follower.resume()
         follower.follow(until_idle_s)
         run.agent.count_open()
@@ -88,12 +69,12 @@ def follow_ring(
 
 class _Follower:
     def __init__(
-        self, ring: Ring, run: CaptureRun, store: Store, agent_id: str, stop: Stop, on_problem: Callable[[str], None]
+        self, ring: Ring, run: CaptureRun, store: Store, stop: Stop, on_problem: Callable[[str], None]
     ) -> None:
         self._ring = ring
         self._run = run
         self._store = store
-        self._agent_id = agent_id
+        self._agent_id = run.agent.agent_id
         self._stop = stop
         self._on_problem = on_problem
         self._read: dict[FileId, ReadFile] = {}

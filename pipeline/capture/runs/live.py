@@ -19,23 +19,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from decoder.field_hash import FieldHash
-from decoder.model import PayloadPolicy
 from pipeline.capture.landing.object_stores import open_store
-from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Pipe, Prefixed, Stop
 from pipeline.capture.packets.sources import read_stream
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
 from pipeline.capture.runs.one_capture import check_link_types
-from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
+from pipeline.capture.runs.options import RunOptions
+from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.setup.system import TCPDUMP, capture_right, install_command
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 BUFFER_MIB = 32
 """Default of the kernel's buffer, MiB: what it holds while we are busy."""
@@ -100,28 +98,20 @@ def capture_live(
     tap: Tap,
     landing: str | Path,
     *,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    field_hash: FieldHash | None = None,
-    idle_us: int = IDLE_US,
-    work: WorkLimits | None = None,
-    publish_every_s: float = PUBLISH_EVERY_S,
-    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
     on_start: Callable[[list[str]], None] = lambda _: None,
     on_progress: Callable[[CaptureStats], None] | None = None,
+    **options: Unpack[RunOptions],
 ) -> CaptureStats:
     """Capture into the landing zone until a stop is asked for; the packets under way then are read first.
 
     Args:
         tap: what to capture.
         landing: path or URL of the landing zone; see pipeline.capture.landing.object_stores.
-        agent_id, payload_policy, field_hash, idle_us: see pipeline.capture.runs.agent.frames_of.
-        work: what reading connections may cost; where packets do not wait that is less than of a file.
-        publish_every_s, store_timeout_s: see pipeline.capture.runs.run.CaptureRun.
         stop: asked to, it ends in good order.
         on_start: called with the program's command once it captures.
         on_progress: called now and then.
+        options: how the agent reads, and its frames land.
 
     Raises:
         CaptureError: the program is missing or cannot capture; also if it ends by itself, after all it has captured
@@ -129,20 +119,10 @@ def capture_live(
         LandingError: the landing zone cannot be written.
     """
     command, stop = tap.command(), stop or Stop()
-    run = CaptureRun(
-        open_store(landing),
-        agent_id,
-        payload_policy,
-        field_hash,
-        idle_us=idle_us,
-        work=work,
-        publish_every_s=publish_every_s,
-        store_timeout_s=store_timeout_s,
-        on_progress=on_progress,
-    )
+    run = CaptureRun(open_store(landing), on_progress=on_progress, **options)
     run.agent.hasten()
     run.hurry()  # before the first packet, since it takes a while
-    drops = Drops(agent_id, tap.interface, _now_us())
+    drops = Drops(run.agent.agent_id, tap.interface, _now_us())
     with run, _started(command) as program:
 
         def on_wait() -> bool:

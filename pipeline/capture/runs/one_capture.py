@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from decoder.field_hash import FieldHash
-from decoder.model import Frame, Gap, PayloadPolicy
+from decoder.model import Frame, Gap
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
 from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.options import AgentOptions
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _PROGRESS_EVERY = 4096
 
 
 def frames_of(
     *pieces: str | Path,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
-    idle_us: int = IDLE_US,
-    work: WorkLimits | None = None,
     stats: CaptureStats | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
+    **options: Unpack[AgentOptions],
 ) -> Iterator[Frame | Gap]:
     """The frames of one capture, redacted, and its losses.
 
@@ -40,24 +38,19 @@ def frames_of(
     Args:
         pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
             capture, in their order (see pipeline.capture.packets.sources.captures).
-        agent_id: name of the agent; part of the connection ids.
-        payload_policy: what of record keys and values stays in the frames.
-        field_hash: what the policy ``hash`` hashes with.
         allow_truncated: read a file that is cut off or damaged up to that place.
         tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
         tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
-        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
-        work: what reading connections may cost.
         stats: counts what is seen.
         on_progress: called every few thousand packets.
+        options: how the agent reads.
 
     Raises:
         CaptureError: a file cannot be read, or not be decrypted.
         DamagedCaptureError: after the frames that precede the damage, unless ``allow_truncated``.
     """
     with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
-        stats = stats if stats is not None else CaptureStats()
-        agent = Agent(agent_id, payload_policy, stats, field_hash, decryption, idle_us=idle_us, work=work)
+        agent = Agent(stats=stats, decryption=decryption, **options)
         for path in map(str, pieces):
             try:
                 for packet in read_packets(path, on_aside=agent.note):

@@ -5,22 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from decoder.field_hash import FieldHash
-from decoder.model import PayloadPolicy
 from pipeline.capture.landing.object_stores import open_store
-from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.landing.stores import Store
 from pipeline.capture.packets.packet import CaptureError, CutStreamError, DamagedCaptureError
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.packets.sources import STDIN, Extent, capture_files, captures, extent, read_packets
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.runs.one_capture import check_link_types, decryption_of
-from pipeline.capture.runs.run import PUBLISH_EVERY_S, CaptureRun
-from pipeline.capture.sessions.decryption import Decryption
+from pipeline.capture.runs.options import RunOptions
+from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Files of this size, all pieces of a capture together, are read by the block."""
@@ -41,19 +39,13 @@ def read_capture(
     paths: Iterable[str | Path],
     landing: str | Path | Store,
     *,
-    agent_id: str = DEFAULT_AGENT_ID,
-    payload_policy: PayloadPolicy = "lengths",
-    field_hash: FieldHash | None = None,
     allow_truncated: bool = False,
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
-    idle_us: int = IDLE_US,
-    work: WorkLimits | None = None,
-    publish_every_s: float = PUBLISH_EVERY_S,
-    store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
     stop: Stop | None = None,
     on_progress: Callable[[CaptureStats], None] | None = None,
     on_error: Callable[[CaptureError], None] = _raise,
+    **options: Unpack[RunOptions],
 ) -> CaptureStats:
     """Read captures into the landing zone. A landing file appears as soon as its rows are complete.
 
@@ -66,53 +58,35 @@ def read_capture(
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`. Standard input whose
             first packet is younger than LIVE_S is read as ``capture live`` reads (see WorkLimits.when_live).
         landing: the landing zone, or its path or URL; see pipeline.capture.landing.object_stores.
-        agent_id, payload_policy, field_hash, allow_truncated, tls_keylog, tls_embedded_keys, idle_us, on_progress:
-            see :func:`frames_of`.
-        work: what reading connections may cost.
-        publish_every_s: rows of standard input land at the latest so long after they came, s.
-        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
+        allow_truncated, tls_keylog, tls_embedded_keys, on_progress: see :func:`frames_of`.
         stop: asked to, standard input ends.
         on_error: called for every file that cannot be read; the others are read. By default it is raised, before any
             other file is read.
+        options: how the agent reads, and its frames land; ``publish_every_s`` counts for standard input alone.
 
     Raises:
         LandingError: the landing zone cannot be written.
     """
     store, total = open_store(landing), CaptureStats()
-
-    def run(
-        publish_every_s: float | None = None,
-        decryption: Decryption | None = None,
-    ) -> CaptureRun:
-        return CaptureRun(
-            store,
-            agent_id,
-            payload_policy,
-            field_hash,
-            decryption,
-            idle_us=idle_us,
-            work=work,
-            publish_every_s=publish_every_s,
-            store_timeout_s=store_timeout_s,
-            on_progress=on_progress,
-        )
-
     files = list(_files(paths, on_error))
     if STDIN in files:
         try:
             with decryption_of(
                 [STDIN], tls_keylog, use_embedded=tls_embedded_keys
             ):  # refuses: it would have to be read twice
-                total.add(_read_standard_input(run(publish_every_s), stop or Stop(), allow_truncated, on_error))
+                run = CaptureRun(store, on_progress=on_progress, **options)
+                total.add(_read_standard_input(run, stop or Stop(), allow_truncated, on_error))
         except CaptureError as error:
             on_error(error)
     files = [file for file in files if file != STDIN]
     extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
+    options = {**options, "publish_every_s": None}
     decrypts = tls_keylog is not None or tls_embedded_keys
     for pieces in [[file.path] for file in extents] if decrypts else captures(extents):
         try:
             with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
-                total.add(_read_pieces(pieces, run(decryption=decryption), allow_truncated))
+                run = CaptureRun(store, decryption, on_progress=on_progress, **options)
+                total.add(_read_pieces(pieces, run, allow_truncated))
         except CaptureError as error:
             on_error(error)
     return total

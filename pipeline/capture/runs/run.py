@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from decoder.field_hash import FieldHash
-from decoder.model import Frame, Gap, PayloadPolicy
+from decoder.model import Frame, Gap
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.landing.stores import Store
 from pipeline.capture.landing.writer import LandingWriter
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.options import AgentOptions
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.capture.tcp.work_limits import WorkLimits
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from pipeline.capture.runs.block_agent import BlockAgent
 
 PUBLISH_EVERY_S = 5.0
@@ -48,36 +48,32 @@ class CaptureRun:
 
     Args:
         store: the landing zone.
-        idle_us: a connection without a packet for so long (µs of capture time) is taken to have ended.
-        work: what reading connections may cost.
-        publish_every_s: rows land at the latest so long after they came, s; None: when a file is full.
-        store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
+        decryption: see :class:`pipeline.capture.runs.agent.Agent`.
         on_progress: called now and then.
+        publish_every_s, store_timeout_s, options: see :class:`pipeline.capture.runs.options.RunOptions`.
 
     Attributes:
         agent: for what is more than taking the next packet.
         stats: counts, with the files that were published.
+        store_timeout_s: how long it waits for the landing zone.
     """
 
     def __init__(
         self,
         store: Store,
-        agent_id: str,
-        payload_policy: PayloadPolicy,
-        field_hash: FieldHash | None = None,
         decryption: Decryption | None = None,
         *,
-        idle_us: int = IDLE_US,
-        work: WorkLimits | None = None,
-        publish_every_s: float | None = None,
+        publish_every_s: float | None = PUBLISH_EVERY_S,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
         on_progress: Callable[[CaptureStats], None] | None = None,
+        **options: Unpack[AgentOptions],
     ) -> None:
-        self.stats = CaptureStats()
-        self.agent: Agent = Agent(
-            agent_id, payload_policy, self.stats, field_hash, decryption, idle_us=idle_us, work=work
+        self.agent: Agent = Agent(decryption=decryption, **options)
+        self.stats = self.agent.stats
+        self._writer = LandingWriter(
+            store, self.agent.agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s
         )
-        self._writer = LandingWriter(store, agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s)
+        self.store_timeout_s = store_timeout_s
         self._on_progress = on_progress
         self._newest = time.monotonic()
         self._until_look = _LOOK_EVERY

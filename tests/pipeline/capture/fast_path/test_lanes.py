@@ -21,7 +21,7 @@ from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.packets.packet import DamagedCaptureError, Packet
 from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs import reading, run
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
+from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
@@ -130,7 +130,7 @@ def test_the_same_rows_as_they_come(monkeypatch, tmp_path, sample):
     """From a pipe packets come one by one; from some number on those that are there are taken together."""
     source = random.Random(sample)
     monkeypatch.setattr(run, "MANY_PACKETS", source.randrange(1, 60))
-    with run.CaptureRun(open_store(tmp_path / "piped"), DEFAULT_AGENT_ID, "lengths") as capture:
+    with run.CaptureRun(open_store(tmp_path / "piped")) as capture:
         for packet in packets(sample):
             capture.take(packet)
             if source.random() < 0.02:

@@ -132,7 +132,7 @@ class Clock:
 class TestTimeWithoutPackets:
     def test_a_request_without_response_can_be_seen_although_no_packet_comes(self, tmp_path, monkeypatch):
         clock = Clock(monkeypatch)
-        with CaptureRun(LocalStore(tmp_path), "a", "full") as run:
+        with CaptureRun(LocalStore(tmp_path), agent_id="a", payload_policy="full") as run:
             for packet in Flow().open().send(0, request(1)).packets:
                 run.take(packet)
             run.wait()
@@ -149,7 +149,7 @@ class TestTimeWithoutPackets:
         clock = Clock(monkeypatch)
         flow = Flow().open().send(0, request(1)).send(1, response(1)).send(0, request(2)).send(1, response(2))
         del flow.packets[-2]
-        with CaptureRun(LocalStore(tmp_path), "a", "full") as run:
+        with CaptureRun(LocalStore(tmp_path), agent_id="a", payload_policy="full") as run:
             for packet in flow.packets:
                 run.take(packet)
             run.wait()
