@@ -74,6 +74,8 @@ def findings(suffix: str) -> set[tuple[str, str]]:
 
 
 FINDINGS = {"sick_progress_1s": findings("1s"), "sick_progress_30s": findings("30s")}
+UNKNOWN = {"sick_progress_30s": {"joined midway": {("stopped", "hung-30s/readings-30s")}}}
+"""Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known."""
 
 
 def play_1s(bootstrap: str, truth: Truth, clock: Clock) -> None:

@@ -44,6 +44,9 @@ _KNOCK_S = 2.5
 _OLD_MS = 1_000_000_000_000
 
 
+_HALTS = {("stopped", f"{group}/bookings") for group in ("hurry", "modern", "payslips")}
+
+
 def findings() -> set[tuple[str, str]]:
     """What must be found."""
     joins = {
@@ -61,7 +64,7 @@ def findings() -> set[tuple[str, str]]:
         ("throttled", "tenant"),
         # The same as others see it, and what follows from it.
         *(("auth_failed", f"{{0}}:9092/{client}") for client in ("clerk", "curious")),
-        *(("stopped", f"{group}/bookings") for group in ("hurry", "modern", "payslips")),
+        *_HALTS,
     }
 
 
@@ -73,6 +76,8 @@ FINDINGS = {
     | {("rebalance_storm", group) for group in ("payslips", "seats")},
     "sick_refused_30s": findings(),
 }
+UNKNOWN = {"sick_refused_30s": {"joined midway": _HALTS}}
+"""Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known."""
 
 
 class Job(Background):
