@@ -12,6 +12,10 @@ from pipeline.finding_settings import FindingSettings
 
 _ENOUGH_SAMPLES = 2
 """Commits in a span of time that it takes to know the least lag there."""
+_USUAL_SHARE = 0.5
+"""Of the time between commits: where one in ten was lost, most of it still passed in spans of the usual length."""
+_STEPS = _ENOUGH_SAMPLES + 1
+"""A while is looked at as often as it goes on by such a part of its third, about a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,28 @@ class _Sample:
     exchange_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Third:
+    """Of a while: its first and last commit, and the last of those with the least lag."""
+
+    begin: _Sample
+    end: _Sample
+    lowest: _Sample
+
+    @classmethod
+    def of(cls, steps: Sequence[Sequence[_Sample]]) -> _Third | None:
+        """None: of too few commits."""
+        if sum(map(len, steps)) < _ENOUGH_SAMPLES:
+            return None
+        lowest = min((sample for some in steps for sample in some), key=lambda s: (s.lag, -s.ts_us))
+        return cls(steps[0][0], steps[-1][-1], lowest)
+
+
 def growing(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
     """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows.
 
-    Whiles of several lengths are looked at: what grows slowly takes longer to stand out. A lag that it has had before,
-    and worked off, is its rhythm.
+    Whiles of several lengths are looked at, from every commit on: what grows slowly takes longer to stand out. A lag
+    that it has had before, and worked off, is its rhythm.
     """
     samples = [
         _Sample(p.ts_us, p.committed, p.lag, p.exchange_id)
@@ -37,8 +58,8 @@ def growing(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
     ]
     if len(samples) < 3 * _ENOUGH_SAMPLES:
         return
-    usual = usual_us(gaps_us([s.ts_us for s in samples]))
-    third_us = max(int(settings.lag_growing_seconds * 1_000_000) // 3, (_ENOUGH_SAMPLES + 1) * usual)
+    usual = usual_us(gaps_us([s.ts_us for s in samples]), _USUAL_SHARE)
+    third_us = max(int(settings.lag_growing_seconds * 1_000_000) // 3, _STEPS * usual)
     hits: list[tuple[int, int]] = []
     while 2 * third_us < samples[-1].ts_us - samples[0].ts_us:
         hits += _growths(samples, third_us, settings)
@@ -70,21 +91,33 @@ def _times_worked_off(lags: Sequence[int], much: int) -> int:
 
 
 def _growths(samples: Sequence[_Sample], third_us: int, settings: FindingSettings) -> Iterator[tuple[int, int]]:
-    """From and to: three such spans of time in a row, in each of which the group commits further and lags more."""
-    thirds = [(number, list(some)) for number, some in groupby(samples, key=lambda s: s.ts_us // third_us)]
-    for (number, first), (_, second), (last_number, third) in zip(thirds, thirds[1:], thirds[2:], strict=False):
-        three = (first, second, third)
-        if last_number - number > 2 or min(map(len, three)) < _ENOUGH_SAMPLES:
+    """From and to: three such spans of time in a row, in each of which the group commits further and lags more.
+
+    From where the lag was least in the first of them.
+    """
+    step_us = third_us // _STEPS
+    steps = {number: list(some) for number, some in groupby(samples, key=lambda s: s.ts_us // step_us)}
+    thirds: dict[int, _Third | None] = {}
+
+    def third(begin: int) -> _Third | None:
+        if begin not in thirds:
+            found = [some for step in range(begin, begin + _STEPS) if (some := steps.get(step))]
+            thirds[begin] = _Third.of(found)
+        return thirds[begin]
+
+    for number in steps:
+        first, last = third(number), third(number + 2 * _STEPS)
+        if first is None or last is None or last.lowest.lag - first.lowest.lag < settings.lag_growing_records:
             continue
-        done = [some[-1].committed for some in three]
-        least = [min(s.lag for s in some) for some in three]
-        begin, end = first[0], third[-1]
-        rate = (end.committed - begin.committed) / (end.ts_us - begin.ts_us)
+        second = third(number + _STEPS)
+        if second is None or not first.end.committed < second.end.committed < last.end.committed:
+            continue
+        rate = (last.end.committed - first.begin.committed) / (last.end.ts_us - first.begin.ts_us)
         worth = max(settings.lag_growing_records, rate * settings.lag_growing_work_seconds * 1_000_000)
-        steps = least[1] - least[0], least[2] - least[1]
+        growth = second.lowest.lag - first.lowest.lag, last.lowest.lag - second.lowest.lag
         # A burst lets it jump once.
-        if done[0] < done[1] < done[2] and sum(steps) >= worth and min(steps) >= worth / 4:
-            yield begin.ts_us, end.ts_us
+        if sum(growth) >= worth and min(growth) >= worth / 4:
+            yield first.lowest.ts_us, last.end.ts_us
 
 
 def _runs(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:

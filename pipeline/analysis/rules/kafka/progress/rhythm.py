@@ -12,14 +12,14 @@ SHARE = 0.9
 """Of all time that is behind us, so much passed in spans that count as usual."""
 
 
-def usual_us(spans_us: Iterable[int]) -> int:
-    """The span within which ``SHARE`` of their time passed; 0 without any.
+def usual_us(spans_us: Iterable[int], share: float = SHARE) -> int:
+    """The span within which ``share`` (0 to 1) of their time passed; 0 without any.
 
     Weighted by time and not by number: of twenty commits in a burst and a minute of rest, the minute is the rhythm. One
     pause in hours of regular work is none.
     """
     in_order = sorted(span for span in spans_us if span > 0)
-    worth = SHARE * sum(in_order)
+    worth = share * sum(in_order)
     passed = 0
     for span in in_order:
         passed += span
