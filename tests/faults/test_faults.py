@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,12 +51,13 @@ def test_a_running_stream_does_what_is_asked_and_ends_well_when_it_is_terminated
     spark.sql(f"UPDATE delta.`{lake / 'silver/offset_events'}` SET offset = 0 WHERE kind = 'committed'")
     spark.sql(f"DELETE FROM delta.`{lake / 'silver/exchanges'}` WHERE api_key = 1")
     days = [row["date"] for row in rows(whole, FRAMES)]
+    shutil.rmtree(lake / "_requests")
     command = [Path(sys.executable).with_name("wirelake"), "stream", "--landing", landing, "--lake", lake]
     environment = {**os.environ, "WIRELAKE_SPARK": json.dumps({"spark.driver.extraJavaOptions": SHORT_LIVED_JVM})}
     with (tmp_path / "log").open("w") as log:
         stream = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=environment)
     try:
-        while (lake / "_checkpoints" / ".lock").read_text() != str(stream.pid):
+        while not (lake / "_requests").exists():  # it holds the lock from then on; before, it only looks
             assert stream.poll() is None, (tmp_path / "log").read_text()
             time.sleep(0.5)
         lines: list[str] = []
