@@ -34,9 +34,9 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import append
 from pipeline.tables import EXCHANGES, FRAMES, TABLES
 
-ROUNDS = 3
-AGENTS = 4
-"""So many land the same minute of load, each on connections of its own."""
+ROUNDS = 2
+LANDED = 1_000_000
+"""Frames: so many agents land the same minute of load, each on connections of its own, as make this number about."""
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -56,7 +56,7 @@ def main() -> None:
         captured, landing = root / "captured", root / "load"
         read_capture([traffic.capture()], captured)
         load = rows_of(captured)
-        for number in range(AGENTS):
+        for number in range(max(1, round(LANDED / len(load)))):
             land(another(load, f"agent-{number}", timedelta(0)), landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
