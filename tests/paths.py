@@ -4,5 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pipeline
+
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "tests" / "captures"
+PIPELINE = Path(pipeline.__file__).parent
+"""Of what is tested: of this checkout, or installed from a wheel."""

@@ -91,7 +91,7 @@ def is_number(node: ast.expr) -> bool:
     ],
 )
 def test_a_bare_number_is_found(text):
-    assert list(bare(text)) == [text]
+    assert list(bare(text)) == [ast.unparse(ast.parse(text))]  # Python 3.10 writes brackets that later ones leave out
 
 
 def test_no_api_or_error_has_a_number_of_its_own():

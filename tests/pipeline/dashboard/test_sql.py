@@ -166,10 +166,11 @@ def test_a_query_that_takes_too_long_or_too_much_names_what_to_give(hand_made_la
 @pytest.mark.slow
 def test_the_settings_limit_how_much(hand_made_lake: Path, tmp_path: Path) -> None:
     conf = tmp_path / "settings.yaml"
-    conf.write_text("sql: {command_seconds: 1, temp_mb: 0, memory_mb: 64}", encoding="utf-8")
     lake = ("--lake", str(hand_made_lake), "--conf", str(conf))
+    conf.write_text("sql: {command_seconds: 1}", encoding="utf-8")
     with pytest.raises(UserError, match="stopped after 1 seconds"):
         run("SELECT sleep_ms(60000)", *lake)
+    conf.write_text("sql: {temp_mb: 0, memory_mb: 64}", encoding="utf-8")
     with pytest.raises(UserError, match=r"needs more than 64 MiB of memory\. Ask"):
         run("SELECT list(range) FROM range(100000000)", *lake)
 

@@ -75,7 +75,7 @@ def test_a_signal_leaves_no_frames_behind(tmp_path: Path, number: int) -> None:
     process.stdin.flush()
     wait_for_frames(folder)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert not errors
     assert list(folder.iterdir()) == []

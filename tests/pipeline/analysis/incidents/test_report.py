@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.incidents.report import CERTAIN, LIKELY, OPEN, sql_command
-from tests.paths import ROOT
+from tests.paths import PIPELINE, ROOT
 from tests.pipeline.analysis.incidents.made import found
 
 
@@ -156,7 +156,7 @@ def test_groups_are_set_back_only_where_they_stand_in_the_topic_that_is_gone() -
 
 def test_commands_name_the_broker_that_they_ask() -> None:
     """kafka-*.sh with options for a broker do not run without one; a name alone is no command."""
-    pages = [path.read_text() for folder in ("pipeline/analysis", "docs/rules") for path in _files(folder)]
+    pages = [path.read_text() for folder in (PIPELINE / "analysis", ROOT / "docs" / "rules") for path in _files(folder)]
     texts = [re.sub(r'"\s*\n\s*f?"', "", page) for page in pages]
     commands = [command for text in texts for command in re.findall(r"`(kafka-[a-z-]+\.sh[ \n][^`]*)`", text)]
     asking = [one for one in commands if not one.startswith("kafka-dump-log.sh")]
@@ -164,5 +164,5 @@ def test_commands_name_the_broker_that_they_ask() -> None:
     assert [one for one in asking if "--bootstrap-server" not in one] == []
 
 
-def _files(folder: str) -> list[Path]:
-    return [p for p in sorted((ROOT / folder).rglob("*.*")) if p.suffix in (".py", ".md")]
+def _files(folder: Path) -> list[Path]:
+    return [p for p in sorted(folder.rglob("*.*")) if p.suffix in (".py", ".md")]

@@ -16,9 +16,9 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 from tests.captures.record import INCIDENTS_DIR
-from tests.paths import ROOT
+from tests.paths import PIPELINE
 
-VIEW = (ROOT / "pipeline" / "dashboard" / "views" / "partition_owners.sql").read_text()
+VIEW = (PIPELINE / "dashboard" / "views" / "partition_owners.sql").read_text()
 
 
 @cache

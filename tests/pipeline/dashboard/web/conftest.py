@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,12 @@ from tests.requirements import require_streamlit
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
+
+
+collect_ignore = (
+    [] if find_spec("streamlit") else ["browser", "parts/test_answer_files.py", "pictures/test_rule_pictures.py"]
+)
+"""Of the modules below: what loads Streamlit, or what comes with it, at once. There is none for Python 3.10."""
 
 
 @pytest.fixture(autouse=True)
