@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +24,8 @@ class Zone:
         self.root, self.waits, self.sleeps = root, 0, 0
         self.while_waiting: Callable[[], object] = lambda: None
         self.store = BoundedStore(LocalStore(root), MOST, self._note)
-        monkeypatch.setattr("pipeline.capture.landing.bounded.time.sleep", self._sleep)
+        # Of that module alone: other threads of this process sleep, too.
+        monkeypatch.setattr("pipeline.capture.landing.bounded.time", SimpleNamespace(sleep=self._sleep))
 
     def _note(self) -> None:
         self.waits += 1

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -124,7 +125,8 @@ def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read
     def stopped_when_idle() -> CaptureStats:
         """Two rounds, without --until-idle, which would read the newest file in any case."""
         stop, rounds = Stop(), iter(range(2))
-        monkeypatch.setattr("pipeline.capture.runs.follow.time.sleep", lambda _: next(rounds, None) or stop.ask())
+        clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: next(rounds, None) or stop.ask())
+        monkeypatch.setattr("pipeline.capture.runs.follow.time", clock)  # other threads sleep, too
         return follow_ring(directory, landing, payload_policy="full", stop=stop)
 
     newest.write_bytes(content[: len(content) // 2])  # in the middle of a packet, just now

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -126,7 +127,8 @@ def test_a_packet_is_there_as_soon_as_its_bytes_are(write_file, compress):
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(capture_run.time, "monotonic", lambda: self.now)
+        clock = SimpleNamespace(monotonic=lambda: self.now, process_time_ns=time.process_time_ns)
+        monkeypatch.setattr(capture_run, "time", clock)
 
 
 class TestTimeWithoutPackets:
