@@ -18,7 +18,8 @@ from pipeline.capture.packets.packet import Aside, Packet
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.sessions.held import HeldRequests
-from pipeline.capture.sessions.session import REFUSED, Session
+from pipeline.capture.sessions.session import Session
+from pipeline.capture.sessions.strangers import Strangers
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import (
     CONNECTION_UNITS,
@@ -44,9 +45,6 @@ for longer is cut off, a gap."""
 
 ENDS = SYN | FIN | RST
 """Of a connection that is not read these are: it is over, or another one has its ports."""
-
-UNREAD = "too_much_work"
-"""Why packets were skipped that belong to no connection yet: strangers had used up what they may cost."""
 
 _ORPHAN, _SILENT = int(FrameFlags.ORPHAN_RESPONSE), int(FrameFlags.NO_RESPONSE_EXPECTED)
 
@@ -92,7 +90,7 @@ class Agent:
         self._budgets = Budgets(work)
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
-        self._unseen = self._unseen_since = 0  # bytes of connections not looked at, and from when on (µs)
+        self._strangers = Strangers(agent_id, self.stats)
         self._answers = self._paying_answers = 0  # responses to requests seen; all, and but those dear to read
 
     def note(self, aside: Aside) -> None:
@@ -122,7 +120,7 @@ class Agent:
             is_time = self.stats.packets % LOOK_AT_STRANGERS_EVERY == 0
             yield from self._counted(self._relieve_if_needed(self._memory.kept, is_time=is_time))
             if is_time and not self._budgets.is_dry:
-                yield from self._counted(self._unseen_strangers())
+                yield from self._counted(self._strangers.lost())
         else:
             self._budgets.charge_together(FRAGMENT_UNITS, packet.original_length)
 
@@ -218,13 +216,7 @@ class Agent:
         if connection is not None:
             self._tracker.touch(connection, ts)
         else:
-            self._note_unseen(1, segment.length, ts)
-
-    def _note_unseen(self, packets: int, payload: int, ts: int) -> None:
-        """Packets of connections that are not looked at, for strangers cost too much."""
-        self.stats.skipped[UNREAD] += packets
-        self._unseen_since = self._unseen_since if self._unseen else ts
-        self._unseen += payload
+            self._strangers.skip(1, segment.length, ts)
 
     def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
         """What a connection may cost is used up: keep nothing of it."""
@@ -251,16 +243,8 @@ class Agent:
         """The capture ends here: what was left open."""
         yield from self._read_late(self._tracker.finish(self._ts))
         yield from self.release()
-        yield from self._counted(self._unseen_strangers())
+        yield from self._counted(self._strangers.lost())
         self._count_skipped()
-
-    def _unseen_strangers(self) -> Iterator[Gap]:
-        """The loss of connections that were never looked at, once strangers are read again."""
-        lost, self._unseen = self._unseen, 0
-        if lost:
-            self.stats.notices["work_refused"] += 1
-            name = f"strangers:{self.agent_id}:{self._unseen_since}"
-            yield Gap(self.agent_id, name, 0, "request", self._unseen_since, lost, REFUSED, 0.0)
 
     def state(self) -> AgentState:
         """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""

@@ -22,7 +22,7 @@ from pipeline.capture.fast_path.lanes import Harvest, Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
 from pipeline.capture.network.link import FIN, RST, Segment
 from pipeline.capture.packets.packet import Packet
-from pipeline.capture.runs.agent import ENDS, UNREAD, Agent
+from pipeline.capture.runs.agent import ENDS, Agent
 from pipeline.capture.runs.memory import MAX_BUFFERED_BYTES
 from pipeline.capture.sessions.session import REFUSED
 from pipeline.capture.tcp.budgets import FRAGMENT_UNITS, PACKET_UNITS
@@ -157,7 +157,7 @@ class BlockAgent(Agent):
         yield from self._counted(self._relieve_lanes())
         yield from self._counted(self._held.overdue(self._clock.steady(self._ts)))
         if not self._budgets.is_dry:
-            yield from self._counted(self._unseen_strangers())
+            yield from self._counted(self._strangers.lost())
         for connection in touched:
             self._place(connection)
 
@@ -296,7 +296,7 @@ class BlockAgent(Agent):
 
     def _skip_unseen(self, block: Block, segments: Segments, numbers: Ints) -> None:
         payload, wire_bytes = int(segments.length[numbers].sum()), int(block.original[numbers].sum())
-        self._note_unseen(len(numbers), payload, int(block.ts[numbers[0]]))
+        self._strangers.skip(len(numbers), payload, int(block.ts[numbers[0]]))
         self._budgets.skip(None, 0, payload, wire_bytes, 0, len(numbers))
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:
@@ -331,7 +331,7 @@ class BlockAgent(Agent):
         """
         wire_bytes = int(block.original[number])
         if self._budgets.is_dry and (is_fragment or not self._is_known_beside):
-            self.stats.skipped[UNREAD] += 1
+            self._strangers.skip(1, 0, int(block.ts[number]))
             self._budgets.skip(None, 0, 0, wire_bytes, 0)
             return None
         segment = self._dissector.segment(block.packet(number))

@@ -12,7 +12,7 @@ from decoder.model import Frame, Gap, PayloadPolicy
 from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.packets.pipe import TICK_S, Stop
 from pipeline.capture.packets.sources import STDIN, read_packets, read_stream
-from pipeline.capture.runs.agent import DEFAULT_AGENT_ID, Agent
+from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.one_capture import check_link_types
 from pipeline.capture.runs.reading import LIVE_S
 from pipeline.capture.runs.ring import Ring
@@ -51,7 +51,7 @@ def take_arriving(
     Raises:
         CaptureError: it cannot be read.
     """
-    agent = Agent(DEFAULT_AGENT_ID, payload_policy, stats, work=work)
+    agent = Agent(payload_policy=payload_policy, stats=stats, work=work)
     cpu, arrived = time.process_time(), time.monotonic()
 
     def pass_on(found: Iterator[Frame | Gap]) -> None:
