@@ -27,8 +27,7 @@ _SETTLE_SECONDS = 1.0
 class Timed:
     """What began, and what it has taken since."""
 
-    browser: WebDriver
-    served: Served
+    watched: Watched
     began: float
     used: float
 
@@ -38,7 +37,7 @@ class Timed:
         Raises:
             RuntimeError: it does not within two minutes.
         """
-        while not self.browser.execute_script(condition):
+        while not self.watched.browser.execute_script(condition):
             if time.perf_counter() - self.began > _PATIENCE_SECONDS:
                 raise RuntimeError(f"the page never gets to {condition}")
             time.sleep(_LOOK_SECONDS)
@@ -46,7 +45,7 @@ class Timed:
 
     def cpu(self) -> float:
         """CPU seconds of the server since the beginning."""
-        return cpu_of(self.served.process.pid) - self.used
+        return self.watched.cpu() - self.used
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,15 @@ class Watched:
     browser: WebDriver
     served: Served
 
+    def cpu(self) -> float:
+        """CPU seconds of the server until now."""
+        stat = Path(f"/proc/{self.served.process.pid}/stat").read_text(encoding="ascii")
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def now(self) -> Timed:
         """Begin to take the time."""
-        return Timed(self.browser, self.served, time.perf_counter(), cpu_of(self.served.process.pid))
+        return Timed(self, time.perf_counter(), self.cpu())
 
     def load(self, address: str) -> Timed:
         """Ask for an address in a new session, and take the time since."""
@@ -76,9 +81,3 @@ def watch(lake: Path) -> Iterator[Watched]:
         browser.get(served.url + "/query")
         time.sleep(5 * _SETTLE_SECONDS)
         yield Watched(browser, served)
-
-
-def cpu_of(pid: int) -> float:
-    """CPU seconds of a process until now."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

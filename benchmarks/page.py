@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -19,13 +19,13 @@ from rich.table import Table as Grid
 
 from benchmarks.browser import Timed, Watched, watch
 from benchmarks.candidates import CONSOLE
+from tests.pipeline.dashboard.web.browser.browsing import DONE, TO_COME
 
 _TIMES = 5
 _TITLE = "const title = document.querySelector('h1'); return title && title.innerText;"
-_COMPLETE = """
-const app = document.querySelector('[data-testid=stApp]');
-const waits = document.querySelectorAll('[data-testid=stSkeleton], [data-testid=stSpinner], [data-stale=true]').length;
-return app && app.dataset.testScriptState === 'notRunning' && !waits && document.querySelector('h1');
+_COMPLETE = f"""
+const isThere = selector => document.querySelector(selector) !== null;
+return isThere('{DONE}') && !isThere('{TO_COME}') && isThere('h1');
 """
 _COUNTED = "[...document.querySelectorAll('[data-testid=stCaptionContainer]')].map(each => each.innerText).join('|')"
 _PAGES = {
@@ -92,10 +92,10 @@ def _enter(watched: Watched, label: str, value: str) -> Timed:
 def _row(grid: Grid, name: str, measure: Callable[[], _Times]) -> None:
     first = measure()
     words, complete, cpu = zip(*(measure() for _ in range(_TIMES)), strict=True)
-    grid.add_row(name, _median(iter(words)), _median(iter(complete)), _median(iter(cpu)), f"{first[1]:.2f}")
+    grid.add_row(name, _median(words), _median(complete), _median(cpu), f"{first[1]:.2f}")
 
 
-def _median(times: Iterator[float | None]) -> str:
+def _median(times: Iterable[float | None]) -> str:
     known = [each for each in times if each is not None]
     return f"{statistics.median(known):.2f}" if known else ""
 

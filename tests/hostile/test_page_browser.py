@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.dashboard.web.browser.browsing import ALONE, click, wait_for
+from tests.pipeline.dashboard.web.browser.browsing import ALONE, DONE, click, wait_for
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -102,7 +102,7 @@ def test_its_pages_work_under_their_policy(browser: WebDriver, served: Served) -
     browser.get_log("browser")
     for page in ("findings", "incident", "partitions", "transactions", "clients", "latency", "exchanges", "query"):
         browser.get(f"http://localhost:{served.port}/{'' if page == 'findings' else page}")
-        wait_for(browser, "[data-testid=stApp][data-test-script-state=notRunning]")
+        wait_for(browser, DONE)
         wait_for(browser, "h1")
         if page in ("incident", "partitions", "latency"):
             wait_for(browser, ".vega-embed")  # draws without eval

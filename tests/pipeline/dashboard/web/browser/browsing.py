@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 60
 _LOOK_SECONDS = 0.1
-_DRAWN = """
+DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
+"""Selects something once the page's script has ended."""
+TO_COME = "[data-testid=stSkeleton], [data-testid=stSpinner], [data-stale=true]"
+"""Selects what is promised and not there yet."""
+_DRAWN = f"""
 const app = document.querySelector('[data-testid=stApp]');
-const waits = document.querySelectorAll('[data-testid=stSkeleton], [data-testid=stSpinner], [data-stale=true]').length;
+const waits = document.querySelectorAll('{TO_COME}').length;
 const charts = [...document.querySelectorAll('[data-testid=stVegaLiteChart]')];
 const drawn = charts.every(chart => chart.querySelector('svg, canvas'));
 return waits || !drawn ? '' : [app.innerText.length, app.querySelectorAll('*').length, app.scrollHeight].join();
@@ -72,7 +76,7 @@ def wait_for(browser: WebDriver, selector: str, text: str = "") -> str:
 def wait_until_drawn(browser: WebDriver) -> None:
     """Until the page's script has ended, nothing is promised any more, and two looks in a row see the same."""
     wait_for(browser, "h1")
-    wait_for(browser, "[data-testid=stApp][data-test-script-state=notRunning]")
+    wait_for(browser, DONE)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     seen: list[str] = []
     while time.monotonic() < deadline:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.pipeline.dashboard.web.browser.browsing import click, wait_for
+from tests.pipeline.dashboard.web.browser.browsing import DONE, click, wait_for
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.requirements import require_browser, require_streamlit
 
@@ -69,5 +69,5 @@ def test_no_page_shows_an_exception(browser: WebDriver, served: Served) -> None:
     for page, title in titles.items():
         browser.get(f"{served.url}/{page}")
         wait_for(browser, "h1", title)
-        wait_for(browser, "[data-testid=stApp][data-test-script-state=notRunning]")
+        wait_for(browser, DONE)
         assert browser.find_elements(By.CSS_SELECTOR, "[data-testid=stException]") == [], page

@@ -9,7 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.pipeline.dashboard.web.apps import PAGES
-from tests.pipeline.dashboard.web.browser.browsing import as_at_first, wait_for, wait_for_address, wait_until_drawn
+from tests.pipeline.dashboard.web.browser.browsing import (
+    DONE,
+    as_at_first,
+    wait_for,
+    wait_for_address,
+    wait_until_drawn,
+)
 from tests.pipeline.dashboard.web.browser.screens import LOOKS, Look, look_as, widths
 from tests.pipeline.dashboard.web.browser.served import Served, serve
 from tests.pipeline.lakes import diagnosed_lake
@@ -40,7 +46,6 @@ far.scrollIntoView();
 return [scrolled, box.top, bottom, isOnTop, colour, far.getBoundingClientRect().top];
 """
 """Scrolls, and jumps to a finding: how far, where the search stands, what lies on top, and where the finding stands."""
-_DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +89,14 @@ def test_keys_alone_lead_from_the_worst_incident_to_a_message(browser: WebDriver
     browser.get(served.url)
     wait_for(browser, "h1", "Incidents")
     wait_for(browser, "a", "What happened")
-    wait_for(browser, _DONE)
+    wait_for(browser, DONE)
     tab_to(browser, "What happened")
     press_enter(browser)
     wait_for(browser, "h1", "Incident")
     wait_for_address(browser, "incident=")
     wait_for(browser, "p", "keeps transaction orders-tx-1 open")
     wait_for(browser, "a", "Evidence: 1 exchange")
-    wait_for(browser, _DONE)
+    wait_for(browser, DONE)
     tab_to(browser, "Evidence: 1 exchange")
     press_enter(browser)
     wait_for_address(browser, "finding=")
@@ -106,7 +111,7 @@ def test_a_phone_need_not_scroll_sideways(browser: WebDriver, served: Served, pa
     look_as(browser, phone)
     browser.get(f"{served.url}/{'' if page == 'home' else page}?q=billing")
     wait_for(browser, "h1")
-    wait_for(browser, _DONE)
+    wait_for(browser, DONE)
     assert widths(browser) == (phone.width, phone.width)
 
 
