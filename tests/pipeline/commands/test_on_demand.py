@@ -14,6 +14,8 @@ from pipeline.cli import app
 from pipeline.commands.on_demand import MODULES
 from tests.paths import CAPTURES
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ("duckdb", "deltalake", "numpy", "pandas", "pyarrow", "pyspark", "streamlit")
 LOADED = """
 import sys

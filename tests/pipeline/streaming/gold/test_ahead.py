@@ -26,6 +26,8 @@ from pipeline.tables import EXCHANGES, FINDINGS, INCIDENTS, OFFSET_EVENTS, RECOR
 from tests.paths import CAPTURES
 from tests.pipeline.rows import write as write_table
 
+pytestmark = pytest.mark.slow
+
 STREAM = StreamSettings()
 PIECES = 6
 NOTHING = Found([], frozenset())
