@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 
-MANY_FRAMES = 500_000
+MANY_FRAMES = 100_000
 """A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
 
 PIECE_FRAMES = 50_000
@@ -140,14 +140,12 @@ def diagnose(
 def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
     """Commands that show an incident of captures: of one that is still there the message itself."""
     from pipeline.embedded.frame_numbers import frame_numbers  # noqa: PLC0415
-    from pipeline.tables import FRAMES  # noqa: PLC0415
 
     evidence = {row["finding_id"]: row["evidence"] for row in found.findings.to_pylist()}
-    frames = found.derived.tables.get(FRAMES.full_name)
     numbers: Mapping[str, int] = {}
     names = " ".join(map(quote, files))
-    if frames is not None and len(files) == 1 and Path(files[0]).is_file():
-        numbers = frame_numbers(frames, {one for some in evidence.values() for one in some[:3]})
+    if found.places is not None and len(files) == 1 and Path(files[0]).is_file():
+        numbers = frame_numbers(found.places, {one for some in evidence.values() for one in some[:3]})
 
     def commands(row: Row) -> list[str]:
         number = next((numbers[one] for one in evidence.get(row["root_id"], ()) if one in numbers), None)

@@ -46,12 +46,18 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong, and all that it was judged by."""
+    """What is wrong, and all that it was judged by.
+
+    Attributes:
+        places: of all frames the columns by which :mod:`pipeline.embedded.frame_numbers` finds them in their capture;
+            None: they are too many.
+    """
 
     derived: Derived
     findings: pa.Table
     incidents: pa.Table
     looked: Looked
+    places: pa.Table | None
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
@@ -66,8 +72,9 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     found = findings_of(derived, settings.findings)
     judgement = judged(found, (), None, settings.findings)
     return Diagnosis(
-        derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked_at(derived)
-    )
+        derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked_at(derived),
+        places=derived.tables[FRAMES.full_name],
+    )  # fmt: skip
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

@@ -19,12 +19,16 @@ from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.settings import StreamSettings
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
+
+MOST_PLACES = 1_000_000
+"""Frames of a capture whose place in it is noted: some hundred MB."""
 
 _LIMITS = {
     "rows": "more traffic than is kept at once: from now on the older half is dropped each time; what began before "
@@ -94,14 +98,17 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
         ValueError: there are no frames.
     """
     following = Following(settings, most_past=MOST_PAST_OF_CAPTURE)
+    places: list[pa.Table] = []
     for frames, gaps in pieces:
-        following.add(frames, gaps)
+        rows = following.add(frames, gaps)
         following.skip_changes()  # nothing is reported before the end
+        if following.frames <= MOST_PLACES:
+            places.append(rows.select(PLACE_COLUMNS))
     following.judge()
     found = following.diagnosis()
     if found is None:
         raise ValueError("there are no frames to judge")
-    return found
+    return replace(found, places=pa.concat_tables(places) if following.frames <= MOST_PLACES else None)
 
 
 class Following:
@@ -160,14 +167,16 @@ class Following:
         """What is kept, and how much ever came."""
         return self._gathering
 
-    def add(self, frames: pa.Table, gaps: pa.Table) -> None:
-        """Take landed rows, each once."""
+    def add(self, frames: pa.Table, gaps: pa.Table) -> pa.Table:
+        """Take landed rows, each once, and give those of frames as rows of ``bronze.frames``."""
         if self._gathering.is_full:
             self._unreported += self._judged()
             self._gathering.drop()
         self._derived = None
         self.frames += frames.num_rows
-        self._gathering.add(decoded(frames, by_kernel=self._by_kernel), gaps)
+        rows = decoded(frames, by_kernel=self._by_kernel)
+        self._gathering.add(rows, gaps)
+        return rows
 
     def keep_less(self) -> None:
         """Judging takes too long: keep the newer half of what is kept, but for :data:`LEAST_EXCHANGES`."""
@@ -218,4 +227,4 @@ class Following:
             looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
             first_us=ever.first_us, last_us=ever.last_us,
         )  # fmt: skip
-        return Diagnosis(derived, findings_table(self._rows), incidents_table(self._incidents), looked)
+        return Diagnosis(derived, findings_table(self._rows), incidents_table(self._incidents), looked, places=None)

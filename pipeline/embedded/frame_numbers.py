@@ -8,6 +8,9 @@ import pyarrow as pa
 
 from pipeline.analysis.tables import Tables
 
+PLACE_COLUMNS = ("exchange_id", "direction", "ts")
+"""Columns of ``bronze.frames`` that say where in its capture a frame is."""
+
 _NUMBERS = """
 WITH shown AS (
     SELECT exchange_id, direction, greatest(epoch_us(ts), CASE WHEN direction = 'response' AND exchange_id IS NOT NULL
@@ -29,13 +32,13 @@ def frame_numbers(frames: pa.Table, exchange_ids: Collection[str]) -> Mapping[st
     Of messages with the same time the order is not known: their exchanges are left out.
 
     Args:
-        frames: rows of ``bronze.frames`` of one capture, whole.
+        frames: ``PLACE_COLUMNS`` of all frames of one capture.
         exchange_ids: those that are asked for.
     """
     wanted = sorted(exchange_ids)
     if not wanted:
         return {}
-    tables = Tables({"frames": frames.select(["exchange_id", "direction", "ts"])})
+    tables = Tables({"frames": frames.select(PLACE_COLUMNS)})
     try:
         return {row.exchange_id: row.number for row in tables.rows(_NUMBERS, wanted=wanted)}
     finally:
