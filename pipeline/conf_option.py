@@ -9,7 +9,17 @@ import typer
 
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
+from pipeline.folders import url_cut_short
 from pipeline.settings import Settings, load_settings
+
+
+def whole_lake(place: str | None) -> str | None:
+    """What ``--lake`` names, if anything; raises as :func:`whole_url`."""
+    return None if place is None else whole_url("--lake", place)
+
+
+Lake = Annotated[str, typer.Option(help="The lake's folder, or its URL.", callback=whole_lake)]
+"""Of commands that read one, and cannot do without."""
 
 Conf = Annotated[Path | None, typer.Option(help="Settings file, see conf/local.yaml.")]
 
@@ -30,12 +40,23 @@ def writing_settings(conf: Path | None, **overrides: str | None) -> Settings:
 
 
 def required(settings: Settings, name: str) -> str:
-    """A setting without a default.
+    """A place that is a setting without a default.
 
     Raises:
-        UserError: it was not given.
+        UserError: it was not given, or is a URL with a slash too few.
     """
     value = getattr(settings, name)
     if not value:
         raise UserError(f"name the {name}: --{name} DIR, or `{name}:` in the file given by --conf")
-    return str(value)
+    return whole_url(f"--{name}", str(value))
+
+
+def whole_url(option: str, place: str) -> str:
+    """The place that an option names, a folder or a URL.
+
+    Raises:
+        UserError: it is a URL with a slash too few, which would be a folder beside us.
+    """
+    if problem := url_cut_short(option, place):
+        raise UserError(problem)
+    return place

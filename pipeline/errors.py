@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.folders import how_to_name_a_lake
+
 
 class UserError(Exception):
     """Raised when input or use is wrong; the message states what is wrong and what to do."""
@@ -9,7 +11,4 @@ class UserError(Exception):
 
 def no_lake(place: object) -> UserError:
     """The error for a folder or URL where no lake is."""
-    return UserError(
-        f"there is no lake at {place}: name the folder that `wirelake stream --lake` wrote to, "
-        "or run `wirelake stream --landing DIR --lake DIR --once` first"
-    )
+    return UserError(f"there is no lake at {place}: {how_to_name_a_lake(place)}")

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.diagnose import WIRELAKE
-from pipeline.commands.findings import lake_commands, read_incidents
+from pipeline.commands.findings import lake_commands, read_incidents, say_what_serves
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
 from pipeline.dashboard.sql import query
@@ -81,6 +81,7 @@ def demo(
         failed = _stream_and_check(spark, str(landing), str(lake), settings, report, console)
     incidents, rows = read_incidents(lake)
     console.print(Rule("4. findings: what is wrong, and what to do first", align="left"))
+    say_what_serves(str(lake), console)
     show_incidents(incidents, rows, partial(lake_commands, str(lake)), console)
     stuck = next((row for row in rows if row["rule"] == "stuck_commit"), None)
     if stuck is not None:

@@ -16,8 +16,11 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, many, show_incidents
-from pipeline.errors import UserError
+from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, nothing, show_incidents
+from pipeline.conf_option import Lake
+from pipeline.errors import UserError, no_lake
+from pipeline.folders import is_lake
+from pipeline.lines import many
 from pipeline.tables import FINDINGS
 from pipeline.terminal import Console, json_line, printable
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from pipeline.embedded.diagnosis import Diagnosis
 
 _EVIDENCE_SHOWN = 3
+_SIMILAR = 0.7
+"""From which likeness on a name may be meant: `all` is no `stalled`."""
 _PAGE = "http://127.0.0.1:8501"
 """Where `wirelake dashboard` is by default."""
 
@@ -35,7 +40,7 @@ Flat = Annotated[bool, typer.Option("--flat", help="Findings one by one, not the
 
 
 def findings(
-    lake: Annotated[Path, typer.Option(help="The lake's folder.")],
+    lake: Lake,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
     only_open: Annotated[bool, typer.Option("--open", help="Only what still held at the end of the data.")] = False,
     flat: Flat = False,
@@ -56,7 +61,7 @@ def findings(
 
       wirelake findings --lake demo-lake --open || alert    # what is over does not count
 
-      wirelake findings --lake demo-lake --flat --rule lag_growing --severity warning
+      wirelake findings --lake demo-lake --flat --rule stuck_commit --rule commit_regressed
     """
     _demand_known(rule or (), severity or ())
     incidents, findings = read_incidents(lake)
@@ -66,14 +71,13 @@ def findings(
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     elif flat:
-        show_findings(rows, Console())
+        show_findings(rows, Console(), hidden=len(findings) - len(rows))
     else:
         hidden = len(incidents) - len(kept)
         console = Console()
-        show_incidents(kept, findings, partial(lake_commands, str(lake)), console, hidden=hidden)
         if kept:
-            page = Text(f"The page of these addresses: wirelake dashboard --lake {quote(str(lake))}")
-            console.print(page, soft_wrap=True)
+            say_what_serves(lake, console)
+        show_incidents(kept, findings, partial(lake_commands, lake), console, hidden=hidden)
     if any(row["severity"] == "critical" for row in (rows if as_json or flat else kept)):
         raise typer.Exit(1)
 
@@ -87,12 +91,16 @@ def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:
     from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415 - loads DuckDB and Arrow
 
     names = [rule.name for rule in all_rules()] if rules else []
-    for given, known, what in ((rules, names, "rule"), (severities, SEVERITIES, "severity")):
+    of_rules = f"docs/findings.md tells of all {len(names)}; without --rule all of them count"
+    of_severities = f"name one of {', '.join(SEVERITIES)}"
+    for given, known, what, listed in (
+        (rules, names, "rule", of_rules), (severities, SEVERITIES, "severity", of_severities),
+    ):  # fmt: skip
         for name in given:
             if name not in known:
-                near = get_close_matches(name, known, 1)
-                hint = f", but {near[0]}" if near else f": {', '.join(known)}"
-                raise UserError(f"there is no {what} {name!r}{hint}")
+                near = get_close_matches(name, known, 1, _SIMILAR)
+                hint = f", but {near[0]}" if near else ""
+                raise UserError(f"there is no {what} {name!r}{hint}: {listed}")
 
 
 def lake_commands(lake: str, row: Row) -> list[str]:
@@ -102,7 +110,13 @@ def lake_commands(lake: str, row: Row) -> list[str]:
     return [sql_command(lake, row["sql"]), f"{_PAGE}{row['page']}"]
 
 
-def read_incidents(lake: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def say_what_serves(lake: str, console: Console) -> None:
+    """Print what must run before the addresses of :func:`lake_commands` lead anywhere."""
+    command = f"wirelake dashboard --lake {quote(lake)}"
+    console.print(Text(f"For the http:// addresses below run first: {command}"), soft_wrap=True)
+
+
+def read_incidents(lake: Path | str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """All incidents of a lake, what must be done first first, and its findings as :func:`read_findings` gives them.
 
     They follow from the findings alone, so that a lake of an older release has them, too.
@@ -117,7 +131,7 @@ def read_incidents(lake: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any
     return incidents_table(judgement.incidents).to_pylist(), in_order(findings_table(judgement.findings).to_pylist())
 
 
-def read_findings(lake: Path) -> list[dict[str, Any]]:
+def read_findings(lake: Path | str) -> list[dict[str, Any]]:
     """All rows of ``gold.findings``, the most severe first, and of these what still holds.
 
     Raises:
@@ -126,14 +140,15 @@ def read_findings(lake: Path) -> list[dict[str, Any]]:
     return in_order(_findings_of(lake).to_pylist())
 
 
-def _findings_of(lake: Path) -> pa.Table:
+def _findings_of(lake: Path | str) -> pa.Table:
     from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
 
     table = read_table(str(lake), FINDINGS)
     if table is None:
+        if not is_lake(lake):
+            raise no_lake(lake)
         raise UserError(
-            f"{lake} holds no findings yet: name the folder that `wirelake stream --lake` wrote to, "
-            "or run `wirelake stream --landing DIR --lake DIR --once` first"
+            f"{lake} holds no findings yet: `wirelake stream --landing DIR --lake {lake} --once` judges what is there"
         )
     from pipeline.analysis.fit import fit  # noqa: PLC0415
 
@@ -149,10 +164,10 @@ def _is_over(row: Mapping[str, Any]) -> bool:
     return row.get("state") == "closed"
 
 
-def show_findings(rows: Sequence[Row], console: Console) -> None:
-    """Print findings for a person."""
+def show_findings(rows: Sequence[Row], console: Console, *, hidden: int = 0) -> None:
+    """Print findings for a person; ``hidden`` is how many more there are that were not asked for."""
     if not rows:
-        console.print(Text("Nothing found that looks wrong.", "bold green"))
+        console.print(nothing(hidden))
     for row in rows:
         console.print(Padding(finding_text(row), (1, 0, 0, 0)))
     if rows:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.incidents.report import STAYS
+from pipeline.lines import many
 from pipeline.terminal import Console, printable
 
 Row = Mapping[str, Any]
@@ -44,7 +45,7 @@ def show_incidents(
     """
     known = {row["finding_id"]: row for row in findings}
     if not incidents:
-        console.print(Text("Nothing found that looks wrong." if not hidden else "Nothing of that kind.", "bold green"))
+        console.print(nothing(hidden))
         return
     with console.capture() as whole:
         _print_all(incidents, known, commands, console)
@@ -59,6 +60,11 @@ def show_incidents(
     console.print(f"\n{summary}: --flat shows each.")
     if is_cut:
         console.print(Text("In short, to fit the terminal; through a pipe (| less -R) in full.", "dim"))
+
+
+def nothing(hidden: int) -> Text:
+    """What is said where nothing is shown, though so many are there that were not asked for."""
+    return Text("Nothing of that kind." if hidden else "Nothing found that looks wrong.", "bold green")
 
 
 def _print_all(
@@ -197,8 +203,3 @@ def chosen(
 
 def _text(text: str) -> Text:
     return Text(printable(text))
-
-
-def many(number: int, one: str) -> str:
-    """A count with its noun."""
-    return f"{number:,} {one}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pipeline.capture.landing.stores import LandingError, LocalStore, Store
+from pipeline.folders import is_lake, url_cut_short
 
 CONNECT_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 30
@@ -82,6 +83,10 @@ def _directory(path: str) -> LocalStore:
         raise LandingError(
             "--landing is empty: give a directory ('.' is the current one) or a URL as s3://bucket/prefix"
         )
+    if problem := url_cut_short("--landing", path):
+        raise LandingError(problem)
+    if is_lake(path):
+        raise LandingError(f"--landing {path}: that is a lake, not a landing zone; name another folder")
     return LocalStore(path)
 
 

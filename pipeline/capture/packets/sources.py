@@ -18,6 +18,7 @@ from pipeline.capture.packets import pcap
 from pipeline.capture.packets.packet import Aside, ByteSource, CaptureError, Damage, DamagedCaptureError, Packet
 from pipeline.capture.packets.pcapng import PCAPNG_MAGIC, read_pcapng
 from pipeline.capture.packets.pipe import Pipe, Prefixed
+from pipeline.folders import why_no_captures
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -143,9 +144,7 @@ def _files(path: str) -> list[str]:
     except OSError as error:
         raise CaptureError(path, f"cannot be read: {error.strerror}") from error
     if not names:
-        raise CaptureError(
-            path, "is a directory without capture files (looked for *.pcap, *.pcapng, *.cap, also .gz and .zst)"
-        )
+        raise CaptureError(path, why_no_captures(path))
     return [str(name) for name in names]
 
 

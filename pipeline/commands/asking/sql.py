@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from rich.table import Table as Grid
 from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
 from pipeline.commands.asking.sql_formats import write_json, write_markdown
 from pipeline.commands.asking.sql_table import show_table, sql_type
-from pipeline.conf_option import Conf
+from pipeline.conf_option import Conf, whole_lake
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
 from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
@@ -42,7 +41,7 @@ class Format(str, Enum):
 
 def sql(
     query: Annotated[str | None, typer.Argument(help="One query; tables are schema.name, times are UTC.")] = None,
-    lake: Annotated[Path | None, typer.Option(help="The lake's folder.")] = None,
+    lake: Annotated[str | None, typer.Option(help="The lake's folder, or its URL.", callback=whole_lake)] = None,
     tables: Annotated[bool, typer.Option("--tables", help="List tables and views, with their columns.")] = False,
     form: Annotated[
         Format | None, typer.Option("--format", help="How the answer is printed; by default as a table.")

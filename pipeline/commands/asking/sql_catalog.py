@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from pipeline.conf_option import whole_lake
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
 from pipeline.lines import Lines, columns_of
@@ -23,7 +23,10 @@ _SIMILAR = 0.6
 _MISSING = re.compile(r"Table with name \"?(?P<name>[\w.]+?)\"? does not exist")
 _NO_COLUMN = re.compile(r"Referenced column \"(?P<name>[^\"]+)\" not found")
 
-LakeOption = Annotated[Path | None, typer.Option(help="The lake's folder: which tables it has, and how many rows.")]
+LakeOption = Annotated[
+    str | None,
+    typer.Option(help="The lake's folder, or its URL: which tables it has, how many rows.", callback=whole_lake),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -135,7 +138,7 @@ def _count(rows: int | None) -> str:
     return "-" if rows is None else f"{rows:,}"
 
 
-def _rows(lake: Path) -> tuple[dict[str, int], dict[str, str]]:
+def _rows(lake: str) -> tuple[dict[str, int], dict[str, str]]:
     """Rows of the tables that are there, from what their files state; and why some cannot be read.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -18,7 +19,7 @@ from pipeline.cli import app
 from pipeline.commands.findings import read_incidents
 from pipeline.commands.incidents import show_incidents
 from pipeline.errors import UserError
-from pipeline.tables import FINDINGS
+from pipeline.tables import FINDINGS, GAPS
 from pipeline.terminal import Console
 from tests.pipeline.harms import HARMS
 from tests.pipeline.lakes import diagnosed_lake
@@ -62,12 +63,38 @@ def test_rules_and_severities_are_chosen(lake: Path, options: list[str], rules: 
     text = CliRunner().invoke(app, ["findings", "--lake", str(lake), *options])
     assert text.exit_code == exit_code
     assert ("Nothing of that kind." in text.stdout) == (not rules)
+    flat = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat", *options])
+    assert ("Nothing of that kind." in flat.stdout) == (not rules)
+    assert flat.exit_code == exit_code
 
 
 @pytest.mark.parametrize(("option", "near"), [("--rule", "but throttled"), ("--severity", "critical, warning, info")])
 def test_names_that_nothing_has_are_refused(lake: Path, option: str, near: str) -> None:
     done = CliRunner().invoke(app, ["findings", "--lake", str(lake), option, "throtled"])
     assert near in str(done.exception)
+
+
+def test_no_rule_is_far_fetched(lake: Path) -> None:
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--rule", "all"])
+    assert str(done.exception).startswith("there is no rule 'all': docs/findings.md")
+
+
+def test_what_serves_the_addresses_is_said_once_and_before_them(lake: Path) -> None:
+    told = CliRunner().invoke(app, ["findings", "--lake", str(lake)]).stdout
+    command = f"run first: wirelake dashboard --lake {lake}"
+    assert told.count("wirelake dashboard") == 1
+    assert told.index(command) < told.index("  http://")
+    assert "wirelake dashboard" not in CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat"]).stdout
+
+
+def test_what_holds_no_findings_is_told_apart(lake: Path, tmp_path: Path) -> None:
+    shutil.rmtree(lake / FINDINGS.path)
+    write(lake, GAPS, [])
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake)])
+    assert "holds no findings yet" in str(done.exception)
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path / "nowhere")])
+    assert "there is no lake at" in str(done.exception)
+    assert "wirelake diagnose FILE --lake DIR" in str(done.exception)
 
 
 def test_incidents_come_first_and_findings_one_by_one_when_asked_for(lake: Path) -> None:
