@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -11,14 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.dashboard.answers import cell
-from pipeline.lines import Lines, columns_of, cut
+from pipeline.lines import Lines, columns_of, cut, many
 from pipeline.terminal import printable
 
 _NARROW = 20
 """Columns of the terminal that a column keeps when others need room, unless it is narrower by itself."""
 _WIDEST = 60
 """Columns that a column has at most, where there is room for all."""
+_FEWEST = 2
+"""Columns that are shown in any case."""
 _HIDDEN = "…"
+_EMPTY = frozenset({"NULL", "", "[]", "{}"})
+_LESSER = ("timestamp", "date", "blob", "struct")
+"""Types of columns that give way to names and numbers, and so do"""
+_ID = re.compile(r"[0-9a-f]{16}[0-9a-f-]*|NULL")
 _TYPES = {
     "string": "varchar", "large_string": "varchar", "int8": "tinyint", "int16": "smallint", "int32": "integer",
     "int64": "bigint", "uint8": "utinyint", "uint16": "usmallint", "uint32": "uinteger", "uint64": "ubigint",
@@ -71,14 +78,11 @@ def show_table(
         min(widest, max(map(columns_of, (heads[at], types[at], *(row[at] for row in shown)))))
         for at in range(len(names))
     ]
-    kept = _fit(widths, lines.width)
+    worth = [_worth(types[at], [row[at] for row in shown]) for at in range(len(names))]
+    kept = _fit(widths, lines.width, worth)
     _draw(lines, kept, widths, heads, types, shown, is_number, len(first) if hidden_rows else None)
-    text = f"{total:,} row" + ("" if total == 1 else "s")
-    if hidden_rows:
-        text += f" ({len(shown)} shown: --rows N, or --format csv for all)"
-    if len([at for at in kept if at is not None]) < len(names):
-        text += f", {len(names)} columns ({len([at for at in kept if at is not None])} shown)"
-    lines.write([(text, "dim")])
+    for text in _counts(total, len(shown), kept, heads):
+        lines.write([(text, "dim")])
 
 
 def _cell(value: Any) -> str:
@@ -88,25 +92,53 @@ def _cell(value: Any) -> str:
     return printable(text.replace("T", " ", 1).removesuffix("Z") if hasattr(value, "hour") else text)
 
 
-def _fit(widths: list[int], width: int) -> list[int | None]:
-    """Which columns are shown, None standing for those in the middle that are not; narrows ``widths``."""
+def _fit(widths: list[int], width: int, worth: Sequence[int]) -> list[int | None]:
+    """Which columns are shown, None at the end standing for those that are not; narrows ``widths``.
+
+    Of columns that are worth the least the last one goes first; what is left is as wide as there is room for.
+    """
     kept: list[int | None] = list(range(len(widths)))
-    if not width:
+    if not width or _taken(kept, widths) <= width:
         return kept
-    while _taken(kept, widths) > width:
-        widest = max((at for at in kept if at is not None), key=lambda at: widths[at])
-        over = _taken(kept, widths) - width
-        if widths[widest] > _NARROW:
-            second = max((widths[at] for at in kept if at not in (None, widest)), default=0)
-            widths[widest] = max(_NARROW, min(widths[widest] - 1, max(second, widths[widest] - over)))
-        elif len([at for at in kept if at is not None]) > 2:
-            left = [at for at in kept if at is not None]
-            del left[len(left) // 2]
-            middle = (len(left) + 1) // 2
-            kept = [*left[:middle], None, *left[middle:]]
-        else:
-            break
+    wanted = list(widths)
+    widths[:] = [min(one, _NARROW) for one in widths]
+    left = list(range(len(widths)))
+    while len(left) > _FEWEST and _taken(kept, widths) > width:
+        left.remove(min(left, key=lambda at: (worth[at], -at)))
+        kept = [*left, None]
+    growing = [at for at in left if widths[at] < wanted[at]]
+    while growing and _taken(kept, widths) < width:
+        least = min(growing, key=lambda at: widths[at])
+        widths[least] += 1
+        growing = [at for at in growing if widths[at] < wanted[at]]
     return kept
+
+
+def _worth(kind: str, cells: Sequence[str]) -> int:
+    """How much a column tells: least if it is empty, then if it says the same in all rows, then by its type."""
+    if all(cell in _EMPTY for cell in cells):
+        return 0
+    if len(cells) > 1 and len(set(cells)) == 1:
+        return 1
+    is_lesser = kind.startswith(_LESSER) or kind.endswith("[]") or all(map(_ID.fullmatch, cells))
+    return 2 if is_lesser else 3
+
+
+def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str]) -> Iterator[str]:
+    """What stands below a table: how much there is of it, and how to see what is not shown."""
+    text = many(total, "row")
+    if rows < total:
+        text += f" ({rows:,} shown: --rows N, or --format csv for all)"
+    hidden = [head for at, head in enumerate(heads) if at not in kept]
+    if not hidden:
+        yield text
+        return
+    columns = f"{many(len(heads), 'column')} ({len(heads) - len(hidden)} shown"
+    if rows < total:  # which has said how to see all
+        yield f"{text}, {columns})"
+    else:
+        yield f"{text}, {columns}: name those you want, or --format csv for all)"
+    yield f"not shown: {', '.join(hidden)}"
 
 
 def _taken(kept: list[int | None], widths: list[int]) -> int:

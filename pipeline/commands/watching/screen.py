@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.standing.traffic import ApiNow, CommandNow
-from pipeline.commands.incidents import STYLES, many
+from pipeline.commands.incidents import STYLES
 from pipeline.commands.watching.amounts import rate, span, volume
 from pipeline.commands.watching.sections import WIDEST, Section, sections
 from pipeline.commands.watching.sort import Order
 from pipeline.embedded.watching import Now
-from pipeline.lines import cut
+from pipeline.lines import cut, many
 from pipeline.terminal import printable
 
 KEYS = "q quit   sort by: l lag  t trend  r rate  p p99  e errors"
