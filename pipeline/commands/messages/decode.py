@@ -29,10 +29,10 @@ from pipeline.commands.messages.messages import Decoded, MessageReader, as_objec
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
-from pipeline.lines import Lines
+from pipeline.lines import Lines, many
 from pipeline.pager import paged
 from pipeline.settings import load_settings
-from pipeline.terminal import Console, json_line
+from pipeline.terminal import Console, json_line, printable
 
 _FLUSH_S = 0.05
 """Of a pipe that is never silent, what was printed is passed on so often."""
@@ -79,7 +79,8 @@ def decode(
         bool, typer.Option("--errors", help="Only responses that hold an error, and what does not decode.")
     ] = False,
     slower_than: Annotated[
-        str | None, typer.Option(help="Only responses that took longer, e.g. 250us, 20ms or 1.5s.")
+        str | None,
+        typer.Option(help="Only responses that took longer, e.g. 250us, 20ms or 1.5s; a number alone is milliseconds."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only from this time on (UTC), e.g. 04:46:08 or an ISO time.")
@@ -104,7 +105,9 @@ def decode(
     topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
     Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
 
-    What was lost or not recognised is reported on standard error. The exit code is 2 if no message was found.
+    What was lost or not recognised is reported on standard error, and so is that no message is like what was asked
+    for, with names that do occur: which is an answer, so that the exit code is 0. It is 2 if no message was found at
+    all, or if what was asked for makes no sense.
 
     Examples:
 
@@ -165,7 +168,7 @@ def decode(
             ):
                 take(frame)
         sys.stdout.flush()
-    _report_rest(stats, wanted, shown if asks else None)
+    _report_rest(stats, wanted, chosen if asks and not shown else None)
 
 
 def _take_arriving(
@@ -226,8 +229,14 @@ def _printer(describers: Describers, *, records: bool, as_json: bool, payload: b
     return show_records
 
 
-def _report_rest(stats: CaptureStats, wanted: WantedApi | None, shown: int | None) -> None:
-    """Report what was not printed, though the capture held it or should have held it."""
+def _report_rest(stats: CaptureStats, wanted: WantedApi | None, asked: MessageFilter | None) -> None:
+    """Report what was not printed, though the capture held it or should have held it.
+
+    Args:
+        stats: of the captures.
+        wanted: the api that was asked for.
+        asked: what else was, if no message is like that.
+    """
     errors = Console(stderr=True)
     for warning in warnings(stats):
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
@@ -237,8 +246,10 @@ def _report_rest(stats: CaptureStats, wanted: WantedApi | None, shown: int | Non
             "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
             "connections began?"
         )
-    if shown == 0 and (wanted is None or wanted.found):
-        errors.print(Text(f"warning: none of the {messages:,} messages is like that", "yellow"), soft_wrap=True)
+    none = f"warning: none of the {many(messages, 'message')} is"
+    if asked is not None and (wanted is None or wanted.found):
+        why = asked.why_none()
+        errors.print(Text(printable(f"{none} like that{why and f'; {why}'}"), "yellow"), soft_wrap=True)
     if wanted is not None and not wanted.found:
         wanted.check()
-        errors.print(Text(f"warning: none of the {messages:,} messages is of this api", "yellow"), soft_wrap=True)
+        errors.print(Text(f"{none} of this api", "yellow"), soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -26,6 +27,7 @@ from pipeline.commands.messages.messages import ordered_frames
 from pipeline.commands.messages.tree import print_sentence, show_head, show_message, terminal
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
+from pipeline.lines import many
 from pipeline.pager import paged
 from pipeline.settings import load_settings
 from pipeline.terminal import json_line
@@ -151,11 +153,12 @@ def _exchange(capture: _Capture, number: int, *, as_json: bool) -> None:
 
 
 def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
-    path, (found, count) = capture.path, show_offset(capture.frames(), place, as_json=as_json)
+    path, (found, count, why) = capture.path, show_offset(capture.frames(), place, as_json=as_json)
     if not found:
+        command = f"wirelake decode {quote(path)} --topic {quote(place.topic)} --partition {place.partition}"
         raise UserError(
-            f"none of the {count:,} messages of {path} speaks of offset {place.offset} of {place.topic}-"
-            f"{place.partition}; `wirelake decode {path} --topic {place.topic}` lists those that name the topic"
+            f"none of the {many(count, 'message')} of {path} speaks of offset {place.offset} of {place.topic}-"
+            f"{place.partition}; {why or f'`{command}` lists those that name the partition'}"
         )
 
 

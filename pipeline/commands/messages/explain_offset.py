@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from decoder import Frame
 from pipeline.capture.sessions.held import HOLD_FRAMES
 from pipeline.commands.messages.descriptions import Describers
+from pipeline.commands.messages.message_filter import Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
+from pipeline.commands.messages.occurring import Occurring
 from pipeline.lines import Lines
 from pipeline.terminal import json_line
 
@@ -31,12 +33,15 @@ class OffsetFollower:
     Attributes:
         describers: what it asks.
         count: messages looked at.
+        occurring: what they are about.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._is_found = False
         self.describers = Describers()
         self.count = 0
+        self.occurring = Occurring(Wanted(topic=place.topic, partition=place.partition))
 
     def follow(self, frames: Iterable[Frame]) -> Iterator[tuple[Decoded, str]]:
         """The messages that speak of it, exchange by exchange; a response with what it says of it."""
@@ -53,7 +58,9 @@ class OffsetFollower:
                     yield from self._alone(waiting.popitem(last=False)[1])
                 continue
             asked = waiting.pop(name, None) if name is not None else None
-            if statement := self._statement(item):
+            statement = self._statement(item)
+            self._note(item, is_it=bool(statement))
+            if statement:
                 if asked is not None:
                     yield asked, ""
                 yield item, statement
@@ -62,16 +69,24 @@ class OffsetFollower:
 
     def _alone(self, item: Decoded) -> Iterator[tuple[Decoded, str]]:
         """A request without a response."""
-        if statement := self._statement(item):
+        statement = self._statement(item)
+        self._note(item, is_it=bool(statement))
+        if statement:
             yield item, statement
+
+    def _note(self, item: Decoded, *, is_it: bool) -> None:
+        """Take note of what an exchange is about, as long as none speaks of the offset."""
+        self._is_found = self._is_found or is_it
+        if not self._is_found:
+            self.occurring.note(item, self.describers.about(item))
 
     def _statement(self, item: Decoded) -> str:
         place = self._place
         return self.describers.of_offset(item, place.topic, place.partition, place.offset)
 
 
-def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tuple[int, int]:
-    """Print what speaks of an offset; returns how many messages do, and how many were looked at."""
+def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tuple[int, int, str]:
+    """Print what speaks of an offset; returns how many messages do, how many were looked at, and why none does."""
     follower, found = OffsetFollower(place), 0
     lines = MessageLines(Lines(), follower.describers)
     for item, statement in follower.follow(frames):
@@ -81,4 +96,4 @@ def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tupl
         else:
             lines.write(item, statement)
     sys.stdout.flush()
-    return found, follower.count
+    return found, follower.count, follower.occurring.why_none()

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
+from pipeline.commands.messages.occurring import Occurring
 from pipeline.durations import microseconds
 from pipeline.errors import UserError
 
@@ -54,6 +55,8 @@ class MessageFilter:
         self._wanted, self._describers = wanted, describers
         self._clients: OrderedDict[str, str] = OrderedDict()
         self._since, self._until = _moment("--since", wanted.since), _moment("--until", wanted.until)
+        self._occurring: Occurring | None = Occurring(wanted)
+        self._asks_about = bool(wanted.group or wanted.topic or wanted.partition is not None)
         self._slower = None if wanted.slower_than is None else _duration(wanted.slower_than)
         self._tests = [
             test
@@ -63,7 +66,7 @@ class MessageFilter:
                 (self._is_at, wanted.host),
                 (self._is_on, wanted.connection),
                 (self._is_of, wanted.client),
-                (self._is_about, wanted.group or wanted.topic or wanted.partition is not None),
+                (self._is_about, self._asks_about),
                 (self._describers.is_wrong, wanted.errors),
             )
             if is_asked
@@ -78,7 +81,16 @@ class MessageFilter:
         """Whether a message is wanted."""
         if self._wanted.client is not None:
             self._note_client(item)
-        return all(test(item) for test in self._tests)
+        is_it = all(test(item) for test in self._tests)
+        if is_it:
+            self._occurring = None
+        elif self._occurring is not None:
+            self._occurring.note(item, self._describers.about(item) if self._asks_about else None)
+        return is_it
+
+    def why_none(self) -> str:
+        """Why no message was accepted, as far as that is known: see Occurring.why_none."""
+        return "" if self._occurring is None else self._occurring.why_none()
 
     def _note_client(self, item: Decoded) -> None:
         if item.message.client_id and item.frame.direction == "request":
@@ -90,6 +102,8 @@ class MessageFilter:
         ts = item.frame.ts
         since = None if self._since is None else self._since(ts)
         until = None if self._until is None else self._until(ts)
+        if since is not None and until is not None and since > until:
+            raise UserError(f"--since {self._wanted.since} is after --until {self._wanted.until}: no time is both")
         return (since is None or ts >= since) and (until is None or ts <= until)
 
     def _is_slow(self, item: Decoded) -> bool:

@@ -69,3 +69,10 @@ def test_nothing_is_a_sentence() -> None:
         run(STUCK, "--follow-offset", "payments", "2", "9999")
     with pytest.raises(UserError, match="there is no frame 99999"):
         run(STUCK, "--frame", "99999", "--exchange")
+
+
+def test_a_topic_that_never_occurs_is_no_dead_end() -> None:
+    with pytest.raises(UserError, match=r"no --topic paymets: did you mean payments\?"):
+        run(STUCK, "--follow-offset", "paymets", "2", "24")
+    with pytest.raises(UserError, match="no --partition 9: there are 0, 1, 2, 3"):
+        run(STUCK, "--follow-offset", "payments", "9", "24")

@@ -109,6 +109,37 @@ def test_nothing_found_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("--topic", "paymets"), "no --topic paymets: did you mean payments?"),
+        (("--group", "biling"), "no --group biling: did you mean billing?"),
+        (("--client", "biling-1"), "no --client biling-1: did you mean billing-1 or billing-2?"),
+        (("--client", "foo"), "no --client foo: there are setup, billing-1, "),
+        (("--host", "10.0.0.1"), "no --host 10.0.0.1: did you mean 127.0.0.1?"),
+        (("--host", "127.0.0.1:9093"), "no --host 127.0.0.1:9093: did you mean 127.0.0.1:9092"),
+        (("--connection", "zz"), " and 10 more"),
+        (("--connection", "127.0.0.1:35909"), "did you mean 127.0.0.1:35908"),
+        (("--partition", "77"), "no --partition 77: there are 0, 1, 2, 3"),
+        (("--slower-than", "9s"), "the slowest answer took "),
+        (("--since", "05:00"), "the messages are of 2026-11-21 04:46:02 to 04:46:34 UTC"),
+        (("--topic", "pay*", "--client", "nobody"), "is like that; no --client nobody: there"),
+    ],
+)
+def test_names_that_do_occur_are_told_where_nothing_is_like_that(asked: tuple[str, ...], told: str) -> None:
+    done = run(STUCK, *asked)
+    assert (done.stdout, done.exit_code) == ("", 0)
+    assert "none of the 2,661 messages is like that; " in done.stderr
+    assert told in done.stderr
+
+
+def test_times_that_exclude_each_other_are_refused() -> None:
+    with pytest.raises(UserError, match=r"--since 04:46:30 is after --until 04:46:10"):
+        run(STUCK, "--since", "04:46:30", "--until", "04:46:10")
+    with pytest.raises(UserError, match="is after --until"):
+        run(STUCK, "--since", "04:46:30", "--until", "2026-11-21T04:46:10Z")
+
+
+@pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (("--slower-than", "fast"), "give a duration, e.g."),
