@@ -55,6 +55,11 @@ class Describer:
         del request, response
         return About()
 
+    def topic_of(self, topic_id: str) -> str | None:
+        """The name of a topic that stands by its id, if a response named it."""
+        del topic_id
+        return None
+
     def of_offset(self, request: Message | None, response: Message | None, topic: str, partition: int, at: int) -> str:
         """What an exchange says of one offset of a partition, in words; empty: nothing."""
         del request, response, topic, partition, at

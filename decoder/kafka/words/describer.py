@@ -38,6 +38,10 @@ class KafkaDescriber(Describer):
             if len(self._names) < _MOST_NAMES:
                 self._names[fact.topic_id] = fact.topic
 
+    def topic_of(self, topic_id: str) -> str | None:
+        """See decoder.explain.describer.Describer."""
+        return self._names.get(topic_id)
+
     def describe(self, request: Message | None, response: Message | None) -> str:
         """See decoder.explain.describer.Describer."""
         exchange = self._exchange(request, response)

@@ -102,8 +102,8 @@ def decode(
     so is what --follow reads.
 
     With --records the records that Produce, Fetch and ShareFetch carry, each with the number of its message ("frame"):
-    topic, partition, offset (in a Produce request relative to its batch), time, sizes and the names of the headers.
-    Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
+    topic, partition, offset (in a Produce request relative to its batch), time (UTC), sizes and the names of the
+    headers. Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
 
     What was lost or not recognised is reported on standard error, and so is that no message is like what was asked
     for, with names that do occur: which is an answer, so that the exit code is 0. It is 2 if no message was found at
@@ -138,7 +138,7 @@ def decode(
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
     asks, shown, work = chosen.asks, 0, load_settings(conf).work
-    notes_names = asks or not (as_json or records)
+    notes_names = asks or records or not as_json
     reader = MessageReader(keeps_requests=notes_names)
     with paged(not as_json and not follow and STDIN not in files):
         show = _printer(describers, records=records, as_json=as_json, payload=payload is Payload.full)
@@ -220,7 +220,7 @@ def _printer(describers: Describers, *, records: bool, as_json: bool, payload: b
     codec, console = Codec(), Console()
 
     def show_records(message: Decoded) -> None:
-        for item in records_of(message, codec, payload=payload):
+        for item in records_of(message, codec, describers, payload=payload):
             if as_json:
                 sys.stdout.buffer.write(json_line(record_object(message, item, payload=payload)))
             else:

@@ -39,6 +39,10 @@ class Describers:
         """What it is about."""
         return self._of(item).about(*_halves(item))
 
+    def topic_of(self, item: Decoded, topic_id: str) -> str | None:
+        """The name of a topic of a message that stands by its id, if a response named it."""
+        return self._of(item).topic_of(topic_id)
+
     def of_offset(self, item: Decoded, topic: str, partition: int, at: int) -> str:
         """What it says of one offset, in words; empty: nothing."""
         return self._of(item).of_offset(*_halves(item), topic, partition, at)

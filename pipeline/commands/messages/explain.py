@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Annotated
@@ -96,6 +96,14 @@ def explain(
 
       wirelake explain --hex "$(xxd -p message.bin)" --protocol mongodb
     """
+    _refuse_what_is_idle(
+        {"--frame": frame, "--follow-offset": follow_offset, "--hex": hex_text},
+        of_capture={"FILE": file, "--tls-keylog": tls_keylog, "--tls-embedded-keys": tls_embedded_keys or None},
+        of_bytes={
+            "--protocol": protocol, "--direction": direction, "--api-key": api_key, "--api-version": api_version,
+        },
+        exchange=exchange,
+    )  # fmt: skip
     work = load_settings(conf).work
     capture = _Capture(file, tls_keylog, tls_embedded_keys, work) if file is not None else None
     if capture is not None and (follow_offset is not None or (exchange and frame is not None)):
@@ -112,7 +120,9 @@ def explain(
     elif capture is not None and frame is not None:
         spoken, subject = _captured(capture, frame)
     else:
-        raise UserError("name a capture and --frame N, or paste bytes with --hex; see `wirelake explain --help`")
+        raise UserError(
+            "name a capture and --frame N or --follow-offset, or paste bytes with --hex; see `wirelake explain --help`"
+        )
     explanation = spoken.explain(subject.frame, subject.context, codec)
     if as_json:
         for line in as_objects(explanation):
@@ -121,6 +131,36 @@ def explain(
     else:
         with paged(file is not None):
             _show(explanation, spoken, subject, codec)
+
+
+def _refuse_what_is_idle(
+    subjects: Mapping[str, object],
+    *,
+    of_capture: Mapping[str, object],
+    of_bytes: Mapping[str, object],
+    exchange: bool,
+) -> None:
+    """Refuse what would be ignored beside something else; None stands for what was not given.
+
+    Raises:
+        UserError: more than one thing is to be explained, or an option has nothing to say of it.
+    """
+    asked = _given(subjects)
+    if len(asked) > 1:
+        raise UserError(f"{' and '.join(asked)} exclude each other: give one of them")
+    if not asked:
+        return
+    is_bytes = asked == ["--hex"]
+    if is_bytes and (idle := _given(of_capture)):
+        raise UserError(f"{idle[0]} is of a capture, and says nothing of the bytes of --hex: leave one of them out")
+    if not is_bytes and (idle := _given(of_bytes)):
+        raise UserError(f"{idle[0]} needs --hex, and says nothing of {asked[0]}")
+    if exchange and asked != ["--frame"]:
+        raise UserError(f"--exchange needs --frame, and says nothing of {asked[0]}")
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 from rich.text import Text
@@ -11,14 +13,18 @@ from rich.text import Text
 from decoder import Codec
 from decoder.kafka.codec.frame_records import PartitionRecords
 from decoder.kafka.records.iteration import BatchProblem, Record
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded, iso_time
 from pipeline.terminal import printable
 
 Item = tuple[PartitionRecords, Record | BatchProblem]
 
 
-def records_of(decoded: Decoded, codec: Codec, *, payload: bool) -> Iterator[Item]:
-    """The records of a message with their partition, then why some of that partition could not be read."""
+def records_of(decoded: Decoded, codec: Codec, describers: Describers, *, payload: bool) -> Iterator[Item]:
+    """The records of a message with their partition, then why some of that partition could not be read.
+
+    A topic that stands by its id has its name, too, if a response named it before.
+    """
     frame = decoded.frame
     found = codec.records(
         frame.frame,
@@ -29,7 +35,9 @@ def records_of(decoded: Decoded, codec: Codec, *, payload: bool) -> Iterator[Ite
         flags=frame.flags,
         payload=payload,
     )
-    for partition in found.partitions:
+    for one in found.partitions:
+        is_named = one.topic is not None or one.topic_id is None
+        partition = one if is_named else replace(one, topic=describers.topic_of(decoded, one.topic_id or ""))
         for record in partition.records:
             yield partition, record
         for problem in partition.problems:
@@ -80,7 +88,7 @@ def record_line(decoded: Decoded, item: Item, *, payload: bool) -> Text:
         return text
     text.append(f"@{record.offset} ", "blue")
     if record.timestamp >= 0:
-        text.append(f"{record.timestamp} ms ")
+        text.append(f"{_time(record.timestamp)} ")
     if record.is_control:
         text.append(f"marker {record.control_type}", "yellow")
         return text
@@ -90,6 +98,15 @@ def record_line(decoded: Decoded, item: Item, *, payload: bool) -> Text:
     if payload:
         text.append(f" {record.key!r} {record.value!r}")
     return text
+
+
+def _time(ms: int) -> str:
+    """A record's time (ms since the epoch) in UTC; as it is, where no calendar has such a day."""
+    try:
+        moment = datetime.fromtimestamp(ms // 1000, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}"
 
 
 def _size(size: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import typer
 from typer.testing import CliRunner
 
 from decoder import Codec
-from decoder.kafka.records.iteration import BatchProblem
+from decoder.kafka.codec.frame_records import PartitionRecords
+from decoder.kafka.records.iteration import BatchProblem, Record
 from pipeline.commands.messages.decode import decode
+from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
@@ -25,6 +28,7 @@ from tests.paths import CAPTURES
 from tests.pipeline.capture import wire
 from tests.pipeline.capture.wire import Flow
 
+STUCK = str(CAPTURES / "stuck_commit.pcap")
 OLD = str(CAPTURES / "old_format.pcap")
 MONGODB = str(CAPTURES / "mongodb" / "plain.pcap")
 app = typer.Typer()
@@ -48,6 +52,22 @@ def test_records_of_a_recorded_capture_with_compressed_old_formats() -> None:
     assert {line["api_name"] for line in found} == {"Produce"}
     assert all(line["topic"] and line["partition"] >= 0 and line["value_size"] > 0 for line in found)
     assert not any("key" in line or "value" in line or "header_values" in line for line in found)
+
+
+def test_records_of_a_topic_that_stands_by_its_id_have_its_name() -> None:
+    found = objects(STUCK, "--records", "--api", "Fetch")
+    assert any(line["topic_id"] for line in found)
+    assert {line["topic"] for line in found} == {"payments"}
+    lines = run(STUCK, "--records", "--api", "Fetch").splitlines()
+    assert len(lines) == len(found)
+    assert all(re.match(r" *\d+ payments-\d @\d+ 2026-11-21 04:46:\d\d\.\d{3} key ", line) for line in lines)
+
+
+def test_a_time_that_no_calendar_has_is_told_as_it_is() -> None:
+    frame = landed(request(0, 9, {"topicData": []}), policy="full")
+    decoded = Decoded(1, frame, Codec().decode(frame.frame), None)
+    item = PartitionRecords("t", None, 0, 0, 0), Record(0, 1 << 60, "CreateTime", 1, 1)
+    assert f"@0 {1 << 60} ms key" in record_line(decoded, item, payload=False).plain
 
 
 def test_payload_only_when_asked_for() -> None:
@@ -74,7 +94,7 @@ def test_a_record_and_a_problem_as_json_and_as_text() -> None:
     body = {"topicData": [{"name": "orders\x1b[31m", "partitionData": [{"index": 3, "records": data}]}]}
     frame = landed(request(0, 9, body), policy="full")
     decoded = Decoded(5, frame, Codec().decode(frame.frame), None)
-    first, second, third = records_of(decoded, Codec(), payload=True)
+    first, second, third = records_of(decoded, Codec(), Describers(), payload=True)
     assert record_object(decoded, first, payload=True) == {
         "frame": 5,
         "ts": "2023-11-14T22:13:20.000000Z",
@@ -98,7 +118,7 @@ def test_a_record_and_a_problem_as_json_and_as_text() -> None:
     assert record_object(decoded, third, payload=True)["error_code"] == "record_count"
     for item in (first, second, third):
         assert "\x1b" not in record_line(decoded, item, payload=True).plain
-    assert "@0 1700000000000 ms key 3 B value null" in record_line(decoded, first, payload=False).plain
+    assert "@0 2023-11-14 22:13:20.000 key 3 B value null" in record_line(decoded, first, payload=False).plain
     assert "record_count at byte" in record_line(decoded, third, payload=False).plain
 
 
@@ -200,5 +220,5 @@ def test_what_the_policy_removed_is_reported() -> None:
     body = {"topicData": [{"name": "t", "partitionData": [{"index": 3, "records": data}]}]}
     frame = landed(request(0, 9, body), flags=32)
     decoded = Decoded(1, frame, Codec().decode(frame.frame), None)
-    (item,) = records_of(decoded, Codec(), payload=False)
+    (item,) = records_of(decoded, Codec(), Describers(), payload=False)
     assert record_object(decoded, item, payload=False)["error_code"] == "payload_removed"

@@ -118,6 +118,23 @@ class TestResponses:
             assert f"no Kafka api is called {name!r}" in out
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--frame", "3", "--hex", "00"), "--frame and --hex exclude each other"),
+        (("--frame", "3", "--follow-offset", "t", "2", "24"), "--frame and --follow-offset exclude each other"),
+        (("--frame", "3", "--direction", "request"), "--direction needs --hex, and says nothing of --frame"),
+        (("--hex", "00"), "FILE is of a capture, and says nothing of the bytes of --hex"),
+        (("--exchange", "--follow-offset", "t", "2", "24"), "--exchange needs --frame"),
+        ((), "name a capture and --frame N or --follow-offset"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(run, options, told):
+    out = run("explain", str(CAPTURES / "stuck_commit.pcap"), *options)
+    assert out.startswith("error: ")
+    assert told in out
+
+
 def test_standard_input_is_closed(run, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     assert "error: --hex -: standard input is closed" in run("explain", "--hex", "-")
