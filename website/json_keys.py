@@ -89,7 +89,7 @@ def json_page() -> str:
         _table(Check.__dataclass_fields__, {"name": "What.", "ok": "Whether all is well.", **_attributes(Check)}),
         "## wirelake tables --json, wirelake describe --json",
         "A table or view a line: `name`, `kind` (`table` or `view`), `comment`, `columns` (each with `name`, `type`, "
-        "`comment`; null of a view), with `--lake` also `rows`.",
+        "`comment`, empty where a view computes it; `describe` of a view also has `sql`), with `--lake` also `rows`.",
         "## wirelake sql --format json",
         "A row a line, with the query's own names.",
     ]

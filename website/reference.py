@@ -56,7 +56,8 @@ def tables_page() -> str:
         table(("table", "one row is"), ((f"[`{n}`](#{_anchor(n)})", cell(t.comment)) for n, t in TABLES.items())),
         *(_table(one) for one in TABLES.values()),
         "## Views",
-        "`wirelake sql` and the page know them by their names alone; `wirelake describe VIEW` prints the query.",
+        "`wirelake sql` and the page know them by their names alone; `wirelake describe VIEW` prints their columns, "
+        "with `--sql` the query.",
         table(("view", "the question that it answers"), ((code(v.name), cell(v.question)) for v in views())),
     ]
     return "\n\n".join(parts)

@@ -23,13 +23,12 @@ from pipeline.open_tables import DataFiles, OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
-_SPARK_NAMES = (
+SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
 )
-
-
+"""Functions that views have of Spark, as DuckDB makes them."""
 _MOST_ANSWERS = 200
 """Answers that are kept: a picture's are some hundred kilobytes."""
 T = TypeVar("T")
@@ -91,7 +90,7 @@ class Lake:
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
-        for macro in _SPARK_NAMES:
+        for macro in SPARK_NAMES:
             self.connection.execute(f"CREATE MACRO {macro}")
 
     def seal(self) -> None:
@@ -178,10 +177,11 @@ def _options(files: DataFiles) -> str:
 def _without(table: Table, names: Iterable[str]) -> list[str]:
     """The columns that a table of an older release lacks, as nulls of their type."""
     known = set(names)
-    return [f'NULL::{_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+    return [f'NULL::{duckdb_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
 
 
-def _type(name: str) -> str:
+def duckdb_type(name: str) -> str:
+    """DuckDB's name of a type of the registry."""
     inner = name.removeprefix("array<").removesuffix(">")
     return f"{_TYPES.get(inner, inner)}{'[]' if name.startswith('array<') else ''}"
 

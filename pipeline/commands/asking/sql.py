@@ -131,5 +131,5 @@ def _list_tables(*, as_json: bool) -> None:
     for table in TABLES.values():
         grid.add_row(table.full_name, table.comment, ", ".join(table.column_names))
     for view in views():
-        grid.add_row(view.name, view.question, "view")
+        grid.add_row(view.name, view.question, ", ".join(column["name"] for column in view_object(view)["columns"]))
     Console().print(grid)

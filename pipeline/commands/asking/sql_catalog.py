@@ -16,7 +16,7 @@ from pipeline.errors import UserError, no_lake
 from pipeline.lines import Lines, columns_of
 from pipeline.pager import paged
 from pipeline.tables import TABLES
-from pipeline.tables.model import Table
+from pipeline.tables.model import Column, Table
 from pipeline.terminal import Console, printable
 
 _SIMILAR = 0.6
@@ -57,20 +57,27 @@ def tables(lake: LakeOption = None, as_json: JsonOption = False) -> None:
 
 def describe(
     table: Annotated[str, typer.Argument(help="A table (schema.name) or a view.")],
+    as_sql: Annotated[bool, typer.Option("--sql", help="Of a view the query that it is, alone.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Describe a table: its columns, their types and what they mean, and what identifies a row.
+    """Describe a table or a view: its columns, their types and what they mean; of a table what identifies a row.
+
+    The exit code is 2 if there is no such table or view.
 
     Examples:
 
       wirelake describe gold.findings
 
       wirelake describe consumer_lag
+
+      wirelake describe consumer_lag --sql
     """
     found = _named(table)
+    if as_sql and (as_json or not isinstance(found, View)):
+        raise UserError("--sql shows the query of a view: a table has none, and the JSON of a view has it as `sql`")
     with paged(not as_json):
         if isinstance(found, View):
-            _describe_view(found, as_json=as_json)
+            _describe_view(found, as_json=as_json, as_sql=as_sql)
         else:
             _describe_table(found, as_json=as_json)
 
@@ -90,35 +97,58 @@ def _describe_table(table: Table, *, as_json: bool) -> None:
         _write(table_object(table))
         return
     lines = Lines()
-    for at, line in enumerate(_broken(f"{table.full_name}: {table.comment}", lines.width or 1 << 30)):
-        name, rest = (table.full_name, line.removeprefix(table.full_name)) if at == 0 else ("", line)
-        lines.write([(name, "bold"), (rest, "")])
+    _headline(table.full_name, table.comment, lines)
     lines.write([("key: ", "dim"), (", ".join(table.key), "")])
     lines.write([])
-    rows = [(column.name, column.type.lower(), column.comment) for column in table.columns]
+    _list_columns(table.columns, lines)
+
+
+def _headline(name: str, text: str, lines: Lines) -> None:
+    for at, line in enumerate(_broken(f"{name}: {text}", lines.width or 1 << 30)):
+        begin, rest = (name, line.removeprefix(name)) if at == 0 else ("", line)
+        lines.write([(begin, "bold"), (rest, "")])
+
+
+def _list_columns(columns: Sequence[Column], lines: Lines) -> None:
+    rows = [(column.name, column.type.lower(), column.comment) for column in columns]
     _columns(["column", "type", "what it means"], rows, lines)
 
 
-def _describe_view(view: View, *, as_json: bool) -> None:
+def _describe_view(view: View, *, as_json: bool, as_sql: bool) -> None:
     if as_json:
         _write(view_object(view) | {"sql": view.sql})
         return
-    lines = Lines(width=0)
-    lines.write([(view.name, "bold"), (f": {view.question}", "")])
+    if as_sql:
+        lines = Lines(width=0)
+        for line in view.sql.splitlines():
+            lines.write([(line, "")])
+        return
+    lines = Lines()
+    _headline(view.name, view.question, lines)
+    lines.write([("its query: ", "dim"), (f"wirelake describe {view.name} --sql", "")])
     lines.write([])
-    for line in view.sql.splitlines()[1:]:
-        lines.write([(line, "")])
+    _list_columns(_columns_of_view(view), lines)
+
+
+def _columns_of_view(view: View) -> Sequence[Column]:
+    from pipeline.dashboard.view_columns import view_columns  # noqa: PLC0415 - it loads DuckDB
+
+    return view_columns(view)
 
 
 def table_object(table: Table) -> dict[str, Any]:
     """A table as the JSON object of ``wirelake tables --json``."""
-    columns = [{"name": c.name, "type": c.type, "comment": c.comment} for c in table.columns]
-    return {"name": table.full_name, "kind": "table", "comment": table.comment, "columns": columns}
+    return {"name": table.full_name, "kind": "table", "comment": table.comment, "columns": _objects(table.columns)}
 
 
 def view_object(view: View) -> dict[str, Any]:
     """A view, likewise."""
-    return {"name": view.name, "kind": "view", "comment": view.question, "columns": None}
+    columns = _objects(_columns_of_view(view))
+    return {"name": view.name, "kind": "view", "comment": view.question, "columns": columns}
+
+
+def _objects(columns: Sequence[Column]) -> list[dict[str, str]]:
+    return [{"name": column.name, "type": column.type, "comment": column.comment} for column in columns]
 
 
 def _write(value: dict[str, Any]) -> None:
@@ -215,4 +245,5 @@ def in_plain_words(error: str, query: str) -> str:
         return f"this lake has no {name} yet: it is made when the first rows for it come (`wirelake stream`)"
     if _NO_COLUMN.search(error) is not None:
         return f"{error.partition(chr(10) * 2)[0].strip()}\n`wirelake describe TABLE` lists the columns of a table"
-    return error
+    what, names, _ = error.partition("\n\ntables: ")
+    return f"{what}\n\n`wirelake tables` lists tables and views" if names else error
