@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -26,7 +27,9 @@ _LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE"}
 _LEAST_ROWS = 3
 """Of a part, before another one has more; its head included."""
 _MOST_LINES = 3
-"""Of the first incident's headline, and of what is to be done."""
+"""Of the first incident's headline, and of what is to be done, where the screen has an end."""
+_LEAST_WIDTH = 20
+_ALL_OF_IT = "… (all of it: wirelake diagnose)"
 _SILENT_S = 5.0
 
 
@@ -63,7 +66,8 @@ def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> Ren
     foot = [Text(printable(shown.note), "yellow", no_wrap=True, overflow="ellipsis")] if shown.note else []
     if shown.has_keys:
         foot.append(Text(KEYS, "dim", no_wrap=True, overflow="ellipsis"))
-    incidents = list(_incidents(now, now.news if shown.silent_s is not None else {}, width))
+    most = None if height is None else _MOST_LINES
+    incidents = list(_incidents(now, now.news if shown.silent_s is not None else {}, width, most))
     rows: Sequence[int] = [len(part.rows) for part in parts]
     lines = len(incidents)
     if height is not None:
@@ -103,10 +107,8 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
     lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "nothing lost"
     waiting = f" ({now.pending:,} without an answer yet)" if now.pending else ""
     begin = _clock(now.first_us, now.window.last_us)
-    yield _line(
-        f"{now.connections:,} connections, {now.exchanges:,} exchanges{waiting} since {begin}, {lost}",
-        "" if not now.bytes_lost else "yellow",
-    )
+    judged = f"{many(now.connections, 'connection')}, {many(now.exchanges, 'exchange')}{waiting} since {begin}, {lost}"
+    yield from _lines(judged, width, "" if not now.bytes_lost else "yellow")
     every: list[ApiNow | CommandNow] = [*now.traffic.apis, *now.traffic.commands]
     asked, failed = sum(one.asked for one in every), sum(one.errors for one in every)
     sent = sum(one.bytes for one in every)
@@ -117,7 +119,13 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
         words.append(f"nothing came for {span(shown.silent_s)}")
     if now.since_us is not None:
         words.append(f"kept since {_clock(now.since_us, now.window.last_us)}, older dropped")
-    yield _line("; ".join(words), "yellow" if len(words) > 1 else "")
+    yield from _lines("; ".join(words), width, "yellow" if len(words) > 1 else "")
+
+
+def _lines(text: str, width: int, style: str) -> Iterator[Text]:
+    """All of a text, in as many lines as it takes: its end tells what was lost."""
+    for line in wrap(text, max(width, _LEAST_WIDTH), break_on_hyphens=False):
+        yield _line(line, style)
 
 
 def _line(text: str, style: str = "") -> Text:
@@ -130,41 +138,57 @@ def _clock(us: int, now_us: int) -> str:
     return at.strftime("%H:%M:%S" if at.date() == now.date() else "%Y-%m-%d %H:%M:%S")
 
 
-def _incidents(now: Now, news: Mapping[str, str], width: int) -> Iterator[Text]:
-    """A line each, and what is to be done about the first."""
+def _incidents(now: Now, news: Mapping[str, str], width: int, most: int | None) -> Iterator[Text]:
+    """A line each, and what is to be done about the first: ``most`` lines of that, None: all."""
     if not now.incidents:
         looked = f"{many(len(now.groups), 'group')} and {many(len(now.traffic.clients), 'client')}"
         yield _line(f"No incident in what {looked} do.", "green")
         return
     for index, row in enumerate(now.incidents):
-        yield from _incident(row, news.get(row["incident_id"], ""), now.window.last_us, width, is_first=index == 0)
+        is_short = index > 0 or row["state"] == "closed"
+        lines = 1 if is_short else most
+        yield from _incident(row, news.get(row["incident_id"], ""), now.window.last_us, width, lines)
 
 
-def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, *, is_first: bool) -> Iterator[Text]:
+def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, most: int | None) -> Iterator[Text]:
     is_over = row["state"] == "closed"
     style = "dim" if is_over else STYLES[row["severity"]]
     label = "OVER" if is_over else _LABELS.get(news, "")
     until_us = row["last_us"] if is_over else now_us
     when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
-    is_short = is_over or not is_first
-    lines = _cut(printable(row["headline"]), width - len(before), 1 if is_short else _MOST_LINES)
+    is_short = most == 1
+    lines = _cut(printable(row["headline"]), width - len(before), most)
     for number, line in enumerate(lines):
         text = Text(before if number == 0 else " " * len(before), style, no_wrap=True, overflow="ellipsis")
         yield text.append(line, "dim" if is_over else "not bold default" if is_short else "bold")
     if not is_short:
-        for number, line in enumerate(_cut(printable(row["do_now"]), width - len(before), _MOST_LINES)):
+        for number, line in enumerate(_sentences(printable(row["do_now"]), width - len(before), most)):
             text = Text(
                 f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis"
             )
             yield text.append(line, "not dim")
 
 
-def _cut(text: str, width: int, most: int) -> list[str]:
+def _cut(text: str, width: int, most: int | None) -> list[str]:
     """Lines of a text, the last with … in place of what does not fit."""
     if most == 1:
         return [cut(text, width)]
-    return wrap(text, max(width, 20), max_lines=most, placeholder="…", break_on_hyphens=False) or [""]
+    return wrap(text, max(width, _LEAST_WIDTH), max_lines=most, placeholder="…", break_on_hyphens=False) or [""]
+
+
+def _sentences(text: str, width: int, most: int | None) -> list[str]:
+    """Lines of a text; of one that does not fit whole sentences, else what precedes a command, and where all stands."""
+    lines = _cut(text, width, None)
+    if most is None or len(lines) <= most:
+        return lines
+    ends = [found.end() for found in re.finditer(r"\.(?= )", text) if text.count("`", 0, found.end()) % 2 == 0]
+    command = text.find("`")
+    for end in (*reversed(ends), *([command] if command >= 0 else [])):
+        lines = _cut(f"{text[:end].rstrip(' (')} {_ALL_OF_IT}".lstrip(), width, None)
+        if len(lines) <= most:
+            return lines
+    return _cut(text, width, most)
 
 
 def _table(part: Section, rows: int, width: int) -> Table:

@@ -117,6 +117,35 @@ def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() ->
     assert "No incident in what 20 groups and 30 clients do." in drawn(now(incidents=[]), Shown("-"), 80)
 
 
+COMMAND = "`kafka-console-consumer.sh --bootstrap-server BROKER --topic jobs --partition 0 --max-messages 1`"
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        (f"Look at the record ({COMMAND}). Then go on.", "Look at the record … (all of it: wirelake diagnose)"),
+        (f"Wait. Do nothing. Else ask {COMMAND}, and wait.", "Wait. Do nothing. … (all of it: wirelake diagnose)"),
+        (f"{COMMAND} says more, or {COMMAND}.", "now … (all of it: wirelake diagnose)"),
+    ],
+)
+def test_no_command_is_cut_where_all_of_it_has_no_room(told: str, kept: str) -> None:
+    found = now(incidents=[incident(do_now=told)])
+
+    def text(height: int | None) -> str:
+        return " ".join(drawn(found, Shown("-"), 60, height).split())
+
+    assert told in text(None)
+    assert COMMAND not in text(40)
+    assert kept in text(40)
+
+
+def test_what_was_lost_is_told_on_a_narrow_screen() -> None:
+    text = drawn(now(bytes_lost=5_000, pending=2, connections=1, exchanges=1), Shown("-"), 40)
+    assert " ".join(text.splitlines()[1:]).startswith(
+        "1 connection, 1 exchange (2 without an answer yet) since 00:00:00, 5,000 bytes lost last 60 s"
+    ), text
+
+
 def test_silence_loss_and_what_was_dropped_are_told() -> None:
     text = drawn(now(bytes_lost=5_000, since_us=30_000_000, pending=2), Shown("-", silent_s=12.3), 200)
     assert "3 connections, 9 exchanges (2 without an answer yet) since 00:00:00, 5,000 bytes lost" in text
