@@ -23,6 +23,7 @@ app = typer.Typer(
     cls=CommandsOnDemand,
     help="Captured Kafka traffic as Delta tables that answer: what really happened on the wire?",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

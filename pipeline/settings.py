@@ -22,6 +22,7 @@ from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.errors import UserError
 from pipeline.file_access import FileAccess
 from pipeline.finding_settings import Count, FindingSettings, Seconds
+from pipeline.plain_words import plain_words
 from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
@@ -249,8 +250,10 @@ def environment_of(settings: Settings, *sections: str) -> dict[str, str]:
 def _read_yaml(conf: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(conf.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the settings file {conf}: {error}") from error
+    except OSError as error:
+        raise UserError(f"cannot read the settings file {conf}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"cannot read the settings file {conf}: it is no text in UTF-8") from error
     except yaml.YAMLError as error:
         raise UserError(f"{conf} is not YAML{_place(error)}") from None  # the error quotes the line
     if content is None:
@@ -287,7 +290,7 @@ def _explain(error: ErrorDetails) -> str:
         close = difflib.get_close_matches(str(loc[-1]), allowed, 1)
         hint = f"did you mean `{close[0]}`? " if close else ""
         return f"{key}: there is no such key; {hint}allowed: {', '.join(allowed)}"
-    message = error["msg"].removeprefix("Value error, ")
+    message = plain_words(error["msg"])
     if loc[:1] == ("payload_key",):
         return f"payload_key: {message}; put it in quotes"
     given = error["input"]

@@ -89,7 +89,14 @@ class _Chosen(NamedTuple):
 
 @capture_app.callback()
 def capture() -> None:
-    """Capture traffic: packets into the landing zone."""
+    """Capture traffic: packets into the landing zone. For a diagnosis alone `wirelake diagnose FILE` needs none.
+
+    Examples:
+
+      wirelake capture read incident.pcap --landing landing
+
+      wirelake capture live --interface any --port 9092 --landing landing
+    """
 
 
 @capture_app.command()
@@ -266,7 +273,8 @@ def live(
 ) -> None:
     """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
 
-    The protocol is recognised by content; what is given with a port informs the reader of the command, no more.
+    The protocol is recognised by content; what is given with a port informs the reader of the command, no more. The
+    exit code is 2 if the interface cannot be captured, or the landing zone not be written.
 
     Examples:
 

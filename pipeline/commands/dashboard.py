@@ -57,7 +57,8 @@ def dashboard(
 ) -> None:
     """Show the lake as a web page: findings, groups and partitions, transactions, clients, latency, exchanges, SQL.
 
-    On this machine's loopback address it asks for nothing, unless a token is set. Ctrl-C ends it.
+    On this machine's loopback address it asks for nothing, unless a token is set. Ctrl-C ends it. The exit code is 2 if
+    there is no lake, or the page cannot listen there.
 
     Examples:
 

@@ -64,6 +64,8 @@ def demo(
 ) -> None:
     """Read the sample captures, build a lake, check it, and show what is wrong. Running it again changes nothing.
 
+    The exit code is 1 if a critical check fails, 2 if the samples are not there or this machine lacks what Spark needs.
+
     Example:
 
       wirelake demo --lake demo-lake

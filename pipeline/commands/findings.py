@@ -51,7 +51,7 @@ def findings(
 ) -> None:
     """Show what is wrong and what to do, the first thing first: incidents, with the findings that they follow from.
 
-    The exit code is 1 if one of them is critical.
+    The exit code is 1 if one of them is critical, 2 if there is no lake.
 
     Examples:
 

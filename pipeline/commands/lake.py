@@ -35,6 +35,8 @@ def stream(
 ) -> None:
     """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
 
+    The exit code is 2 if the landing zone or the lake cannot be used, or this machine lacks what Spark needs.
+
     Examples:
 
       wirelake stream --landing landing --lake lake --once
@@ -65,7 +67,8 @@ def backfill(
 ) -> None:
     """Derive the tables of some days anew from the raw frames. Gives what the stream would have written.
 
-    Where a stream runs on the lake, it does this between two of its batches.
+    Where a stream runs on the lake, it does this between two of its batches. The exit code is 2 if there is no lake,
+    the days are none, or this machine lacks what Spark needs.
 
     Example:
 
@@ -101,6 +104,8 @@ def maintain(
 
     --erase deletes whole exchanges in whose frames the value stands, from all tables and their old files. Names:
     client_ip, connection_id, client_id, topic, group_id, member_id, transactional_id, database.
+
+    The exit code is 2 if there is no lake, a value to erase makes no sense, or this machine lacks what Spark needs.
 
     Examples:
 
@@ -142,7 +147,9 @@ def check(
     lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
     conf: Conf = None,
 ) -> None:
-    """Check the data's quality; the results go to ops.quality_results. Exit code 1 if a critical check fails.
+    """Check the data's quality; the results go to ops.quality_results.
+
+    The exit code is 1 if a critical check fails, 2 if there is no lake or this machine lacks what Spark needs.
 
     Example:
 

@@ -10,6 +10,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from pipeline.commands.plain_help import make_plain
+from pipeline.errors import UserError
+from pipeline.plain_words import plain_words
+
 MODULES = {
     "diagnose": "pipeline.commands.diagnose",
     "top": "pipeline.commands.watching.top",
@@ -45,7 +49,19 @@ class CommandsOnDemand(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, loaded now; None if there is none."""
+        if cmd_name == "help":
+            raise UserError(
+                "`wirelake --help` lists the commands, `wirelake COMMAND --help` explains one; -h is short for --help"
+            )
         return _load(cmd_name) if cmd_name in MODULES else None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for; a value that it does not take is told in plain words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = plain_words(error.message)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List all commands, and load none."""
@@ -60,7 +76,9 @@ def _load(name: str) -> Any:
         alone.add_typer(further, name=name)
     else:
         alone.command(name)(getattr(module, name))
-    return typer.main.get_group(alone).commands[name]
+    command = typer.main.get_group(alone).commands[name]
+    make_plain(command)
+    return command
 
 
 def _description(name: str) -> str:

@@ -92,8 +92,8 @@ def landed(zone: Path, column: str, kind: str = "") -> set[Any]:
     [
         (None, "cannot read the settings file settings.yaml"),
         ("wrok: {}", "wrok: there is no such key; did you mean `work`?"),
-        ("work: {known_units: 0}", "work.known_units: Input should be greater than or equal to 1"),
-        ("payload_key: 4711471147114711", "payload_key: Input should be a valid string; put it in quotes"),
+        ("work: {known_units: 0}", "work.known_units: give at least 1, not 0"),
+        ("payload_key: 4711471147114711", "payload_key: give a text; put it in quotes"),
     ],
     ids=["missing", "unknown", "out of bounds", "secret"],
 )

@@ -64,18 +64,26 @@ def test_spark_settings_become_texts(write) -> None:
     }
 
 
+def test_a_file_that_cannot_be_read_is_told_without_numbers_of_the_system(tmp_path) -> None:
+    with pytest.raises(UserError, match=r"nix\.yaml: No such file or directory$"):
+        load_settings(tmp_path / "nix.yaml")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="it is no text in UTF-8$"):
+        load_settings(tmp_path / "bytes")
+
+
 @pytest.mark.parametrize(
     ("text", "key", "advice"),
     [
         ("strem: {}", "strem:", "did you mean `stream`?"),
         ("stream: {triger_seconds: 1}", "stream.triger_seconds:", "allowed: trigger_seconds, gold_trigger_seconds"),
-        ("stream: {trigger_seconds: 0}", "stream.trigger_seconds:", "greater than 0, not 0"),
+        ("stream: {trigger_seconds: 0}", "stream.trigger_seconds:", "give more than 0, not 0"),
         ("stream: {trigger_seconds: .nan}", "stream.trigger_seconds:", "finite"),
-        ("stream: {max_files_per_trigger: many}", "stream.max_files_per_trigger:", "valid integer"),
+        ("stream: {max_files_per_trigger: many}", "stream.max_files_per_trigger:", "give a whole number"),
         (
             "stream: {findings: {competing_returns: 0}}",
             "stream.findings.competing_returns:",
-            "greater than or equal to 1",
+            "give at least 1",
         ),
         ("payload_policy: everything", "payload_policy:", "'lengths', 'full', 'hash' or 'none'"),
         ("agent_id: ../etc", "agent_id:", "match pattern"),

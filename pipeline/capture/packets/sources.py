@@ -168,8 +168,15 @@ def cut_packets(
         return pcap.read_pcap(source, magic)
     raise CaptureError(
         name,
-        f"is not a capture: it begins with {magic!r}; expected pcap or pcapng, plain or compressed by gzip or zstd",
+        f"is not a capture: it begins with {_begin(magic)}; expected pcap or pcapng, plain or compressed by gzip or "
+        "zstd",
     )
+
+
+def _begin(data: bytes) -> str:
+    """The first bytes of what is no capture, as a text if they are one."""
+    text = data.decode("ascii", "replace")
+    return f"the text {text!r}" if text.isascii() and text.isprintable() else f"the bytes {data.hex(' ')}"
 
 
 @contextmanager

@@ -33,6 +33,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line
 def tables(lake: LakeOption = None, as_json: JsonOption = False) -> None:
     """List the tables and views of a lake, with what each row of them is.
 
+    The exit code is 2 if there is no lake, or a table of it cannot be read.
+
     Examples:
 
       wirelake tables

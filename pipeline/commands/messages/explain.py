@@ -80,6 +80,9 @@ def explain(
     Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
     What stands compressed in a MongoDB message is shown below it.
 
+    The exit code is 2 if there is no such message, or if what is given is no bytes; a message that does not decode is
+    shown as far as it does.
+
     Examples:
 
       wirelake explain incident.pcap --frame 42
