@@ -31,6 +31,7 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
+from pipeline.lines import many
 from pipeline.terminal import Console
 
 capture_app = typer.Typer(no_args_is_help=True)
@@ -299,8 +300,8 @@ def live(
     if stats.kernel_dropped:
         _print_line(
             errors,
-            f"warning: the kernel dropped {stats.kernel_dropped:,} packets: what they held is missing. Give --port, "
-            "a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those",
+            f"warning: the kernel dropped {many(stats.kernel_dropped, 'packet')}: what they held is missing. "
+            "Give --port, a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those",
             "bold red",
         )
     if as_json:
@@ -340,7 +341,9 @@ def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStat
         def show(stats: CaptureStats) -> None:
             frames, files = sum(stats.frames.values()), len(stats.files)
             progress.update(
-                task, description=f"{name}: {stats.packets:,} packets, {frames:,} frames, {files:,} landing files"
+                task,
+                description=f"{name}: {many(stats.packets, 'packet')}, {many(frames, 'frame')}, "
+                f"{many(files, 'landing file')}",
             )
 
         yield show

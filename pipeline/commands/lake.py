@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
+from pipeline.lines import many
 from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, install_command
@@ -54,7 +55,7 @@ def stream(
 
         summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
     frames = summary.rows_out.get("frames", 0)
-    done = Text(f"{frames} new frames in {place}. Next: wirelake findings --lake {quote(place)}")
+    done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)
 
 

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_is_told_without_numbers_of_the_system(tmp_pa
     with pytest.raises(UserError, match=r"nix\.yaml: No such file or directory$"):
         load_settings(tmp_path / "nix.yaml")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="it is no text in UTF-8$"):
+    with pytest.raises(UserError, match=r"it is no text in UTF-8$"):
         load_settings(tmp_path / "bytes")
 
 

@@ -208,7 +208,7 @@ def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
 def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:
     hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
     return UserError(
-        f"{path} holds {count} messages, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
+        f"{path} holds {many(count, 'message')}, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
     )
 
 
