@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 _PLAIN = {"dictionary": "mapping of names to values", "list": "list"}
-_SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+_KNOWN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"Input should be a valid integer.*"), "give a whole number"),
     (re.compile(r"Input should be a valid number.*"), "give a number"),
     (re.compile(r"Input should be a valid string"), "give a text"),
@@ -27,8 +27,8 @@ _SAID: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
 
 def plain_words(message: str) -> str:
     """A message of pydantic or typer; one that is not known stays as it is."""
-    said = message.removeprefix("Value error, ")
-    for pattern, plain in _SAID:
-        if (found := pattern.fullmatch(said)) is not None:
+    words = message.removeprefix("Value error, ")
+    for pattern, plain in _KNOWN:
+        if (found := pattern.fullmatch(words)) is not None:
             return plain(found) if callable(plain) else found.expand(plain)
-    return said
+    return words

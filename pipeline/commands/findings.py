@@ -91,7 +91,7 @@ def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:
     from pipeline.analysis.rules.rule import all_rules  # noqa: PLC0415 - loads DuckDB and Arrow
 
     names = [rule.name for rule in all_rules()] if rules else []
-    of_rules = f"docs/findings.md tells of all {len(names)}; without --rule all of them count"
+    of_rules = f"docs/findings.md lists all {len(names)}; without --rule all of them count"
     of_severities = f"name one of {', '.join(SEVERITIES)}"
     for given, known, what, listed in (
         (rules, names, "rule", of_rules), (severities, SEVERITIES, "severity", of_severities),

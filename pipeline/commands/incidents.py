@@ -63,7 +63,7 @@ def show_incidents(
 
 
 def nothing(hidden: int) -> Text:
-    """What is said where nothing is shown, though so many are there that were not asked for."""
+    """What stands where nothing is shown, though so many are there that were not asked for."""
     return Text("Nothing of that kind." if hidden else "Nothing found that looks wrong.", "bold green")
 
 

@@ -56,7 +56,7 @@ class CommandsOnDemand(TyperGroup):
         return _load(cmd_name) if cmd_name in MODULES else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for; a value that it does not take is told in plain words."""
+        """Run the command that was asked for; a value that it does not take is reported in plain words."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:

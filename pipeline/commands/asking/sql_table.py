@@ -115,7 +115,7 @@ def _fit(widths: list[int], width: int, worth: Sequence[int]) -> list[int | None
 
 
 def _worth(kind: str, cells: Sequence[str]) -> int:
-    """How much a column tells: least if it is empty, then if it says the same in all rows, then by its type."""
+    """How much a column is worth: least if it is empty, then if it says the same in all rows, then by its type."""
     if all(cell in _EMPTY for cell in cells):
         return 0
     if len(cells) > 1 and len(set(cells)) == 1:
@@ -134,7 +134,7 @@ def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str])
         yield text
         return
     columns = f"{many(len(heads), 'column')} ({len(heads) - len(hidden)} shown"
-    if rows < total:  # which has said how to see all
+    if rows < total:  # how to see all stands there already
         yield f"{text}, {columns})"
     else:
         yield f"{text}, {columns}: name those you want, or --format csv for all)"

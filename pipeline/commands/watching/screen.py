@@ -123,7 +123,7 @@ def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
 
 
 def _lines(text: str, width: int, style: str) -> Iterator[Text]:
-    """All of a text, in as many lines as it takes: its end tells what was lost."""
+    """All of a text, in as many lines as it takes: its end states what was lost."""
     for line in wrap(text, max(width, _LEAST_WIDTH), break_on_hyphens=False):
         yield _line(line, style)
 

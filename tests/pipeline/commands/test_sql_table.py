@@ -51,9 +51,9 @@ def test_of_one_row_no_column_is_always_the_same() -> None:
 @pytest.mark.parametrize(
     ("count", "most", "told"),
     [
-        (3, 40, "3 rows, 10 columns (5 shown: name those you want, or --format csv for all)"),
+        (3, 40, "3 rows, 10 columns (6 shown: name those you want, or --format csv for all)"),
         (1, 40, "1 row, 10 columns (5 shown: name those you want, or --format csv for all)"),
-        (9, 4, "9 rows (4 shown: --rows N, or --format csv for all), 10 columns (5 shown)"),
+        (9, 4, "9 rows (4 shown: --rows N, or --format csv for all), 10 columns (6 shown)"),
     ],
 )
 def test_it_says_how_to_see_the_rest(count: int, most: int, told: str) -> None:
