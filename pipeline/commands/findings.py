@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.incidents import SEVERITIES, STYLES, Row, by_severity, chosen, nothing, show_incidents
+from pipeline.commands.incidents import SEVERITIES, Row, by_severity, chosen, headed, nothing, show_incidents
 from pipeline.conf_option import Lake
 from pipeline.errors import UserError, no_lake
 from pipeline.folders import is_lake
@@ -176,14 +176,9 @@ def show_findings(rows: Sequence[Row], console: Console, *, hidden: int = 0) -> 
 
 def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
     """A row of ``gold.findings`` for a person, after ``before``."""
-    head = Text(before, "bold")
-    head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
+    head = headed(row, before)
     head.append(f"{row['rule']}  ", "bold")
     head.append(printable(row["subject"]), "bold magenta")
-    if _is_over(row):
-        head.append("  over", "dim")
-    elif row.get("state") == "unknown":
-        head.append("  not seen to its end", "dim")
     when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
     exchanges = row["evidence"] or []
     shown = exchanges[:_EVIDENCE_SHOWN]

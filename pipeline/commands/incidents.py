@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.incidents.report import STAYS
+from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.lines import many
 from pipeline.terminal import Console, printable
 
@@ -21,7 +22,6 @@ Commands = Callable[[Row], Sequence[str]]
 
 SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
-_STATES = {"closed": "over", "unknown": "may go on"}
 _EVIDENCE_SHOWN = 6
 _LABEL = 8
 """Width of what stands before a text."""
@@ -138,12 +138,15 @@ def print_incident(
 
 
 def _head(row: Row, before: str) -> Text:
+    return headed(row, before).append(printable(row["headline"]), "bold")
+
+
+def headed(row: Row, before: str) -> Text:
+    """What a headline begins with: how severe it is, and that it is over or may go on."""
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
-    head.append(printable(row["headline"]), "bold")
-    if row["state"] in _STATES:
-        head.append(f"  {_STATES[row['state']]}", "dim")
-    return head
+    state = STATE_WORDS.get(row.get("state") or "open")
+    return head.append(f"{state.upper()} ", "dim") if state else head
 
 
 def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
@@ -155,8 +158,8 @@ def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
         found = findings[finding_id]
         text = Text("  " * _depth(finding_id, causes))
         text.append(printable(f"{found['rule']} {found['subject']}"))
-        if found.get("state") in _STATES and row["state"] != found["state"]:
-            text.append(f"  {_STATES[found['state']]}", "dim")
+        if found.get("state") in STATE_WORDS and row["state"] != found["state"]:
+            text.append(f" ({STATE_WORDS[found['state']]})", "dim")
         lines.append(text)
     if len(shown) > _EVIDENCE_SHOWN:
         lines.append(Text(f"and {len(shown) - _EVIDENCE_SHOWN} more", "dim"))

@@ -196,7 +196,7 @@ FINDINGS = Table(
         optional(
             "state",
             "string",
-            "open: held at the end of the data; closed: seen to be over; unknown: not seen to its end",
+            "open: held at the end of the data; closed: seen to be over; unknown: may go on, its end was not seen",
         ),
         required("cluster", "string", "Kafka cluster"),
         optional("topic", "string", "Topic"),

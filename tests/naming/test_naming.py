@@ -17,11 +17,9 @@ _PRINTED = "what a terminal shows, as the documents quote it"
 _ALLOWED = {
     ("pipeline/analysis/incidents/words/commits.py", "tell those behind it"): _PLAIN,
     ("pipeline/analysis/incidents/words/members.py", "it was told so with each answer."): _PLAIN,
-    ("pipeline/analysis/incidents/words/members.py", "--deep-iteration` tells."): _PLAIN,
     ("pipeline/analysis/incidents/words/others.py", "what is said of them is incomplete"): _PLAIN,
     ("pipeline/analysis/rules/kafka/groups/share_groups.py", "nothing was heard of its members"): _PLAIN,
     ("pipeline/analysis/rules/kafka/groups/slow_rebalance.py", "the process is told to end"): _PLAIN,
-    ("pipeline/analysis/rules/kafka/producers/shared.py", "--deep-iteration` tells)"): _PLAIN,
     ("pipeline/analysis/rules/kafka/progress/lagging.py", "its coordinator was heard last"): _PLAIN,
     ("pipeline/analysis/rules/kafka/progress/words.py", "--members` tells who is still"): _PLAIN,
     ("pipeline/analysis/rules/kafka/groups/share_groups.py", '(last.what or 0, "told of")'): _KEY,

@@ -15,7 +15,7 @@ from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
-from pipeline.analysis.rules.model import SEVERITIES, seconds
+from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
 """What instructions of an incident begin with that is closed."""
@@ -43,7 +43,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     case, reported = Case(tree), Case(tree.worst())
     words = _words(reported)
     lead = reported.lead
-    certainty, why = _certainty(case, words, text_of(words.sure, reported), losses)
+    certainty, why = _certainty(case, words, reported, losses)
     if reported.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
         why = f"{why} It may have begun with this: {begun}"
@@ -54,7 +54,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "state": case.state,
         "urgency": rank * _URGENCIES + words.urgency,
         "headline": words.headline(reported),
-        "impact": _impact(case, words),
+        "impact": _impact(case, words, reported),
         "do_now": _now(reported, words, case.state),
         "fix": text_of(words.fix, reported),
         "certainty": certainty,
@@ -109,39 +109,40 @@ def _is_undone(case: Case) -> bool:
     return rule not in LASTING and not (rule == "produce_refused" and case.records)
 
 
-def _impact(case: Case, words: Words) -> str:
-    return ", ".join(_impacts(case, words)) + "."
+def _impact(case: Case, words: Words, reported: Case) -> str:
+    return ", ".join(_impacts(case, words, reported)) + "."
 
 
-def _impacts(case: Case, words: Words) -> Iterator[str]:
+def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
         yield f"{count(case.records, 'record')} {case.fate}{where}"
     elif where and case.bundle.named.get("partition") and words.urgency < WASTES:
         yield count(case.partitions, "partition")
-    elif case.times > 1:
-        yield f"{case.times} times"
-    if case.recurrences:
-        yield f"came {count(case.recurrences, 'time')} before"
+    elif reported.times > 1:
+        yield f"{reported.times:,} times"
+    if reported.recurrences:
+        yield f"came {count(reported.recurrences, 'time')} before"
     if case.is_growing and case.state == "open":
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]
     if others:
         yield f"hurts {named_groups(others)}"
     span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us - case.first_us >= _SECOND_US else ""
+    last = moment(case.last_us)
     match case.state:
         case "open":
             yield f"since {moment(case.first_us)} UTC{span}, not over at the end of the data"
         case "unknown":
-            yield f"since {moment(case.first_us)} UTC{span}, not known whether it goes on"
+            yield f"since {moment(case.first_us)} UTC{span}, {STATE_WORDS['unknown']}: seen last at {last} UTC"
         case _:
-            yield f"from {moment(case.first_us)} to {moment(case.last_us)[11:]} UTC{span}, over"
+            yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['closed']}"
 
 
-def _certainty(case: Case, words: Words, sure: str, losses: Iterable[Known]) -> tuple[str, str]:
-    """How sure, and why: what the root rests on (``sure``), and what may follow from it."""
-    sentences = [sure]
-    level = CERTAIN if words.is_cause else OPEN
+def _certainty(case: Case, words: Words, reported: Case, losses: Iterable[Known]) -> tuple[str, str]:
+    """How sure, and why: what that which is reported rests on, and what may follow from it."""
+    sentences = [text_of(words.sure, reported)]
+    level = OPEN if not words.is_cause else LIKELY if words.is_likely(reported) else CERTAIN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:
         rules = listed(dict.fromkeys(node.bundle.rule for node in effects))

@@ -18,6 +18,7 @@ from typing import Final
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
@@ -303,9 +304,9 @@ def _judge(
     if not is_working and is_check(some, settings):
         every = median(after.first_us - before.first_us for before, after in pairwise(some))
         summary = (
-            f"{_who(some)} connected {len(some)} times, every {every / 1_000_000:.1f} s from {clock(some[0].first_us)} "
-            f"to {clock(some[-1].first_us)} UTC, and asked for nothing but the handshake: a health check of "
-            f"{_servers(some)}."
+            f"{_who(some)} connected {count(len(some), 'time')}, every {every / 1_000_000:.1f} s from "
+            f"{clock(some[0].first_us)} to {clock(some[-1].first_us)} UTC, and asked for nothing but the handshake: a "
+            f"health check of {_servers(some)}."
         )
         return _finding(some, "info", summary, _CHECK_ADVICE, settings.churn_checks, sources, settings)
     if not bouts:
@@ -315,9 +316,10 @@ def _judge(
     work = sum(one.work for one in minute)
     shaking = sum(one.shaking for one in minute)
     summary = (
-        f"{_who(some)} opened {len(minute)} connections to {_servers(minute)} within "
+        f"{_who(some)} opened {count(len(minute), 'connection')} to {_servers(minute)} within "
         f"{seconds(minute[-1].first_us - minute[0].first_us)} from {clock(minute[0].first_us)} UTC on, and asked "
-        f"{work} requests on them beside {shaking} of the handshake: {work / len(minute):.1f} for each connection."
+        f"{count(work, 'request')} on them beside {shaking} of the handshake: {work / len(minute):.1f} for each "
+        "connection."
     )
     advice = _KAFKA_ADVICE if some[0].is_kafka else _MONGO_ADVICE
     return _finding(last, "warning", summary, advice, settings.churn_connections, sources, settings, bouts[:-1])

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
+from pipeline.analysis.rules.kafka.rights import commands
+from pipeline.analysis.rules.kafka.symptoms import LOGIN_ERRORS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
@@ -22,12 +25,13 @@ class CountedRule:
     """A rule.
 
     Attributes:
-        rule: its name, what it means; the first of its advice is what these findings give.
+        rule: its name, what it means.
         least: how many symptoms without a long pause make a finding.
         words: the summary.
         holds: a further condition on the episode.
         severity: of the episode; by default the rule's most severe.
         count: what must be so many; by default all symptoms.
+        advice: of the episode; by default the rule's first.
     """
 
     rule: Rule
@@ -36,6 +40,7 @@ class CountedRule:
     holds: Callable[[Episode, FindingSettings], bool] = lambda _episode, _settings: True
     severity: Callable[[Episode, FindingSettings], str] | None = None
     count: Callable[[Episode], int] = lambda episode: episode.times
+    advice: Callable[[Episode], str] | None = None
 
     def fires(self, episode: Episode, settings: FindingSettings) -> bool:
         """Whether the episode is a finding."""
@@ -48,7 +53,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         finding(
             one,
             counted.severity(one, settings) if counted.severity else counted.rule.severities[0],
-            counted.words(one), counted.rule.advice[0], sources, counted.least(settings),
+            counted.words(one), counted.advice(one) if counted.advice else counted.rule.advice[0], sources,
+            counted.least(settings),
         )
         for counted in COUNTED
         for one in last_of_each(e for e in sources.episodes.get(counted.rule.name, ()) if counted.fires(e, settings))
@@ -148,6 +154,23 @@ def _is_in_vain(episode: Episode, settings: FindingSettings) -> bool:
 def _gets_on(episode: Episode) -> str:
     return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} it gets on"
 
+
+_QUOTA = (
+    "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it (`kafka-configs.sh "
+    "--bootstrap-server BROKER --alter --entity-type clients --entity-name {client} "
+    "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or let the client do less (compression.type, fewer "
+    "requests by linger.ms and fetch.min.bytes)."
+)
+_LOGIN = (
+    "Now: check the client's credentials and the SASL mechanism. If nobody knows the client, somebody tries passwords: "
+    "look at the address. Fix: sasl.jaas.config (librdkafka: sasl.username, sasl.password) and sasl.mechanism."
+)
+_RIGHT = (
+    "Now: if this client may do it, give its principal the right: {commands}; the broker's authorizer log has the "
+    "principal, and which operation it was (to produce: Write). Fix: keep the ACLs with the "
+    "service's deployment; check sasl.jaas.config (librdkafka: sasl.username) for the "
+    "right principal."
+)
 
 COUNTED = (
     CountedRule(
@@ -249,12 +272,7 @@ COUNTED = (
             ("info",),
             "Brokers hold a client back because it exceeds its quota.",
             ("throttled_times", "throttled_seconds"),
-            advice=(
-                "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it "
-                "(`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients --entity-name CLIENT_ID "
-                "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or "
-                "let the client do less (compression.type, fewer requests by linger.ms and fetch.min.bytes).",
-            ),
+            advice=(_QUOTA,),
         ),
         lambda s: s.throttled_times,
         lambda e: (
@@ -262,6 +280,7 @@ COUNTED = (
             f"{e.peak / 1000:.1f} s at a time ({names(e)})."
         ),
         lambda e, s: e.total >= s.throttled_seconds * 1000,
+        advice=lambda e: _QUOTA.format(client=quote("CLIENT_ID" if e.subject == "?" else e.subject)),
     ),
     CountedRule(
         Rule(
@@ -270,16 +289,12 @@ COUNTED = (
             ("critical", "warning", "info"),
             "A broker refused a login, or an operation that the principal may not do.",
             ("auth_failed_times", "refused_again_times"),
-            advice=(
-                "Now: check the client's credentials and the SASL mechanism, or its ACLs (`kafka-acls.sh "
-                "--bootstrap-server BROKER --list`). If nobody knows the client, somebody tries passwords: look at the "
-                "address. Fix: sasl.jaas.config (librdkafka: sasl.username, sasl.password), sasl.mechanism, or "
-                "`kafka-acls.sh --bootstrap-server BROKER --add`.",
-            ),
+            advice=(_LOGIN, _RIGHT),
         ),
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,
+        advice=lambda e: _LOGIN if set(e.names) & set(LOGIN_ERRORS) else _RIGHT.format(commands=commands(e.names)),
     ),
     CountedRule(
         Rule(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
 State = Literal["open", "closed", "unknown"]
+STATE_WORDS = {"closed": "over", "unknown": "may go on"}
+"""What people read in place of a state; nothing where it is open."""
 NAMELESS = "a client without client_id"
 SEVERITIES = ("critical", "warning", "info")
 """The most severe first."""
@@ -134,6 +136,11 @@ class Who:
 def clock(micros: int) -> str:
     """A time of day for people."""
     return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%H:%M:%S")
+
+
+def brief(micros: int) -> str:
+    """A span of time for people that may be short."""
+    return seconds(micros) if micros >= 10_000_000 else f"{max(micros, 1000) / 1000:,.0f} ms"
 
 
 def seconds(micros: int) -> str:

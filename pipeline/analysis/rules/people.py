@@ -37,6 +37,6 @@ def times(number: int, first_us: int, last_us: int) -> str:
     return f"{number} times from {clock(first_us)} to {clock(last_us)} UTC"
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, one: str, more: str | None = None) -> str:
     """``1 record``, ``2 records``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {one if number == 1 else more or one + 's'}"

@@ -7,8 +7,12 @@ from pipeline.analysis.incidents.words.members import MEMBERS
 from pipeline.analysis.incidents.words.model import LOSES, REFUSED, SLOW, STANDS, WASTES, Words
 from pipeline.analysis.incidents.words.others import OTHERS
 from pipeline.analysis.incidents.words.producers import PRODUCERS
+from pipeline.analysis.incidents.words.refusals import REFUSALS
+from pipeline.analysis.incidents.words.transactions import TRANSACTIONS
 
-WORDS: dict[str, Words] = {**COMMITS, **MEMBERS, **PRODUCERS, **OTHERS}
+WORDS: dict[str, Words] = {
+    **COMMITS, **TRANSACTIONS, **MEMBERS, **PRODUCERS, **REFUSALS, **OTHERS,
+}  # fmt: skip
 """By rule."""
 
 URGENCIES: dict[str, int] = {

@@ -1,4 +1,4 @@
-"""Words for incidents that begin with commits and transactions."""
+"""Words for incidents that begin with commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from pipeline.analysis.incidents.case import Case, arg, count, listed
 from pipeline.analysis.incidents.entities import Caller
-from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups, named_groups
+from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups
 
 _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -78,75 +78,6 @@ def _dropped_now(case: Case) -> str:
     )
 
 
-def _transaction(case: Case) -> str:
-    name = case.details.get("transactional_id")
-    if name:
-        return f"transaction {name}"
-    producer = case.details.get("producer_id")
-    return "a transaction" if producer is None else f"a transaction of producer {producer}"
-
-
-def _holder(case: Case) -> str:
-    """Who has the transaction open."""
-    name = case.details.get("client_id")
-    if name:
-        return str(next((one for one in case.callers if one.client_id == name), Caller(name, None)))
-    return f"The producer of {_transaction(case)}"
-
-
-def _stalled_lso(case: Case) -> str:
-    holds = f"{_holder(case)} keeps {_transaction(case)} open on {case.places}"
-    readers = sorted({one["group_id"] for one in case.details.get("starved_consumers", []) if one.get("group_id")})
-    if readers:
-        return f"{holds}: {named_groups(readers)} {'gets' if len(readers) == 1 else 'get'} nothing beyond it"
-    return f"{holds}: whoever reads only what is committed gets nothing beyond it"
-
-
-def _end_transaction(case: Case) -> str:
-    partition, details = case.lead.row.get("partition"), case.details
-    start = details.get("first_offset", details.get("last_stable_offset"))
-    tool = "kafka-transactions.sh --bootstrap-server BROKER"
-    if partition is not None and start is not None:
-        end = f"`{tool} abort --topic {arg(case.topic)} --partition {partition} --start-offset {start}`"
-    else:
-        where = f"`{tool} find-hanging --topic {arg(case.topic)}`" if case.lead.row.get("topic") else "`find-hanging`"
-        end = f"{where} says where it began, `{tool} abort` ends it"
-    again = details.get("came_back_as")
-    if again:
-        return (
-            f"A restart of {_holder(case)} does not end it: it runs as {again} now. Start it once with "
-            f"transactional.id={case.lead.row['subject']}, which aborts what is open as it starts, or end that by "
-            f"hand: "
-            f"{end}."
-        )
-    return (
-        f"Restart {_holder(case)}: with the same transactional.id it aborts its open transaction as it starts. If it "
-        f"is gone: {end}."
-    )
-
-
-def _hanging(case: Case) -> str:
-    where = "" if case.places == "?" else f" on {case.places}"
-    waits = f": {named_groups(case.groups)} {'gets' if len(case.groups) == 1 else 'get'} nothing beyond it"
-    waits = waits if case.groups else ""
-    again = case.details.get("came_back_as")
-    if again:
-        return f"{_holder(case)} came back as {again} and left {_transaction(case)} open{where}{waits}"
-    return f"{_holder(case)} keeps {_transaction(case)} open{where} beyond its time{waits}"
-
-
-_END = (
-    "Commit or abort in every path of the producer's code, also after errors, and set transaction.timeout.ms (Java: "
-    "60000 by default) to what a transaction takes at most: the coordinator aborts it then"
-)
-
-
-def _starved(case: Case) -> str:
-    return (
-        f"{case.who} gets no records of {case.places}: it reads only what is committed, and a transaction is open there"
-    )
-
-
 def _stopped(case: Case) -> str:
     if case.details.get("members"):
         waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
@@ -175,9 +106,18 @@ def _stalled(case: Case) -> str:
     return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
 
 
-def _one_place(case: Case) -> str:
-    """Topic and partition as Kafka's tools take them."""
-    return f"{case.topic}:{case.lead.row.get('partition')}"
+def _as_options(case: Case) -> str:
+    """Topics and partitions as ``--reset-offsets`` takes them."""
+    by_topic: dict[str, set[int]] = {}
+    for row in (one.row for one in case.bundle.findings if one.row.get("topic") is not None):
+        numbers = by_topic.setdefault(row["topic"], set())
+        if row.get("partition") is not None:
+            numbers.add(row["partition"])
+    places = (
+        f"{topic}:{','.join(map(str, sorted(numbers)))}" if numbers else topic
+        for topic, numbers in sorted(by_topic.items())
+    )
+    return " ".join(f"--topic {arg(place)}" for place in places) or "--topic TOPIC:PARTITION"
 
 
 def _stalled_now(case: Case) -> str:
@@ -185,7 +125,7 @@ def _stalled_now(case: Case) -> str:
         f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
         "it retries a record for ever, or has paused the partition. If it stands still again stop the group, get it "
         "past that record by `kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --shift-by 1 "
-        f"--topic {arg(_one_place(case))} --group {arg(case.group)} --execute`, and start it."
+        f"{_as_options(case)} --group {arg(case.group)} --execute`, and start it."
     )
 
 
@@ -252,33 +192,6 @@ COMMITS: dict[str, Words] = {
         STANDS,
         culprit=_members,
         is_cause=False,
-    ),
-    "lso_stalled": Words(
-        _stalled_lso,
-        _end_transaction,
-        f"{_END}.",
-        f"{SEEN}the last stable offset stands at the first offset of this transaction, while the log grows.",
-        STANDS,
-        culprit=_holder,
-    ),
-    "hanging_transaction": Words(
-        _hanging,
-        _end_transaction,
-        f"{_END}.",
-        f"{SEEN}the transaction began, and was not ended within its time.",
-        STANDS,
-        culprit=_holder,
-    ),
-    "read_committed_starved": Words(
-        _starved,
-        lambda case: (
-            "End the open transaction: `kafka-transactions.sh --bootstrap-server BROKER find-hanging --topic "
-            f"{arg(case.topic)}` names it, `abort` ends it."
-        ),
-        f"{_END}.",
-        f"{SEEN}it fetches again and again at the last stable offset.",
-        STANDS,
-        culprit=_transaction,
     ),
     "stopped": Words(
         _stopped,

@@ -19,19 +19,15 @@ from pipeline.analysis.incidents.words.model import (
 from pipeline.analysis.rules.model import seconds
 
 
-def _times(case: Case) -> str:
-    return count(case.times, "time") if case.times > 1 else "once"
-
-
 def _storm(case: Case) -> str:
     every_us = case.details.get("interval_us")
     if every_us:
         return (
-            f"{case.who} comes to group {case.group} and ends again and again, {case.times} times, usually "
+            f"{case.who} comes to group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
             f"{seconds(every_us)} apart: the group rebalances each time"
         )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
-    many = f"{generations} generations" if generations else "again and again"
+    many = count(generations, "generation") if generations else "again and again"
     return f"Group {case.group} rebalances all the time ({many}) and hardly reads: {case.clients} join again and again"
 
 
@@ -73,9 +69,16 @@ def _written(case: Case) -> str:
     return case.kinds
 
 
+def _topics(case: Case) -> list[str]:
+    """All topics that the root is about."""
+    return sorted({str(one.row["topic"]) for one in case.bundle.findings if one.row.get("topic")}) or ["TOPIC"]
+
+
 def _batches(case: Case) -> str:
     if "oversized" in case.details.get("kinds", ()):
-        return f"{case.who} sends batches that {case.topic} does not take: they are larger than max.message.bytes"
+        topics_ = _topics(case)
+        take = "does not take" if len(topics_) == 1 else "do not take"
+        return f"{case.who} sends batches that {listed(topics_)} {take}: they are larger than max.message.bytes"
     names = sorted(entity[-1] for entity in case.bundle.named.get("client", ()))
     return (
         f"{listed(names) or 'A producer'} writes batches of about one record to {case.places}: brokers do little else"
@@ -84,12 +87,22 @@ def _batches(case: Case) -> str:
 
 def _batches_now(case: Case) -> str:
     if "oversized" in case.details.get("kinds", ()):
+        tool = "kafka-configs.sh --bootstrap-server BROKER --alter --topic"
+        commands = listed(f"`{tool} {arg(topic)} --add-config max.message.bytes=N`" for topic in _topics(case))
         return (
-            "These records were not written. Raise the limit if they are to pass: `kafka-configs.sh "
-            f"--bootstrap-server BROKER --alter --topic {arg(case.topic)} --add-config max.message.bytes=N`, and "
-            "restart the producer."
+            f"These records were not written. Raise the limit if they are to pass: {commands}, and restart the "
+            "producer."
         )
     return "Nothing has to be stopped."
+
+
+def _batches_fix(case: Case) -> str:
+    if "oversized" in case.details.get("kinds", ()):
+        return (
+            "Compress (compression.type), lower max.request.size / message.max.bytes of the producer so that it fails "
+            "early, or put large values elsewhere."
+        )
+    return "linger.ms 5 to 100, batch.size, no flush per record."
 
 
 def _committed_since(case: Case) -> str:
@@ -146,7 +159,7 @@ MEMBERS: dict[str, Words] = {
             f"Stop {case.clients} or move it to another machine: what changes these bytes changes others, too."
         ),
         "Look at the memory of that host, the client library, and the network cards (checksum offloading); on a "
-        "broker's disk `kafka-dump-log.sh --deep-iteration` tells.",
+        "broker's disk `kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it.",
         f"{SEEN}the batch's own checksum was computed again.",
         LOSES,
         hurt=topics,
@@ -154,8 +167,7 @@ MEMBERS: dict[str, Words] = {
     "oversized_or_tiny_batches": Words(
         _batches,
         _batches_now,
-        "Large: compress (compression.type), lower max.request.size / message.max.bytes of the producer so that it "
-        "fails early, or put large values elsewhere. Small: linger.ms 5 to 100, batch.size, no flush per record.",
+        _batches_fix,
         f"{SEEN}sizes and counts of the batches themselves.",
         WASTES,
         hurt=topics,
@@ -219,8 +231,9 @@ MEMBERS: dict[str, Words] = {
     "stale_metadata": Words(
         lambda case: f"{case.who} and broker {case.server} do not agree on the leader of {case.places} ({case.kinds})",
         lambda case: (
-            f"Ask who leads: `kafka-topics.sh --bootstrap-server BROKER --describe --topic {arg(case.topic)}`. If the "
-            f"broker is right, restart {case.clients}; if not, restart broker {case.server}: it gets no metadata."
+            "Ask who leads: `kafka-topics.sh --bootstrap-server BROKER --describe --topic "
+            f"{arg('|'.join(_topics(case)))}`. If the broker is right, restart {case.clients}; if not, restart broker "
+            f"{case.server}: it gets no metadata."
         ),
         "metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka); watch the controller's "
         "connection to each broker.",
@@ -298,25 +311,12 @@ MEMBERS: dict[str, Words] = {
         ),
         lambda case: (
             "If it may do more: `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type clients "
-            f"--entity-name {arg(case.first_caller.client_id or '')} --add-config "
+            f"--entity-name {arg(case.first_caller.client_id or 'CLIENT_ID')} --add-config "
             "producer_byte_rate=N,consumer_byte_rate=N`."
         ),
         "Set quotas by what is agreed, or let the client do less (batches, compression.type, fewer instances).",
         f"{SEEN}throttleTimeMs in the brokers' answers.",
         SLOW,
-        hurt=own_clients,
-    ),
-    "auth_failed": Words(
-        lambda case: f"Broker {case.server} refuses {case.who} {_times(case)}: {case.kinds}",
-        lambda case: (
-            f"If you know {case.clients}: correct its credentials (sasl.jaas.config, sasl.username and sasl.password "
-            "in librdkafka) or its ACLs (`kafka-acls.sh --bootstrap-server BROKER --list`). If nobody does: somebody "
-            "tries passwords, block the "
-            "address."
-        ),
-        "Rotate secrets so that old and new are valid together, and alarm on refused logins.",
-        f"{SEEN}the broker's own answer.",
-        REFUSED,
         hurt=own_clients,
     ),
 }

@@ -82,6 +82,7 @@ class Words:
         urgency: see STANDS; of equal severity the lesser first.
         culprit, hurt: names.
         is_cause: False: it is seen that something is wrong, not what made it so.
+        is_likely: whether it only looks like that, as by what is usual.
         covers_info: whether they hold for findings that are for information; else those speak for themselves.
     """
 
@@ -93,4 +94,5 @@ class Words:
     culprit: Say = clients
     hurt: Say = groups
     is_cause: bool = True
+    is_likely: Callable[[Case], bool] = lambda _case: False
     covers_info: bool = False

@@ -14,6 +14,7 @@ from pipeline.analysis.incidents.words.model import (
     not_why,
     own_clients,
 )
+from pipeline.analysis.rules.capture.words import FILE, MORE_ROOM, NOT_READ, WHOLE
 
 
 def _command(case: Case) -> str:
@@ -51,6 +52,17 @@ def _cursors(case: Case) -> str:
 def _leaker(case: Case) -> str:
     application, _, host = str(case.lead.row["subject"]).rpartition("/")
     return f"{application} ({host})"
+
+
+def _whole(case: Case) -> str:
+    """What the kernel dropped was not read; what is missing from a connection may have been cut off as well."""
+    names = [str(name) for one in case.bundle.findings for name in one.details.get("connections", ())]
+    if names and all(name.startswith(FILE) for name in names):
+        return "Look in `ops.landing_files` at what was wrong with the file, and read the capture again."
+    more_room = f"{MORE_ROOM[:1].upper()}{MORE_ROOM[1:]}"
+    if names and all(name.startswith(NOT_READ) for name in names):
+        return f"{more_room}."
+    return f"{WHOLE[:1].upper()}{WHOLE[1:]}. If they were whole, {MORE_ROOM}."
 
 
 def _lost(case: Case) -> str:
@@ -118,7 +130,7 @@ OTHERS: dict[str, Words] = {
     "capture_loss": Words(
         _lost,
         lambda _case: "Do not conclude from what is missing: counts, unanswered requests and offsets of that time.",
-        "Give the capture more room (`--buffer`, a ring of files, a filter for the broker's port alone).",
+        _whole,
         f"{SEEN}sequence numbers of TCP show the holes, `bronze.gaps` lists them.",
         LATER,
         culprit=nobody,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.rules.capture.words import FILE, INTERFACE, MORE_ROOM, STRANGERS, WHOLE
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
-ADVICE = (
-    "Give the capture more room (`--buffer`, a quieter machine, a filter for the broker's port only), and look at "
-    "`bronze.gaps`. Of the connections named here do not trust counts, unanswered requests, and offsets in the time of "
-    "the loss."
+_DISTRUST = (
+    "Of the connections named here do not trust counts, unanswered requests, and offsets in the time of the loss."
+)
+ADVICE = f"Now: look at `bronze.gaps`. {_DISTRUST} Fix: {WHOLE}. If they were whole, {MORE_ROOM}."
+DROPPED = f"Now: do not trust counts, unanswered requests, and offsets in the time of the loss. Fix: {MORE_ROOM}."
+FILE_LOST = (
+    "Now: read the capture again if it is still there. Fix: look in `ops.landing_files` at what was wrong with it."
 )
 
 
@@ -22,7 +27,7 @@ RULE = Rule(
     "The capture lost bytes, so that some of what the tables say is incomplete.",
     (),
     reads=("gaps", "exchanges"),
-    advice=(ADVICE,),
+    advice=(ADVICE, DROPPED, FILE_LOST),
 )
 
 
@@ -52,42 +57,38 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     elsewhere = sources.tables.rows(f"""
         SELECT agent_id, connection_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost, max(seq) AS packets,
             min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-        FROM gaps WHERE regexp_matches(connection_id, '^({_FILE}|{_INTERFACE}|{_STRANGERS})')
+        FROM gaps WHERE regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')
         GROUP BY agent_id, connection_id ORDER BY agent_id, connection_id
     """)
     return [_finding(row, sources, settings) for row in rows] + [_of_no_connection(row, sources) for row in elsewhere]
 
 
-_FILE, _INTERFACE, _STRANGERS = "file:", "interface:", "strangers:"
-"""How the `connection_id` of a loss begins that is of no connection: a landing file, packets that were dropped, and
-connections that were not looked at because strangers cost too much."""
-
-
 def _of_no_connection(row: Row, sources: Sources) -> Finding:
-    if row.connection_id.startswith(_FILE):
-        name = row.connection_id.removeprefix(_FILE)
+    advice = DROPPED
+    if row.connection_id.startswith(FILE):
+        advice = FILE_LOST
+        name = row.connection_id.removeprefix(FILE)
         summary = (
             f"The landing file {name} of the capture agent {row.agent_id} was lost before it was read, with "
-            f"{row.bytes_lost} bytes of messages. Read the capture again if it is still there. `ops.landing_files` "
-            "says what was wrong with it."
+            f"{count(row.bytes_lost, 'byte')} of messages."
         )
-    elif row.connection_id.startswith(_STRANGERS):
+    elif row.connection_id.startswith(STRANGERS):
         summary = (
-            f"The capture agent {row.agent_id} did not look at {row.bytes_lost} bytes of connections of which nothing "
-            f"had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of them cost too "
-            "much to read, as in a flood or a scan. What was answered before was read."
+            f"The capture agent {row.agent_id} did not look at {count(row.bytes_lost, 'byte')} of connections of "
+            f"which nothing had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of "
+            "them cost too much to read, as in a flood or a scan. What was answered before was read."
         )
     else:
-        name = row.connection_id.removeprefix(_INTERFACE).split(":")[0]
+        name = row.connection_id.removeprefix(INTERFACE).split(":")[0]
         summary = (
-            f"The kernel dropped {row.packets} packets of the interface {name} before the capture agent {row.agent_id} "
-            f"could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of which connections "
-            "nobody knows."
+            f"The kernel dropped {count(row.packets, 'packet')} of the interface {name} before the capture agent "
+            f"{row.agent_id} could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of "
+            "which connections nobody knows."
         )
     return Finding(
         rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.connection_id}",
         state=sources.state("", row.first_us, row.last_us, row.gaps), cluster="", topic=None, partition=None,
-        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE, evidence=[],
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=advice, evidence=[],
         details={
             "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": [row.connection_id], "client_ids": [],
             "enough_us": row.first_us,
@@ -98,9 +99,10 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
 def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
     cluster = sources.facts.cluster_at(row.server, row.last_us)
     summary = (
-        f"The capture agent {row.agent_id} lost {row.bytes_lost} bytes in {row.gaps} places of {len(row.connections)} "
-        f"connections to {row.server}, from {clock(row.first_us)} to {clock(row.last_us)} UTC; they belong to "
-        f"{', '.join(row.client_ids[:5]) or 'clients without client_id'}. What the tables say of them is incomplete."
+        f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
+        f"{count(len(row.connections), 'connection')} to {row.server}, from {clock(row.first_us)} to "
+        f"{clock(row.last_us)} UTC; they belong to {', '.join(row.client_ids[:5]) or 'clients without client_id'}. "
+        "What the tables say of them is incomplete."
     )
     return Finding(
         rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.server}",

@@ -15,6 +15,7 @@ from typing import Final
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -153,14 +154,16 @@ def leak(some: Sequence[LeftOpen], end_us: int, settings: FindingSettings) -> Fi
     until_us = end_us if found.closed_us is None else found.closed_us
     idle_us = until_us - found.last_us
     what = ", ".join(found.namespaces[:3]) + (" and more" if len(found.namespaces) > 3 else "")
+    is_one = found.cursors == 1
+    was, it = ("was", "it") if is_one else ("were", "they")
     fate = (
-        f"were neither read to their end nor closed for {seconds(idle_us)} and longer."
+        f"{was} neither read to their end nor closed for {seconds(idle_us)} and longer."
         if found.closed_us is None
-        else f"lay idle until {clock(found.closed_us)} UTC, when they were closed."
+        else f"lay idle until {clock(found.closed_us)} UTC, when {it} {was} closed."
     )
     summary = (
-        f"{name} at {found.client_ip} left {found.cursors} cursors open on {found.server}, used last from "
-        f"{clock(found.first_us)} to {clock(found.last_us)} UTC: they read {what}, and {fate}"
+        f"{name} at {found.client_ip} left {count(found.cursors, 'cursor')} open on {found.server}, used last from "
+        f"{clock(found.first_us)} to {clock(found.last_us)} UTC: {it} read {what}, and {fate}"
     )
     enough_us = found.used_us[min(settings.mongo_open_cursors, len(found.used_us)) - 1]
     is_over = found.closed_us is not None or idle_us >= _SERVER_FORGETS_US

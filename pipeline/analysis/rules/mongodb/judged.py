@@ -18,6 +18,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -189,7 +190,7 @@ def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: Fin
     number = len(slow.unusual) if is_unusual else len(slow.unusual) + slow.unknown
     summary = (
         f"{episode.server} took up to {episode.peak / 1_000_000:.1f} s for {_command(episode)}, {usual}: "
-        f"{number} slow commands of {clients(episode)}, from {clock(episode.first_us)} to "
+        f"{count(number, 'slow command')} of {clients(episode)}, from {clock(episode.first_us)} to "
         f"{clock(episode.last_us)} UTC."
     )
     severity = "warning" if is_unusual else "info"

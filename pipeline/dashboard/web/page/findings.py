@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
 from pipeline.dashboard.web.here import Here, draw_text, link, run
@@ -67,6 +68,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
             since = (
                 f"since {moment(row['first_ts'])}" if row["state"] == "open" else seen(row["first_ts"], row["last_ts"])
             )
+            since += f", {STATE_WORDS['unknown']}" if row["state"] == "unknown" else ""
             with st.expander(f"{code(row['subject'])} {since}", expanded=opened and len(rows) <= _OPENED):
                 _finding(row)
 

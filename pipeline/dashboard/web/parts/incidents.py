@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.trends import Trend
 from pipeline.dashboard.web.here import draw_text, link
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
 ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
-_STATES = {"closed": "over", "unknown": "may go on"}
 _TRENDS = {
     "lag": ("Lag, records", "Records of its partition that the group has not committed"),
     "held back": ("Held back, records", "Records of its partition beyond the last stable offset"),
@@ -67,7 +67,7 @@ def draw_head(row: dict[str, Any]) -> None:
     """Draw how severe it is, since when, and its headline."""
     head = st.container(horizontal=True, vertical_alignment="center")
     head.badge(row["severity"], color=COLOURS.get(row["severity"], "gray"), icon=ICONS.get(row["severity"]))  # type: ignore[arg-type]
-    if state := _STATES.get(row["state"]):
+    if state := STATE_WORDS.get(row["state"]):
         head.caption(state, width="content")
     head.caption(f"since {moment(row['first_ts'])}", width="content")
     st.markdown(f"**{plain(row['headline'])}**")

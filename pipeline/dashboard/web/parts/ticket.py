@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.words import code, plain, prose, seen
 
@@ -23,7 +24,7 @@ def ticket(incident: dict[str, Any], findings: Sequence[IncidentFinding], addres
     lines = [
         f"## {plain(incident['headline'])}",
         "",
-        f"{incident['severity']}, {incident['state']}. {plain(incident['impact'])}",
+        f"{incident['severity']}, {STATE_WORDS.get(incident['state'], incident['state'])}. {plain(incident['impact'])}",
         "",
         f"- **Now:** {prose(incident['do_now'])}",
         f"- **Fix:** {prose(incident['fix'])}",

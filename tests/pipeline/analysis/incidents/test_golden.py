@@ -16,6 +16,7 @@ from tests.pipeline.lakes import diagnosed_lake
 
 _FAULTS = re.compile(r"\bNone\b|\bnan\b|\?\?|^[A-Z]+ .*\ba client\b(?! without)|\{|\}| \(\)", re.MULTILINE)
 """What a text has where a name is missing; braces are allowed in commands of MongoDB's shell."""
+_ONE_OF_MANY = re.compile(r"(?<![\w.,:-])1 (?!(?:was|is|has|times)\b)[a-z]+s\b")
 _SHELL = re.compile(r"`[^`]*`")
 
 
@@ -41,6 +42,13 @@ def test_each_advice_is_one_of_its_rule(recording: tuple[Path, Diagnosis]) -> No
     _, found = recording
     given = [(row["rule"], row["advice"]) for row in found.findings.to_pylist()]
     assert [one for one in given if not is_of_its_rule(*one)] == []
+
+
+def test_what_is_one_is_not_counted_as_many(recording: tuple[Path, Diagnosis]) -> None:
+    _, found = recording
+    findings = [row["summary"] for row in found.findings.to_pylist()]
+    told = [row[part] for row in found.incidents.to_pylist() for part in ("headline", "impact", "do_now", "why")]
+    assert [text for text in (*findings, *told) if _ONE_OF_MANY.search(text)] == []
 
 
 def test_the_query_that_shows_an_incident_can_be_asked(

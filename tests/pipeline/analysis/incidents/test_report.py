@@ -29,7 +29,7 @@ def stopped(**values: Any) -> dict[str, Any]:
     ("state", "impact", "now"),
     [
         ("open", "7 records waiting in 2 partitions, growing, since 2026-11-", "See who is left"),
-        ("unknown", "not known whether it goes on.", "See who is left"),
+        ("unknown", "UTC (10 s), may go on: seen last at 2026-11-", "See who is left"),
         ("closed", "UTC (10 s), over.", "It is over. If it comes again: see who is left"),
     ],
 )

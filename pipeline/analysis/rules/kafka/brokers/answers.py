@@ -11,6 +11,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -61,18 +62,19 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             continue
         is_hurt = in_vain.others > 0 or in_vain.waited_us >= _WAS_DOWN * settings.slow_seconds * 1_000_000
         meanwhile = (
-            f"; {in_vain.others} that others sent meanwhile were answered"
+            f"; {in_vain.others} that others sent meanwhile {'was' if in_vain.others == 1 else 'were'} answered"
             if in_vain.others
             else "; it answered nothing that was sent meanwhile"
         )
         summary = (
-            f"{episode.server} left {in_vain.requests} requests of {clients(episode)} without an answer "
+            f"{episode.server} left {count(in_vain.requests, 'request')} of {clients(episode)} without an answer "
             f"({', '.join(episode.names)}), from {clock(episode.first_us)} to {clock(episode.last_us)} UTC, although "
             f"the client waited up to {seconds(in_vain.waited_us)}{meanwhile}."
         )
         severity = "critical" if is_hurt else "info"
         made = finding(episode, severity, summary, _ADVICE, sources, least)
-        yield replace(made, details={**made.details, "waited_us": in_vain.waited_us, "others_answered": in_vain.others})
+        counts = {"times": in_vain.requests, "waited_us": in_vain.waited_us, "others_answered": in_vain.others}
+        yield replace(made, details={**made.details, **counts})
 
 
 def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _InVain:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
 
@@ -86,7 +87,7 @@ def _of_wave(wave: list[Episode], sources: Sources, settings: FindingSettings) -
     )  # fmt: skip
     places = sorted({place(one) for one in wave})
     summary = (
-        f"{clients(whole)} and broker {whole.server} did not agree on the leaders of {len(places)} partitions "
+        f"{clients(whole)} and broker {whole.server} did not agree on the leaders of {count(len(places), 'partition')} "
         f"({names(whole)}) from {clock(whole.first_us)} to {clock(whole.last_us)} UTC: leaders changed at once, as "
         "when a broker restarts."
     )

@@ -17,6 +17,7 @@ from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
@@ -106,7 +107,7 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
         met = f", which met {len(own)} of them" if len(own) > 1 else ""
         why = f" {beside}{'it' if beside else 'It'} was one pause{met}."
     summary = (
-        f"{episode.server} took {', '.join(map(str, slow))}, among {episode.times} slow answers from "
+        f"{episode.server} took {', '.join(map(str, slow))}, among {count(episode.times, 'slow answer')} from "
         f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}.{why}"
     )
     if many:

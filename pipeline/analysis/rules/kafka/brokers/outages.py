@@ -16,7 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import first_of
+from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
@@ -229,7 +229,8 @@ def finding(
     )  # fmt: skip
     parts = [
         f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
-        f"{len(refused)} requests of {first_of(hurt)} were refused ({', '.join(errors)})",
+        f"{count(len(refused), 'request')} of {first_of(hurt)} {'was' if len(refused) == 1 else 'were'} refused "
+        f"({', '.join(errors)})",
         f"{first_of(silent)} answered nothing meanwhile" if silent else "",
         f"It was over at {clock(healed_us)} UTC, when all of it was served again"
         if healed_us

@@ -7,7 +7,7 @@ several brokers, without any success on the partition in between. A client that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from shlex import quote
@@ -19,6 +19,7 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
@@ -26,8 +27,7 @@ from pipeline.finding_settings import FindingSettings
 ADVICE = (
     "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--unavailable-partitions` names leader and replicas), or look why it does not come back. Only if its data is lost "
-    "for good: `kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean --topic {topic} "
-    "--partition {partition}`, which drops what the new leader does not have. Fix: give topics three replicas "
+    "for good: {commands}, which drops what the new leader does not have. Fix: give topics three replicas "
     "(default.replication.factor=3, min.insync.replicas=2) on different racks (broker.rack), so that one broker may "
     "go. Let producers wait longer than a restart takes: delivery.timeout.ms (Java), message.timeout.ms (librdkafka)."
 )
@@ -43,6 +43,7 @@ RULE = Rule(
 _IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
 _NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
 REFUSALS = numbers(*_IN_METADATA, _NOT_LEADER, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+_SHOWN = 3
 _BELIEVED = 2
 """One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
 
@@ -108,12 +109,23 @@ def _without_leader(sources: Sources) -> Iterator[Attempt]:
                     yield Attempt(cluster, place, row.us, row.exchange_id, error, row.server, by)
 
 
+def _elections(places: Sequence[str]) -> str:
+    """The commands that elect a leader anew in each of them."""
+    found = []
+    for topic, _, partition in (place.rpartition("-") for place in places[:_SHOWN]):
+        where = f"--topic {quote(topic)} --partition {quote(partition)}"
+        found.append(f"`kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean {where}`")
+    if len(places) > _SHOWN:
+        found.append(f"the same for {count(len(places) - _SHOWN, 'more partition')}")
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
 def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
     places = wave.places
-    shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more partitions" if len(places) > 3 else "")
+    shown = ", ".join(places[:_SHOWN])
+    shown += f" and {count(len(places) - _SHOWN, 'more partition')}" if len(places) > _SHOWN else ""
     what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
-    topic, _, partition = places[0].rpartition("-")
-    advice = ADVICE.format(topic=quote(topic), partition=partition)
+    advice = ADVICE.format(commands=_elections(places))
     found = finding(
         wave, RULE, wave.refused[0].place, what, advice, sources, settings.max_evidence, settings.unavailable_refusals
     )

@@ -16,6 +16,7 @@ from decoder.kafka.schema.releases import is_removed, refused_by, releases
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
 
@@ -87,7 +88,7 @@ def _finding(cluster: str, client_id: str, client: _Client, sources: Sources, se
     who = "Kafka 4 no longer answers" if client.is_removed else f"Kafka {', '.join(by)} alone does not answer"
     summary = (
         f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which {who} "
-        f"(KIP-896): {times} requests from {clock(first_us)} to {clock(last_us)} UTC."
+        f"(KIP-896): {count(times, 'request')} from {clock(first_us)} to {clock(last_us)} UTC."
     )
     return Finding(
         rule=RULE.name, severity="warning" if client.is_removed else "info", subject=client_id,

@@ -15,11 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from shlex import quote
 from statistics import median
 
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
+from pipeline.analysis.rules.people import times
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
@@ -27,9 +29,9 @@ from pipeline.finding_settings import FindingSettings
 NAME = "competing_committers"
 ADVICE = (
     "Now: find out which of the clients owns the partition (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--describe --group G --members --verbose`) and stop the other. Fix: end a worker's work when its partition is "
-    "revoked (onPartitionsRevoked, rebalance_cb); give each application that assigns partitions by hand a group.id of "
-    "its own; set offsets with a tool only while the group is stopped."
+    "--describe --group {group} --members --verbose`) and stop the other. Fix: end a worker's work when its partition "
+    "is revoked (onPartitionsRevoked, rebalance_cb); give each application that assigns partitions by hand a group.id "
+    "of its own; set offsets with a tool only while the group is stopped."
 )
 _REMEMBERED = 20
 """Of the times between two commits of one committer, so many show what is usual."""
@@ -143,14 +145,14 @@ def _finding(
         state = sources.state_unhealed(cluster, first_us, bout.last_us, bout.seen.total())
     over = "" if bout.over_us is None else f" At {clock(bout.over_us)} UTC one of them had committed alone for a while."
     summary = (
-        f"{' and '.join(map(str, rivals))} commit {place} of group {group_id} by turns: {len(returns)} times from "
-        f"{clock(first_us)} to {clock(last_us)} UTC one came back after the other, without a rebalance between.{over}"
+        f"{' and '.join(map(str, rivals))} commit {place} of group {group_id} by turns: "
+        f"{times(len(returns), first_us, last_us)} one came back after the other, without a rebalance between.{over}"
     )
     return Finding(
         rule=NAME, severity="warning", subject=f"{group_id}/{place}",
         state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group_id, first_us=first_us, last_us=last_us,
-        summary=summary, advice=ADVICE,
+        summary=summary, advice=ADVICE.format(group=quote(group_id)),
         evidence=[exchange_id for _, exchange_id, _ in returns[-settings.max_evidence :]],
         details={
             "committers": [who.details() for who in rivals], "returns": len(returns),

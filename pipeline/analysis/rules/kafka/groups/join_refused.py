@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from shlex import quote
 from typing import Any
 
 import orjson
@@ -41,12 +42,12 @@ _ADVICE = {
     "session to end. Fix: a group.instance.id for each instance, such as the pod's name in a StatefulSet.",
     KafkaError.UNSUPPORTED_ASSIGNOR: "Now: restart the client without group.remote.assignor. Fix: one of "
     "group.consumer.assignors of the brokers (uniform, range).",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --consumer --group … "
-    "--topic … --allow-principal User:…`, if this client may read. Fix: keep the ACLs with the service's deployment; "
-    "check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --consumer --group … "
-    "--topic … --allow-principal User:…` for each topic that it subscribes to, if this client may read it. Fix: keep "
-    "the ACLs with the service's deployment, those of internal topics of Kafka Streams too.",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
+    "User:NAME --operation Read --group {group}`, if this client may read. Fix: keep the ACLs with the service's "
+    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
+    "User:NAME --operation Read --topic TOPIC` for each topic that it subscribes to, if this client may read it. Fix: "
+    "keep the ACLs with the service's deployment, those of internal topics of Kafka Streams too.",
     KafkaError.STREAMS_INVALID_TOPOLOGY: "Now: go back to the version of the application that ran, and read the "
     "error message of the response (`wirelake explain`). Fix: the topology that it sends has topics that do not fit "
     "together.",
@@ -264,7 +265,7 @@ def _finding(
         state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"The coordinator refused to let {clients} into group {group} {times(len(tries), first_us, last_us)}: "
         f"{last.error}{_why(last.code, asked)}.{end}",
-        advice=_ADVICE.get(KafkaError(last.code), _OTHERWISE),
+        advice=_ADVICE.get(KafkaError(last.code), _OTHERWISE).format(group=quote(group)),
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "error": last.error, "hosts": sorted({r.host for r in same}),

@@ -271,20 +271,30 @@ def _how(worst: Reset, places: str) -> str:
 def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
     """What can be had back, and how."""
     back = [one for one in alike if one.skipped]
-    where = f"{topic}:{alike[0].partition}" if len(alike) == 1 else topic
     is_lost = any(one.lost for one in alike)
     if not back:
-        return _LOST if is_lost else _AGAIN.format(command=f"{_tool(group, where)} --to-offset N --execute")
+        return (
+            _LOST
+            if is_lost
+            else _AGAIN.format(command=f"{_tool(group, _places(topic, alike))} --to-offset OFFSET --execute")
+        )
     offsets = {one.partition: max(one.before or 0, one.log_start or 0) for one in back}
     if all(one.before is None or one.before <= (one.log_start or 0) for one in back):
-        command = f"`{_tool(group, where)} --to-earliest --execute`"
+        command = f"`{_tool(group, _places(topic, back))} --to-earliest --execute`"
     elif len(back) == 1:
-        command = f"`{_tool(group, f'{topic}:{back[0].partition}')} --to-offset {offsets[back[0].partition]} --execute`"
+        command = f"`{_tool(group, _places(topic, back))} --to-offset {offsets[back[0].partition]} --execute`"
     else:
         shown = ", ".join(f"{partition}: {offset}" for partition, offset in list(offsets.items())[:_SHOWN])
         more = ", … (details)" if len(offsets) > _SHOWN else ""
-        command = f"`{_tool(group, f'{topic}:P')} --to-offset N --execute` for each partition P at N: {shown}{more}"
+        command = (
+            f"`{_tool(group, f'{topic}:PARTITION')} --to-offset OFFSET --execute` for each at its offset: {shown}{more}"
+        )
     return (_SKIPPED_AND_LOST if is_lost else _SKIPPED).format(command=command)
+
+
+def _places(topic: str, some: Iterable[Reset]) -> str:
+    """Topic and partitions as ``--topic`` takes them."""
+    return f"{topic}:{','.join(str(partition) for partition in sorted({one.partition for one in some}))}"
 
 
 def _tool(group: str, topic: str) -> str:

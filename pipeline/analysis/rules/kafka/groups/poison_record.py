@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
+from shlex import quote
 from statistics import median
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ import pyarrow as pa
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.people import some, who
+from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -31,7 +32,7 @@ ADVICE = (
     "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
     "{partition} --offset {offset} --max-messages 1 --property print.headers=true --property print.key=true`), and "
     "where it may be left out stop the group and set it behind (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--reset-offsets --to-offset {after} --group {group} --topic {topic}:{partition} --execute`). Fix: catch what "
+    "--reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). Fix: catch what "
     "processing one record throws and write that record to a dead letter topic (Spring: DefaultErrorHandler with "
     "DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
     "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
@@ -45,7 +46,7 @@ SHARE_ADVICE = (
     "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
     "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
     "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
-    "groups --entity-name {group} --add-config …`)."
+    "groups --entity-name {group} --add-config group.share.delivery.count.limit=N`)."
 )
 RULE = Rule(
     "poison_record",
@@ -328,10 +329,13 @@ def _finding(
         state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group, first_us=one.first_us,
         last_us=one.healed_us or one.last_us,
-        summary=f"Group {group} does not get over offset {at} of {topic}-{partition}: {number} times from "
-        f"{clock(one.first_us)} to {clock(one.last_us)} UTC a member ({clients}) read on there and ended before it "
+        summary=f"Group {group} does not get over offset {at} of {topic}-{partition}: "
+        f"{times(number, one.first_us, one.last_us)} a member ({clients}) read on there and ended before it "
         f"committed. The record that ends them is {spread}.{meanwhile}{healed}",
-        advice=ADVICE.format(topic=topic, partition=partition, offset=at, after=at + 1, group=group),
+        advice=ADVICE.format(
+            topic=quote(topic), partition=partition, offset=at, after=at + 1, group=quote(group),
+            place=quote(f"{topic}:{partition}"),
+        ),
         evidence=list(dict.fromkeys(evidence))[-settings.max_evidence :],
         details={
             "offset": at, "last_suspect": until - 1, "lives": number, "clients": clients, "largest_batch": largest,

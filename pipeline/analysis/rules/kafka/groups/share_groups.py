@@ -32,6 +32,7 @@ from pipeline.analysis.rules.kafka.groups.share_states import (
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
@@ -141,7 +142,8 @@ def _poisoned_by(
     most = max(one.deliveries for one in bad)
     summary = (
         f"{_range(bad)} of {place.topic}-{place.partition} came to {_some(members)} of share group {place.group} up to "
-        f"{most} times from {clock(first_us)} to {clock(last_us)} UTC, while {others} other records were accepted. "
+        f"{count(most, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, while "
+        f"{count(others, 'other record')} {'was' if others == 1 else 'were'} accepted. "
         f"{_fate(ends, is_over=is_over)}."
     )
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
@@ -295,8 +297,8 @@ def _halt(
         first_us=from_us, last_us=to_us,
         summary=(
             f"Share group {group} acknowledged nothing of {topic} from {clock(from_us)} to {clock(to_us)} UTC "
-            f"({seconds(to_us - from_us)}), while {records} records came to wait in {len(waiting)} of its partitions: "
-            f"{why}.{' It went on then.' if is_over else ''}"
+            f"({seconds(to_us - from_us)}), while {count(records, 'record')} came to wait in {len(waiting)} of its "
+            f"partitions: {why}.{' It went on then.' if is_over else ''}"
         ),
         advice=advice.format(group=quote(group)), evidence=[last.exchange_id],
         details={

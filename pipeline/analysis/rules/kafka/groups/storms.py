@@ -16,6 +16,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
@@ -141,14 +142,14 @@ def _is_by_epochs(episode: Episode) -> bool:
 
 
 def _summary(episode: Episode, explained: Explained, unstable_us: int, *, is_storm: bool) -> str:
-    what = "epochs" if _is_by_epochs(episode) else "generations"
+    what = "epoch" if _is_by_epochs(episode) else "generation"
     when = f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
-    went = f"Group {episode.subject} went through {explained.total} {what} in {when}"
+    went = f"Group {episode.subject} went through {count(explained.total, what)} in {when}"
     if not is_storm:
         why = "a deploy, a change of scale, or a job that comes and goes"
-        return f"{went}, because {explained.instances} members came or went: {why}."
-    who = ", ".join(f"{name} came {times} times" for name, times in explained.comers[:3])
-    why = f"{who}." if who else f"{clients(episode)} joined {episode.times} times."
+        return f"{went}, because {count(explained.instances, 'member')} came or went: {why}."
+    who = ", ".join(f"{name} came {count(times, 'time')}" for name, times in explained.comers[:3])
+    why = f"{who}." if who else f"{clients(episode)} joined {count(episode.times, 'time')}."
     still = "" if _is_by_epochs(episode) else f"; meanwhile it does not read, {seconds(unstable_us)} together"
     return f"{went}{still}. {why}"
 

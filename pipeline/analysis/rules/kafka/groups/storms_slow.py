@@ -26,7 +26,7 @@ from pipeline.analysis.rules.kafka.groups.storms import (
     runs_of,
 )
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.finding_settings import FindingSettings
 
@@ -123,7 +123,7 @@ def _finding(
     number = len(last.lives)
     evidence = [by_member[one.member_id] for one in last.lives if one.member_id in by_member]
     enough = last.lives[number - last.unexplained + settings.storm_unexplained - 1]
-    again = f" It did so {len(found) - 1} times before." if len(found) > 1 else ""
+    again = f" It did so {count(len(found) - 1, 'time')} before." if len(found) > 1 else ""
     return Finding(
         rule=RULE.name, severity="warning", subject=group, state=sources.state(cluster, first_us, last_us, number),
         cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
@@ -236,10 +237,10 @@ def _finding(
         moved = f"although {other.client_id or NAMELESS} went on reading up to {real}"
     stands = "is stuck" if severity != "info" else "stayed" if is_over else "stays"
     summary = (
-        f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} {times} times "
-        f"from {clock(first_us)} to {clock(last_us)} UTC, {moved}. "
+        f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} "
+        f"{count(times, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {moved}. "
         + (
-            f"After a restart the group would read {real - offset} records again."
+            f"After a restart the group would read {count(real - offset, 'record')} again."
             if repeat.passed_us is None or by_other
             else f"Then, at {clock(repeat.passed_us)} UTC, it moved on."
         )

@@ -18,16 +18,18 @@ import orjson
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.kafka.listening import known_until_us
+from pipeline.analysis.rules.kafka.producers.aborting import by_hand
+from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
     "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, "
-    "start it with the same transactional.id (initTransactions aborts what was left open), or end it with "
-    "`kafka-transactions.sh --bootstrap-server B find-hanging --broker-id N`, then `abort --topic T --partition P "
-    "--start-offset O`. Fix: keep transactional.id the same over restarts (one for each instance or task, no random "
+    "start it with the same transactional.id (initTransactions aborts what was left open), or end it by hand: "
+    "{commands}. Fix: keep transactional.id the same over restarts (one for each instance or task, no random "
     "part); end each transaction in every path (abortTransaction in the handler of errors); transaction.timeout.ms "
     "(Java and librdkafka: 60 s by default) no longer than readers may wait."
 )
@@ -37,7 +39,7 @@ RULE = Rule(
     ("critical", "warning"),
     "A transaction stays open: its producer is gone, or does not end it.",
     ("hanging_seconds", "hanging_ratio"),
-    ("transactions", "exchanges"),
+    ("transactions", "exchanges", "batches"),
     advice=(ADVICE,),
 )
 _END_TXN, _COORDINATOR_CHECKS_US = 26, 20_000_000
@@ -54,6 +56,7 @@ class Introduced:
     Attributes:
         timeout_us: transaction.timeout.ms that it asks for.
         host: address of the client.
+        server: the broker that accepted it, its coordinator.
     """
 
     us: int
@@ -62,6 +65,7 @@ class Introduced:
     client_id: str | None
     host: str
     exchange_id: str
+    server: str = ""
 
 
 @finds(RULE)
@@ -131,7 +135,7 @@ def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
         body = orjson.loads(row.request_body)
         if name := body.get("transactionalId"):
             timeout_us = (body.get("transactionTimeoutMs") or 0) * 1000
-            one = Introduced(row.us, name, timeout_us, row.client_id, row.client_ip, row.exchange_id)
+            one = Introduced(row.us, name, timeout_us, row.client_id, row.client_ip, row.exchange_id, row.server)
             found[cluster].append(one)
     return found
 
@@ -166,27 +170,33 @@ def _judge(
         if not by_coordinator or retaken:
             return None
         why = f"The coordinator aborted it after transaction.timeout.ms ({seconds(timeout_us)})"
-        return _finding(row, row.end_us, why, "closed", timeout_us, None, settings)
+        return _finding(_Hanging(row, row.end_us, why, "closed", timeout_us), sources, settings)
     host = (row.client or "").rpartition(":")[0].strip("[]")
     heir = next(iter(_heirs(row, host, introduced)), None)
     silent_us, usual_us = end_us - row.last_us, _usual_of(row, usual)
     if not own or silent_us < max(settings.hanging_seconds * 1_000_000, settings.hanging_ratio * (usual_us or 0)):
         return None
+    coordinator = max(own, key=lambda one: (one.us <= row.first_us, one.us)).server
+    known_us = known_until_us(sources, row.cluster, coordinator, row.last_us)
+    grace_us = timeout_us + _COORDINATOR_CHECKS_US
     if heir is not None:
         why = (
             f"Its client began anew as {heir.transactional_id} at {clock(heir.us)} UTC and left it behind; the "
             f"coordinator ends it after {seconds(timeout_us)}"
         )
-    elif timeout_us and end_us - row.first_us > timeout_us + _COORDINATOR_CHECKS_US and row.partitions:
+    elif timeout_us and known_us - row.first_us > grace_us and row.partitions:
         why = f"It is older than its timeout of {seconds(timeout_us)}, and nothing was seen that ended it"
     elif usual_us is not None:
         why = (
-            f"Nothing was seen of it for {seconds(silent_us)}: others there were committed after "
-            f"{usual_us / 1_000_000:.1f} s at most"
+            f"Nothing was seen of it for {seconds(known_us - row.last_us)}: others there were committed after "
+            f"{brief(usual_us)} at most"
         )
+    elif timeout_us and end_us - row.first_us > grace_us and row.partitions:
+        why = f"Its timeout of {seconds(timeout_us)} has passed since"
     else:
         return None
-    return _finding(row, end_us, why, "open", timeout_us, heir, settings)
+    state: State = "open" if known_us == end_us else "unknown"
+    return _finding(_Hanging(row, known_us, why, state, timeout_us, heir, usual_us), sources, settings)
 
 
 def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[Introduced]:
@@ -198,31 +208,87 @@ def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[In
             yield one
 
 
-def _finding(
-    row: Row, until_us: int, why: str, state: str, timeout_us: int, heir: Introduced | None, settings: FindingSettings
-) -> Finding:
-    last = f"; nothing of it was seen since {clock(row.last_us)} UTC" if state == "open" else ""
+@dataclass(frozen=True, slots=True)
+class _Hanging:
+    """A transaction that hangs or has hung. Times are µs.
+
+    Attributes:
+        until_us: up to when it was seen open: its end, or when it was listened to last.
+        timeout_us: what InitProducerId asked for; 0: not known.
+        heir: how its client began anew.
+        usual_us: how long others there are open at most; None: not known.
+    """
+
+    row: Row
+    until_us: int
+    why: str
+    state: State
+    timeout_us: int
+    heir: Introduced | None = None
+    usual_us: int | None = None
+
+    @property
+    def open_for(self) -> str:
+        """How long it was seen open, for people."""
+        since, span = clock(self.row.first_us), seconds(self.until_us - self.row.first_us)
+        if self.state == "unknown":
+            return f"was open for {span} from {since} UTC on"
+        return f"{'was' if self.state == 'closed' else 'is'} open for {span} since {since} UTC"
+
+    @property
+    def last_seen(self) -> str:
+        """Since when nothing is known of it, for people."""
+        if self.state == "unknown":
+            return f"; after {clock(self.until_us)} UTC nobody listened, so it is not known whether it has ended"
+        return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "open" else ""
+
+
+def _starts(row: Row, sources: Sources) -> dict[str, int]:
+    """Its first offset by partition, where it is known."""
+    rows = sources.tables.rows(
+        """
+        SELECT topic || '-' || partition AS place, first(base_offset ORDER BY ts, exchange_id, ordinal) AS start
+        FROM batches
+        WHERE source = 'produce' AND is_transactional AND NOT is_control AND cluster = $cluster
+            AND producer_id = $producer_id AND producer_epoch = $epoch AND epoch_us(ts) >= $first_us
+            AND topic IS NOT NULL
+        GROUP BY ALL
+        """,
+        cluster=row.cluster,
+        producer_id=row.producer_id,
+        epoch=row.producer_epoch,
+        first_us=row.first_us,
+    )
+    return {one.place: one.start for one in rows if one.start is not None and one.place in row.partitions}
+
+
+def _finding(one: _Hanging, sources: Sources, settings: FindingSettings) -> Finding:
+    row, heir, starts = one.row, one.heir, _starts(one.row, sources)
     places = ", ".join(row.partitions[:3]) + (" and more" if len(row.partitions) > 3 else "")
     summary = (
         f"Transaction of {row.transactional_id} (producer {row.producer_id} epoch {row.producer_epoch}, client "
-        f"{row.client_id or '?'} at {row.client or '?'}) {'was' if state == 'closed' else 'is'} open for "
-        f"{seconds(until_us - row.first_us)} since {clock(row.first_us)} UTC, with {row.records} records in "
-        f"{places or 'no partition yet'}{last}. {why}."
+        f"{row.client_id or '?'} at {row.client or '?'}) {one.open_for}, with {count(row.records, 'record')} in "
+        f"{places or 'no partition yet'}{one.last_seen}. {one.why}."
     )
+    known = {} if one.state == "closed" else starts
     topics = {place.rpartition("-")[0] for place in row.partitions}
     only = row.partitions[0].rpartition("-")[2] if len(row.partitions) == 1 else ""
     evidence = [row.first_exchange_id, row.end_exchange_id, heir.exchange_id if heir else None]
     return Finding(
-        rule=RULE.name, severity="warning" if state == "closed" else "critical", subject=row.transactional_id,
-        state="closed" if state == "closed" else "open", cluster=row.cluster,
+        rule=RULE.name, severity="warning" if one.state == "closed" else "critical", subject=row.transactional_id,
+        state=one.state, cluster=row.cluster,
         topic=topics.pop() if len(topics) == 1 else None, partition=int(only) if only.isdigit() else None,
-        group_id=None, first_us=row.first_us, last_us=until_us, summary=summary, advice=ADVICE,
-        evidence=[one for one in evidence if one][: settings.max_evidence],
+        group_id=None, first_us=row.first_us, last_us=one.until_us, summary=summary,
+        advice=ADVICE.format(commands=by_hand(row.partitions, known, row.transactional_id)),
+        evidence=[each for each in evidence if each][: settings.max_evidence],
         details={
             "transactional_id": row.transactional_id, "producer_id": row.producer_id,
             "producer_epoch": row.producer_epoch, "client_id": row.client_id, "address": row.client,
-            "partitions": list(row.partitions), "records": row.records, "timeout_us": timeout_us,
-            "age_us": until_us - row.first_us, "came_back_as": heir.transactional_id if heir else None,
-            "enough_us": min(until_us, row.last_us + int(settings.hanging_seconds * 1_000_000)),
+            "partitions": list(row.partitions), "first_offsets": starts, "records": row.records,
+            "timeout_us": one.timeout_us, "age_us": one.until_us - row.first_us,
+            "silent_us": one.until_us - row.last_us, "usual_us": one.usual_us,
+            "came_back_as": heir.transactional_id if heir else None,
+            **({"known_until_us": one.until_us} if one.state == "unknown" else {}),
+            "enough_us": min(one.until_us, row.last_us + int(settings.hanging_seconds * 1_000_000)),
         },
     )  # fmt: skip

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
-from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.people import count, times
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -22,10 +24,9 @@ from pipeline.finding_settings import FindingSettings
 NAME = "lso_stalled"
 ADVICE = (
     "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
-    "hangs, stop it; if it is gone for good, `kafka-transactions.sh --bootstrap-server BROKER abort --topic T "
-    "--partition P --start-offset FIRST_OFFSET`. Fix: end each transaction in a finally block (commitTransaction, "
-    "abortTransaction), and let transaction.timeout.ms be as long as a transaction really takes: until then the broker "
-    "leaves it open."
+    "hangs, stop it; if it is gone for good, {command}. Fix: end each transaction in a finally block "
+    "(commitTransaction, abortTransaction), and let transaction.timeout.ms be as long as a transaction really takes: "
+    "until then the broker leaves it open."
 )
 STARVED = "read_committed_starved"
 STARVED_ADVICE = (
@@ -301,13 +302,9 @@ def _starved(tables: Tables, stall: Row, settings: FindingSettings) -> list[Row]
 
 
 def _finding(
-    stall: Row,
-    producer: Producer | None,
-    starved: Sequence[Row],
-    end: _End,
-    before: Sequence[Row],
+    stall: Row, producer: Producer | None, starved: Sequence[Row], end: _End, before: Sequence[Row],
     settings: FindingSettings,
-) -> Finding:
+) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
     grown = stall.hw_last - stall.hw_first
     age = stall.last_us - (min(producer.since_us, stall.first_us) if producer else stall.first_us)
@@ -320,11 +317,13 @@ def _finding(
         end.words,
     ]
     evidence = [producer.exchange_id] if producer else []
+    first_offset = producer.first_offset if producer else stall.lso
     evidence += [row.exchange_id for row in starved] or [stall.exchange_id]
     return Finding(
         rule=NAME, severity=end.severity, subject=place, state=end.state, cluster=stall.cluster, topic=stall.topic,
         partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
-        summary=". ".join(part for part in parts if part) + ".", advice=ADVICE,
+        summary=". ".join(part for part in parts if part) + ".",
+        advice=ADVICE.format(command=by_hand([place], {} if end.state == "closed" else {place: first_offset}, None)),
         evidence=evidence[: settings.max_evidence],
         details={
             "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "high_watermark_growth": grown,
@@ -333,7 +332,7 @@ def _finding(
             "transactional_id": producer.transactional_id if producer else None,
             "client_id": producer.client_id if producer else None,
             "address": producer.address if producer else None,
-            "first_offset": producer.first_offset if producer else stall.lso, "age_seconds": age / 1_000_000,
+            "first_offset": first_offset, "age_seconds": age / 1_000_000,
             "starved_consumers": [
                 {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
                 for r in starved
@@ -348,13 +347,14 @@ def _finding(
 
 def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End, settings: FindingSettings) -> Finding:
     place = f"{stall.topic}-{stall.partition}"
-    who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
+    who, withheld = f"{reader.client_id or 'A client without client_id'} at {reader.host}", stall.hw_last - stall.lso
     group = f" (group {reader.reader_group})" if reader.reader_group else ""
     name = (producer.transactional_id or f"producer {producer.producer_id}") if producer else "an unknown producer"
     summary = (
-        f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched {reader.fetches} times "
-        f"from {clock(reader.first_us)} to {clock(reader.last_us)} UTC at the last stable offset {stall.lso}, behind "
-        f"which a transaction of {name} is open. {stall.hw_last - stall.lso} offsets wait."
+        f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched "
+        f"{times(reader.fetches, reader.first_us, reader.last_us)} at the last stable offset {stall.lso}, behind "
+        f"which a transaction of {name} is open. "
+        f"{count(withheld, 'offset')} {'waits' if withheld == 1 else 'wait'}."
         f"{f' {end.words}.' if end.words else ''}"
     )
     return Finding(
@@ -389,5 +389,7 @@ def _blame(producer: Producer | None, age_us: int) -> str:
 def _readers(starved: Sequence[Row], withheld: int) -> str:
     if not starved:
         return ""
-    names = sorted({f"{r.client_id}{f' (group {r.reader_group})' if r.reader_group else ''}" for r in starved})
-    return f"{', '.join(names)} read only committed records and miss {withheld} offsets"
+    groups = {(r.client_id or NAMELESS, r.reader_group) for r in starved}
+    names = sorted(f"{client} (group {group})" if group else client for client, group in groups)
+    read, miss = ("reads", "misses") if len(names) == 1 else ("read", "miss")
+    return f"{', '.join(names)} {read} only committed records and {miss} {count(withheld, 'offset')}"

@@ -252,5 +252,6 @@ def _fate(missing: int, held: int, span_us: int) -> str:
     if missing:
         return f"{count(missing, 'record')} of it {'was' if missing == 1 else 'were'} not written by any later attempt."
     if held:
-        return f"{count(held, 'record')} wait for an attempt that is accepted, for {seconds(span_us)} so far."
+        wait = "waits" if held == 1 else "wait"
+        return f"{count(held, 'record')} {wait} for an attempt that is accepted, for {seconds(span_us)} so far."
     return f"later attempts wrote all of it, {seconds(span_us)} after the first."

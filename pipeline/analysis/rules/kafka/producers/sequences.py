@@ -8,6 +8,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, SPLIT, TOO_LARGE
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
@@ -118,7 +119,7 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
         is_split = taken.issuperset(one.exchange_id for one in episode.each)
         summary = (
             f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
-            f"up to {episode.peak:.0f} bytes. The broker refused them"
+            f"up to {count(round(episode.peak), 'byte')}. The broker refused them"
             f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
         )
         yield finding(episode, "info" if is_split else "warning", summary, SPLIT if is_split else TOO_LARGE, sources)

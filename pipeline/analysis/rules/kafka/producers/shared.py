@@ -10,8 +10,8 @@ _REFUSED = (
 )
 CORRUPT = (
     "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
-    "read (`kafka-dump-log.sh --deep-iteration` tells). Fix: something on the way changes bytes: memory, "
-    "library, disk or network; check.crcs of consumers stays true."
+    "read (`kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it). Fix: something on the way changes bytes: "
+    "memory, library, disk or network; check.crcs of consumers stays true."
 )
 CRC_MISMATCH = Rule(
     "crc_mismatch",

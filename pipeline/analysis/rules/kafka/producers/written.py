@@ -8,6 +8,7 @@ from itertools import groupby
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CORRUPT, CRC_MISMATCH, TINY
 from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -91,8 +92,8 @@ def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettin
         verb = "sent to" if row.source == "produce" else "got from"
         place = f"{row.topic}-{row.partition}"
         summary = (
-            f"The checksum of {times} batches that {row.client_id or '?'} {verb} {place} does not match their content, "
-            f"{_when(group)}."
+            f"The checksum of {count(times, 'batch', 'batches')} that {row.client_id or '?'} {verb} {place} does not "
+            f"match {'its' if times == 1 else 'their'} content, {_when(group)}."
         )
         subject = f"{place}/{row.client_id or '?'}"
         figures = {"batches": times, "source": row.source}
@@ -109,9 +110,9 @@ def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings
         }
         who = " and ".join(f"{word} {', '.join(clients)}" for word, clients in by.items() if clients)
         summary = (
-            f"Topic {group[0].topic} carries messages of format v{' and v'.join(map(str, magics))}, {who}: {times} "
-            f"batches, {_when(group)}. They have no idempotence, no transactions and no headers, and the broker "
-            "converts between formats at the cost of its memory."
+            f"Topic {group[0].topic} carries messages of format v{' and v'.join(map(str, magics))}, {who}: "
+            f"{count(times, 'batch', 'batches')}, {_when(group)}. They have no idempotence, no transactions and no "
+            "headers, and the broker converts between formats at the cost of its memory."
         )
         figures = {"batches": times, "magics": magics, "writers": by["written by"], "readers": by["read by"]}
         subject = group[0].topic

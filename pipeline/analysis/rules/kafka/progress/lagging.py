@@ -210,7 +210,7 @@ def _finding(row: _Found, state: State) -> Finding:
         rule=trouble.rule, severity=trouble.severity or _RULES[trouble.rule].severities[0],
         subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster, topic=row.topic, partition=partition,
         group_id=row.group_id, first_us=trouble.first_us, last_us=trouble.last_us,
-        summary=words.summary(row.group_id, row.topic, trouble), advice=words.advice(trouble),
+        summary=words.summary(row.group_id, row.topic, trouble), advice=words.advice(row.group_id, row.topic, trouble),
         evidence=list(trouble.evidence),
         details={**trouble.figures, "enough_us": trouble.enough_us, **row.burrow},
     )  # fmt: skip

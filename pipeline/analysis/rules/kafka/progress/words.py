@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Any
 
 from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
 from pipeline.analysis.rules.model import NAMELESS, clock, seconds
-from pipeline.analysis.rules.people import first_of
+from pipeline.analysis.rules.people import count, first_of
 
 
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
@@ -18,18 +19,26 @@ def summary(group_id: str, topic: str, trouble: Trouble) -> str:
     return _SUMMARIES[trouble.rule](group_id, place, trouble, trouble.figures) + _lost(trouble.figures)
 
 
-def advice(trouble: Trouble) -> str:
+def advice(group_id: str, topic: str, trouble: Trouble) -> str:
     """What to do about it."""
     if "members" in trouble.figures:
         return _HUNG.format(who=_holders(trouble.figures))
     if "anew_us" in trouble.figures:
         return _ANEW
-    return ADVICE[trouble.rule][0]
+    partition, offset = trouble.partition, trouble.figures.get("offset")
+    after = offset + 1 if isinstance(offset, int) else "OFFSET"
+    return ADVICE[trouble.rule][0].format(
+        group=quote(group_id), topic=quote(topic), partition=partition, offset=offset, after=after,
+        place=quote(f"{topic}:{partition}"),
+    )  # fmt: skip
 
 
 def _lost(figures: Mapping[str, Any]) -> str:
     lost = figures.get("lost_to_retention")
-    return f" Before these, {lost} offsets are lost to retention: the log no longer holds them." if lost else ""
+    if not lost:
+        return ""
+    are = "is" if lost == 1 else "are"
+    return f" Before these, {count(lost, 'offset')} {are} lost to retention: the log no longer holds them."
 
 
 def _span(trouble: Trouble) -> str:
@@ -39,7 +48,7 @@ def _span(trouble: Trouble) -> str:
 def _growing(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     return (
         f"Group {group} falls further behind on {place}: its lag grew from {figures['lag_before']} to "
-        f"{figures['lag_after']} records {_span(trouble)}, although it commits and gets on."
+        f"{count(figures['lag_after'], 'record')} {_span(trouble)}, although it commits and gets on."
     )
 
 
@@ -47,7 +56,7 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     if "members" in figures:
         return _hung(group, trouble, figures)
     since = "has committed nothing" if trouble.is_open else "committed nothing"
-    waits = f"{figures['records_behind']} records came to wait in {figures['partitions']} of its partitions"
+    waits = f"{count(figures['records_behind'], 'record')} came to wait in {figures['partitions']} of its partitions"
     if figures.get("anew_us") is not None:
         return (
             f"Group {group} {'has committed' if trouble.is_open else 'committed'} no offset of the new log of {place} "
@@ -68,8 +77,8 @@ def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     )
     return (
         f"{_holders(figures)} of group {group} {'has' if len(figures['members']) == 1 else 'have'} committed nothing "
-        f"of {first_of(figures['places'])} {_span(trouble)} ({_duration(trouble)}), while {figures['records_behind']} "
-        f"records came to wait there and the others of the group got on.{beats}"
+        f"of {first_of(figures['places'])} {_span(trouble)} ({_duration(trouble)}), while "
+        f"{count(figures['records_behind'], 'record')} came to wait there and the others of the group got on.{beats}"
     )
 
 
@@ -84,17 +93,20 @@ def _duration(trouble: Trouble) -> str:
 
 def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
+    waiting = figures["records_behind"]
     return (
-        f"Group {group} stands still on {place}: it committed offset {figures['offset']} {figures['commits']} "
-        f"times {_span(trouble)} and fetched nothing beyond it, while {figures['records_behind']} records wait.{others}"
+        f"Group {group} stands still on {place}: it committed offset {figures['offset']} "
+        f"{count(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
+        f"{count(waiting, 'record')} {'waits' if waiting == 1 else 'wait'}.{others}"
     )
 
 
 def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     return (
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
-        f"{figures['committed']}, {figures['records_behind']} records behind, while other partitions of the topic were "
-        f"committed {figures['other_commits']} times by {figures['owner'] or 'the same client'}, which holds it."
+        f"{figures['committed']}, {count(figures['records_behind'], 'record')} behind, while other partitions of the "
+        f"topic were committed {count(figures['other_commits'], 'time')} by {figures['owner'] or 'the same client'}, "
+        "which holds it."
     )
 
 
@@ -111,7 +123,8 @@ def _rewound(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     reached, by = figures["reached_us"], _client(figures)
     again = f"and was back there at {clock(reached)} UTC" if reached else "and is not back there yet"
     back = f"from offset {figures['before']} to {figures['after']}"
-    records = f"{figures['before'] - figures['after']} records are processed again."
+    many = figures["before"] - figures["after"]
+    records = f"{count(many, 'record')} {'is' if many == 1 else 'are'} processed again."
     when = f"at {clock(trouble.first_us)} UTC"
     if figures["how"] == RESET:
         return f"{by}, which is no member of it, set group {group} back on {place} {when} {back} {again}: {records}"
@@ -134,10 +147,10 @@ _SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] 
 }
 
 _STOPPED = (
-    "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group G --members` tells who is still "
+    "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` tells who is still "
     "there; take a stack dump of a member that is, and restart it; start the application if nobody is. Fix: bound "
     "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
-    "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group G`."
+    "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {group}`."
 )
 _HUNG = (
     "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
@@ -176,12 +189,12 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
     ),
     track.STOPPED: (_STOPPED, _HUNG, _ANEW, SHARE_HANGING, SHARE_LEFT, SHARE_SILENT),
     track.STALLED: (
-        "Now: look at the record at this offset (`kafka-console-consumer.sh --bootstrap-server BROKER --topic T "
-        "--partition P --offset N --max-messages 1`); restart the member if it has paused the partition and never "
-        "resumes, or set the group past the record while it is stopped (`kafka-consumer-groups.sh --bootstrap-server "
-        "BROKER --group G --topic T:P --reset-offsets --to-offset N+1 --execute`). Fix: send a record that cannot be "
-        "processed to a dead letter topic instead of retrying for ever, and resume() in every path that ends a "
-        "pause().",
+        "Now: look at the record at this offset (`kafka-console-consumer.sh --bootstrap-server BROKER --topic "
+        "{topic} --partition {partition} --offset {offset} --max-messages 1`); restart the member if it has paused "
+        "the partition and never resumes, or set the group past the record while it is stopped "
+        "(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset {after} --group {group} "
+        "--topic {place} --execute`). Fix: send a record that cannot be processed to a dead letter topic instead of "
+        "retrying for ever, and resume() in every path that ends a pause().",
     ),
     track.REWOUND: (
         "Now: if nobody set the offsets back on purpose (kafka-consumer-groups.sh, seek), stop the "

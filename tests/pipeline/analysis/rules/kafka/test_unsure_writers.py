@@ -167,3 +167,36 @@ def test_the_id_that_it_came_back_under_is_named():
     assert found.details["came_back_as"] == "tx-2"
     assert "as tx-2 at 12:00:05 UTC" in found.summary
     assert (found.topic, found.partition, found.severity) == ("t", 0, "critical")
+
+
+def test_time_that_nobody_listened_to_is_not_counted() -> None:
+    """As of two captures with hours between: what came meanwhile was not captured."""
+    later = [taken(n, "tx-9") for n in (30, 36000, 36010)]
+    rows = [transaction(0, 1), *FAST]
+    (found,) = look(hanging_transaction, 36010, transactions=rows, exchanges=[taken(0), *later])
+    assert (found.state, found.last_us, found.details["known_until_us"]) == ("unknown", us(30), us(30))
+    assert found.details["age_us"] == 30 * SECOND
+    assert "was open for 30 s from 12:00:00 UTC on" in found.summary
+    assert "after 12:00:30 UTC nobody listened" in found.summary
+    assert "older than its timeout" not in found.summary
+
+
+def test_it_is_found_as_well_if_only_its_timeout_has_passed_meanwhile() -> None:
+    exchanges = [taken(n, name) for n, name in ((0, "tx-1"), (30, "tx-9"), (36000, "tx-9"))]
+    (found,) = look(hanging_transaction, 36000, transactions=[transaction(0, 1)], exchanges=exchanges[:1])
+    assert found.state == "open"
+    (found,) = look(
+        hanging_transaction, 36000, transactions=[transaction(0, 1, client_id="other")], exchanges=exchanges
+    )
+    assert (found.state, found.details["age_us"]) == ("unknown", 30 * SECOND)
+    assert found.summary.endswith("Its timeout of 10 min has passed since.")
+
+
+def test_the_first_offset_in_each_partition_is_what_ends_it() -> None:
+    of_it = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True, "is_control": False}
+    batches = [Sent(n, offset, "a", **of_it).batch for n, offset in ((0, 24), (1, 25))]
+    (found,) = look(
+        hanging_transaction, 40, transactions=[transaction(0, 1), *FAST], exchanges=[taken(0)], batches=batches
+    )
+    assert found.details["first_offsets"] == {"t-0": 24}
+    assert "abort --topic t --partition 0 --start-offset 24`" in found.advice

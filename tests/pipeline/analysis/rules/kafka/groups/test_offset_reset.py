@@ -95,14 +95,14 @@ _SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --gro
         ([gone(0, 10), goes_on(1, 60, 60, 100)], "Now: what retention deleted comes from its source only"),
         ([gone(0, 10), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-earliest --execute`); what retention deleted"),
         ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
-        ([gone(0, 500), goes_on(1, 0, 0, 100)], f"Now: nothing is lost.*`{_SET} t:0 --to-offset N --execute`"),
+        ([gone(0, 500), goes_on(1, 0, 0, 100)], f"Now: nothing is lost.*`{_SET} t:0 --to-offset OFFSET --execute`"),
         (
             [known("fetched_commit", 0), goes_on(1, 100, 20, 100)],
             f"set it back (`{_SET} t:0 --to-earliest --execute`).",
         ),
         (
             [row for n in (0, 1) for row in (gone(0, 70 + n, partition=n), goes_on(1, 100, 60, 100, partition=n))],
-            f"`{_SET} t:P --to-offset N --execute` for each partition P at N: 0: 70, 1: 71).",
+            f"`{_SET} t:PARTITION --to-offset OFFSET --execute` for each at its offset: 0: 70, 1: 71).",
         ),
     ],
 )

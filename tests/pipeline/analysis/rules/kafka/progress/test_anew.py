@@ -35,7 +35,7 @@ def test_who_does_not_come_back_has_stopped() -> None:
         "Group g has committed no offset of the new log of t since it was deleted and made anew, from 00:01:00 to "
         "00:02:10 UTC (70 s), while 590 records came to wait in 1 of its partitions."
     )
-    assert words.advice(stopped).startswith("Now: restart the members of the group")
+    assert words.advice("g", "t", stopped).startswith("Now: restart the members of the group")
 
 
 @pytest.mark.parametrize(("back", "expected"), [(64, []), (100, ["stopped"])])
